@@ -1,0 +1,1 @@
+"""How it is measured: traffic, recordings, accounting, verdicts, figures and reports."""

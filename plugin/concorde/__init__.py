@@ -1,0 +1,1 @@
+"""Concorde, a CNI plugin that gives a pod the bandwidth its deployment file asks for."""
