@@ -1,0 +1,203 @@
+"""The directory one run leaves, and the record of what happened in it.
+
+``reports/<run-id>/`` holds everything figures and verdicts are made of; nothing downstream of it needs the
+testbed. While the run goes on the directory is called ``<run-id>.unfinished``; only a complete recording
+gets its final name, so one that was interrupted is recognisable by its name alone.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from testbed.scenario import Scenario, load
+
+UNFINISHED = ".unfinished"
+
+
+class Entry(BaseModel):
+    """Base of everything stored as JSON: no unknown fields, so that a misspelt one is noticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Transfer(Entry):
+    """One iperf3 transfer of one repetition."""
+
+    slug: str  # names the raw files: <slug>.receiver.json, <slug>.sender.json
+    started_s: float  # when its client was started, seconds after the repetition's beginning
+    error: str | None = None  # iperf3's own words, if it failed
+    sender_interface_bytes: int | None = None  # sent by the source's eth0 meanwhile, layer 2
+    class_bytes: int | None = None  # counted by the HTB class of the source, layer 2; None: no class
+
+
+class CpuUse(Entry):
+    """What the machine's processors did in one stretch of time, as shares of all of them."""
+
+    start_s: float
+    end_s: float
+    busy: float  # 1 - idle - iowait
+    steal: float  # taken by the hypervisor
+
+
+class Repetition(Entry):
+    """All transfers of one repetition, on one clock that starts at 0 with the repetition."""
+
+    transfers: dict[str, Transfer]  # by the label of the flow or disturbance
+    cpu: list[CpuUse]
+
+
+class Calibration(Entry):
+    """Throughput of the guaranteed flows' paths without any shaping, all at once, before the run."""
+
+    seconds: float
+    bits_per_second: dict[str, float]  # payload received, by flow label
+    error: str | None = None
+
+
+class Seconds(Entry):
+    """How long the parts of the run took."""
+
+    up: float
+    calibration: float
+    traffic: float
+    down: float
+
+
+class RunRecord(Entry):
+    """``raw/run.json``: what was done, beside iperf3's own output."""
+
+    schema_version: int = 1
+    started_at: str  # UTC, ISO 8601
+    provider: str
+    orchestrator: str
+    seconds: Seconds
+    calibration: Calibration | None
+    repetitions: list[Repetition]
+    faults: list[str]  # kernel state that was not as configured after the traffic, in words
+
+
+class Recording:
+    """The paths within one recording, and its stored parts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def begin(cls, reports: Path, scenario: Scenario, now: datetime | None = None) -> Recording:
+        """Make the directory of a new, unfinished recording; its name is unique under ``reports``."""
+        now = now or datetime.now(UTC)
+        base = f"{now:%Y%m%dT%H%M%SZ}-{scenario.name}-{scenario.enforcement}"
+        reports.mkdir(parents=True, exist_ok=True)
+        attempt = 1
+        while True:
+            run_id = base if attempt == 1 else f"{base}-{attempt}"
+            attempt += 1
+            if (reports / run_id).exists():
+                continue
+            try:
+                (reports / (run_id + UNFINISHED)).mkdir()
+            except FileExistsError:
+                continue
+            return cls(reports / (run_id + UNFINISHED))
+
+    def finish(self) -> Recording:
+        """Give a complete recording its final name."""
+        final = self.directory.with_name(self.directory.name.removesuffix(UNFINISHED))
+        self.directory.rename(final)
+        return Recording(final)
+
+    @property
+    def run_id(self) -> str:
+        """The recording's name, without the mark of an unfinished one."""
+        return self.directory.name.removesuffix(UNFINISHED)
+
+    @property
+    def scenario_file(self) -> Path:
+        """The scenario as run, defaults filled in."""
+        return self.directory / "scenario.yaml"
+
+    @property
+    def environment_file(self) -> Path:
+        """Host, kernel, processors, tools, offloads, sysctls, tc and nft dumps, commit."""
+        return self.directory / "environment.json"
+
+    @property
+    def run_file(self) -> Path:
+        """The RunRecord."""
+        return self.directory / "raw" / "run.json"
+
+    @property
+    def samples_file(self) -> Path:
+        """One row a sample."""
+        return self.directory / "samples.parquet"
+
+    @property
+    def summary_file(self) -> Path:
+        """The contract other tools read."""
+        return self.directory / "summary.json"
+
+    @property
+    def figures_directory(self) -> Path:
+        """``throughput.svg``, ``.pdf``, ``.png``."""
+        return self.directory / "figures"
+
+    @property
+    def report_file(self) -> Path:
+        """One self-contained page."""
+        return self.directory / "report.html"
+
+    def raw_file(self, repetition: int, slug: str, role: str) -> Path:
+        """iperf3's untouched output; ``role`` is ``receiver`` or ``sender``."""
+        return self.directory / "raw" / f"repetition-{repetition}" / f"{slug}.{role}.json"
+
+    def scenario(self) -> Scenario:
+        """Read the scenario back. Raises ScenarioError."""
+        return load(self.scenario_file)
+
+    def run_record(self) -> RunRecord:
+        """Read ``raw/run.json`` back. Raises OSError or pydantic.ValidationError."""
+        return RunRecord.model_validate_json(self.run_file.read_text(encoding="utf-8"))
+
+
+def slug(label: str, taken: set[str]) -> str:
+    """Return a file name for a flow's label that is not in ``taken``, and take it."""
+    base = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "transfer"
+    name, count = base, 1
+    while name in taken:
+        count += 1
+        name = f"{base}-{count}"
+    taken.add(name)
+    return name
+
+
+def find(run: str, reports: Path) -> Recording:
+    """Return the recording that a user means: a directory, or a run id under ``reports``.
+
+    Raises LookupError with the recordings there are.
+    """
+    for directory in (Path(run), reports / run):
+        if (directory / "scenario.yaml").is_file():
+            return Recording(directory)
+    known = (
+        sorted(d.name for d in reports.glob("*") if (d / "scenario.yaml").is_file())
+        if reports.is_dir()
+        else []
+    )
+    raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
+
+
+__all__ = [
+    "Calibration",
+    "CpuUse",
+    "Recording",
+    "Repetition",
+    "RunRecord",
+    "Seconds",
+    "Transfer",
+    "find",
+    "slug",
+]

@@ -1,0 +1,231 @@
+"""The words of a scenario: what one experiment is made of.
+
+This module says what each field is; ``rules`` says how the fields must agree with each other, and ``files``
+how a scenario is read and written. Rates are bits per second, times are seconds, everywhere.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+)
+
+from testbed.quantities import format_rate, parse_rate
+
+Rate = Annotated[
+    int,
+    BeforeValidator(parse_rate),
+    PlainSerializer(format_rate, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)([kMGT]|[KMGT]i|[eE][+-]?\d{1,2})?$"},
+                {"type": "number", "exclusiveMinimum": 0},
+            ],
+            "description": "bits per second as a Kubernetes quantity: 1G, 250M, 0.5Gi",
+        }
+    ),
+]
+# A DNS label (RFC 1123), but capitals are welcome: the paper's pods are called A-1.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$")]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Network = Annotated[
+    IPv4Network,
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
+]
+
+
+class Part(BaseModel):
+    """Base of every part of a scenario: immutable, and an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)
+
+
+class Underlay(Part):
+    """The network that joins the nodes: one switch, and a cable to each node."""
+
+    cidr: Network = Field(IPv4Network("192.168.56.0/24"), description="the nodes' addresses, in their order")
+    mtu: int = Field(1500, ge=576, le=9216, description="bytes of an IP packet on the underlay")
+    rate: Rate | None = Field(
+        None, description="speed of each node's link, both ways, enforced at the switch; none: the machine's"
+    )
+
+
+class Node(Part):
+    """A place where commands run."""
+
+
+class Flannel(Part):
+    """One cluster's VXLAN overlay, as flannel's vxlan backend programs it."""
+
+    vni: int = Field(1, ge=1, le=2**24 - 1, description="VXLAN network identifier; one a cluster")
+    port: int = Field(8472, ge=1, le=65_535, description="UDP port of the VTEPs")
+
+
+class Cluster(Part):
+    """One master, its workers, one pod network. A worker may belong to several clusters."""
+
+    master: Name
+    workers: list[Name] = Field(min_length=1)
+    pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
+    node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
+    flannel: Flannel = Flannel()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The master, then the workers: the order in which nodes get their pod subnets."""
+        return (self.master, *self.workers)
+
+
+class Pod(Part):
+    """A pod, and what its deployment file promises it."""
+
+    cluster: Name
+    node: Name
+    guarantee: Rate | None = Field(None, description="the rate promised to what the pod sends")
+    ceiling: Rate | None = Field(None, description="the rate never exceeded by what the pod sends")
+
+
+class Container(Part):
+    """A container beside Kubernetes, on the Docker-like network of its node."""
+
+    node: Name
+
+
+TrafficEndpoint = Name
+
+
+class Traffic(Part):
+    """One iperf3 transfer between two pods or containers."""
+
+    name: str | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
+    source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
+    destination: TrafficEndpoint = Field(alias="to", description="the pod or container that receives")
+    protocol: Literal["tcp", "udp"] = "tcp"
+    start: Seconds = Field(0.0, description="seconds after the run's beginning")
+    duration: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
+    parallel: int = Field(1, ge=1, le=128, description="streams")
+    rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
+
+    @property
+    def label(self) -> str:
+        """The name in tables, figures and files."""
+        return self.name or f"{self.source} -> {self.destination}"
+
+    @property
+    def end(self) -> float:
+        """Seconds after the run's beginning at which the transfer ends."""
+        return self.start + self.duration
+
+
+class Measurement(Part):
+    """How the run is observed."""
+
+    interval: float = Field(
+        0.1, ge=0.1, le=10, description="seconds of one sample; iperf3 takes no less than 0.1"
+    )
+    warm_up: Seconds = Field(0.5, description="seconds of each flow left out at its start: TCP's slow start")
+    repetitions: int = Field(1, ge=1, le=1000)
+
+
+class Thresholds(Part):
+    """When a guarantee counts as held; shares of the expected goodput."""
+
+    mean: float = Field(0.99, gt=0, le=1, description="the mean of every phase is at least this share")
+    sample: float = Field(0.90, gt=0, le=1, description="a sample attains when it is at least this share")
+    attainment: float = Field(0.95, ge=0, le=1, description="the share of samples that must attain")
+
+
+class Scenario(Part):
+    """One experiment."""
+
+    name: Name
+    title: str = Field("", max_length=120)
+    underlay: Underlay = Underlay()
+    nodes: dict[Name, Node] = Field(min_length=2, max_length=200)
+    clusters: dict[Name, Cluster] = Field(min_length=1)
+    container_cidr: Network = Field(
+        IPv4Network("172.18.0.0/16"),
+        description="every node's container network, behind masquerading as Docker's",
+    )
+    enforcement: Literal["none", "pod"] = Field("pod", description="how guarantees are kept")
+    count: Literal["layer2", "payload"] = Field(
+        "layer2", description="what a guarantee counts: Ethernet frames as tc does, or the payload users see"
+    )
+    pods: dict[Name, Pod] = Field(min_length=1)
+    containers: dict[Name, Container] = {}
+    flows: list[Traffic] = Field(min_length=1)
+    disturbances: list[Traffic] = []
+    measurement: Measurement = Measurement()
+    thresholds: Thresholds = Thresholds()
+
+    @field_validator("nodes", "containers", mode="before")
+    @classmethod
+    def _bare_names(cls, value: object) -> object:
+        """Let ``worker-01:`` without a value stand for a node with nothing special about it."""
+        return {k: {} if v is None else v for k, v in value.items()} if isinstance(value, dict) else value
+
+    @property
+    def traffic(self) -> tuple[Traffic, ...]:
+        """Everything that sends: flows, then disturbances."""
+        return (*self.flows, *self.disturbances)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the run's beginning to the end of its last flow."""
+        return max(flow.end for flow in self.flows)
+
+    def node_of(self, endpoint: TrafficEndpoint) -> str:
+        """Return the node on which a pod or container runs."""
+        place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
+        return place.node
+
+    def guarantee_of(self, flow: Traffic) -> int | None:
+        """Return what the flow's sender was promised, bits per second; None without a promise."""
+        pod = self.pods.get(flow.source)
+        return pod.guarantee if pod else None
+
+    def pod_subnet(self, cluster_name: str, node: str) -> IPv4Network:
+        """Return the pod subnet of a cluster on one of its nodes.
+
+        The master has the first subnet, so that the paper's workers get 172.16.1.0/24 and 172.16.2.0/24
+        (figs. 4 to 6).
+        """
+        cluster = self.clusters[cluster_name]
+        step = 1 << (32 - cluster.node_prefix)
+        first = int(cluster.pod_cidr.network_address)
+        return IPv4Network((first + step * cluster.nodes.index(node), cluster.node_prefix))
+
+    def scaled(self, factor: float) -> Scenario:
+        """Return the same experiment with every rate multiplied by ``factor``."""
+
+        def times(rate: int | None) -> int | None:
+            return None if rate is None else max(1, round(rate * factor))
+
+        def scale(traffic: Traffic) -> Traffic:
+            return traffic.model_copy(update={"rate": times(traffic.rate)})
+
+        return self.model_copy(
+            update={
+                "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
+                "pods": {
+                    name: pod.model_copy(
+                        update={"guarantee": times(pod.guarantee), "ceiling": times(pod.ceiling)}
+                    )
+                    for name, pod in self.pods.items()
+                },
+                "flows": [scale(flow) for flow in self.flows],
+                "disturbances": [scale(disturbance) for disturbance in self.disturbances],
+            }
+        )

@@ -1,0 +1,200 @@
+"""How the fields of a scenario must agree: names that exist, pods on their clusters, networks apart.
+
+Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
+exist only look at those that do, so one wrong name gives one fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import NamedTuple
+
+from testbed.scenario.model import Scenario, Traffic
+
+Path = tuple[str | int, ...]
+
+# Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
+RESERVED_ADDRESSES = 3
+
+
+class Fault(NamedTuple):
+    """One thing wrong in a scenario."""
+
+    path: Path
+    message: str
+
+
+def faults(scenario: Scenario) -> list[Fault]:
+    """Return everything in which the scenario contradicts itself, in the order of its fields."""
+    rules = (_clusters, _networks, _pods, _subnets, _containers, _names, _traffic, _disturbances, _schedules)
+    return [fault for rule in rules for fault in rule(scenario)]
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    return f"no {kind} {name!r} ({kind}s: {', '.join(known) or 'none'})"
+
+
+def _clusters(scenario: Scenario) -> Iterator[Fault]:
+    for name, cluster in scenario.clusters.items():
+        at: Path = ("clusters", name)
+        if cluster.master not in scenario.nodes:
+            yield Fault((*at, "master"), _unknown("node", cluster.master, scenario.nodes))
+        for index, worker in enumerate(cluster.workers):
+            if worker not in scenario.nodes:
+                yield Fault((*at, "workers", index), _unknown("node", worker, scenario.nodes))
+            elif worker in cluster.nodes[: index + 1]:
+                yield Fault((*at, "workers", index), f"{worker!r} is named twice in this cluster")
+        if cluster.node_prefix <= cluster.pod_cidr.prefixlen:
+            yield Fault(
+                (*at, "node_prefix"),
+                f"a node's /{cluster.node_prefix} does not fit the cluster's {cluster.pod_cidr}; "
+                f"it must be longer than /{cluster.pod_cidr.prefixlen}",
+            )
+        elif len(cluster.nodes) > 2 ** (cluster.node_prefix - cluster.pod_cidr.prefixlen):
+            yield Fault(
+                (*at, "pod_cidr"),
+                f"{cluster.pod_cidr} has no /{cluster.node_prefix} for each of {len(cluster.nodes)} nodes",
+            )
+    for (one, a), (other, b) in combinations(scenario.clusters.items(), 2):
+        if set(a.nodes) & set(b.nodes) and a.flannel.vni == b.flannel.vni:
+            yield Fault(
+                ("clusters", other, "flannel", "vni"),
+                f"cluster {one!r} shares a node and already has VNI {a.flannel.vni}",
+            )
+
+
+def _networks(scenario: Scenario) -> Iterator[Fault]:
+    networks: list[tuple[Path, IPv4Network]] = [(("underlay", "cidr"), scenario.underlay.cidr)]
+    networks += [(("clusters", name, "pod_cidr"), c.pod_cidr) for name, c in scenario.clusters.items()]
+    networks += [(("container_cidr",), scenario.container_cidr)]
+    for (first, a), (second, b) in combinations(networks, 2):
+        if a.overlaps(b):
+            yield Fault(second, f"{b} overlaps {render_path(first)} {a}")
+    if scenario.underlay.cidr.num_addresses - RESERVED_ADDRESSES < len(scenario.nodes):
+        yield Fault(("underlay", "cidr"), f"{scenario.underlay.cidr} cannot hold {len(scenario.nodes)} nodes")
+
+
+def _pods(scenario: Scenario) -> Iterator[Fault]:
+    for name, pod in scenario.pods.items():
+        at: Path = ("pods", name)
+        cluster = scenario.clusters.get(pod.cluster)
+        if pod.node not in scenario.nodes:
+            yield Fault((*at, "node"), _unknown("node", pod.node, scenario.nodes))
+        if cluster is None:
+            yield Fault((*at, "cluster"), _unknown("cluster", pod.cluster, scenario.clusters))
+        elif pod.node in scenario.nodes and pod.node not in cluster.workers:
+            yield Fault(
+                (*at, "node"),
+                f"{pod.node!r} is no worker of cluster {pod.cluster!r} "
+                f"(workers: {', '.join(cluster.workers)})",
+            )
+        if pod.guarantee and pod.ceiling and pod.ceiling < pod.guarantee:
+            yield Fault((*at, "ceiling"), "a ceiling below the guarantee would break the promise")
+
+
+def _subnets(scenario: Scenario) -> Iterator[Fault]:
+    for name, cluster in scenario.clusters.items():
+        room = 2 ** (32 - cluster.node_prefix) - RESERVED_ADDRESSES
+        for node in cluster.workers:
+            pods = sum(pod.cluster == name and pod.node == node for pod in scenario.pods.values())
+            if pods > room:
+                yield Fault(
+                    ("clusters", name, "node_prefix"),
+                    f"a /{cluster.node_prefix} has room for {room} pods; {node!r} is to run {pods}",
+                )
+
+
+def _containers(scenario: Scenario) -> Iterator[Fault]:
+    for name, container in scenario.containers.items():
+        if container.node not in scenario.nodes:
+            yield Fault(("containers", name, "node"), _unknown("node", container.node, scenario.nodes))
+
+
+def _names(scenario: Scenario) -> Iterator[Fault]:
+    seen: dict[str, Path] = {}
+    for group in ("pods", "containers"):
+        for name in getattr(scenario, group):
+            at: Path = (group, name)
+            # Kubernetes knows small letters only, so A-1 and a-1 would be one pod.
+            if name.lower() in seen:
+                yield Fault(at, f"the name is taken by {render_path(seen[name.lower()])}")
+            seen.setdefault(name.lower(), at)
+
+
+def _enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
+    for group in ("flows", "disturbances"):
+        for index, traffic in enumerate(getattr(scenario, group)):
+            yield (group, index), traffic
+
+
+def _traffic(scenario: Scenario) -> Iterator[Fault]:
+    labels: dict[str, Path] = {}
+    for at, traffic in _enumerated(scenario):
+        ends = list(scenario.pods) if at[0] == "flows" else [*scenario.pods, *scenario.containers]
+        kind = "pod" if at[0] == "flows" else "pod or container"
+        for field, end in (("from", traffic.source), ("to", traffic.destination)):
+            if end not in ends:
+                known = ", ".join(ends) or "none"
+                yield Fault((*at, field), f"no {kind} {end!r} ({kind.replace(' or ', 's or ')}s: {known})")
+        if traffic.source == traffic.destination:
+            yield Fault((*at, "to"), f"{traffic.destination!r} would send to itself")
+        elif {traffic.source, traffic.destination} <= set(ends):
+            yield from _reachable(scenario, at, traffic)
+        if traffic.protocol == "udp" and traffic.rate is None and at[0] == "flows":
+            yield Fault((*at, "rate"), "UDP needs the load to offer: a rate such as 1G")
+        if traffic.label in labels:
+            yield Fault((*at, "name"), f"{traffic.label!r} is taken by {render_path(labels[traffic.label])}")
+        labels.setdefault(traffic.label, at)
+
+
+def _reachable(scenario: Scenario, at: Path, traffic: Traffic) -> Iterator[Fault]:
+    """Pods talk within their cluster, containers to the published ports of containers on other nodes."""
+    source, destination = scenario.pods.get(traffic.source), scenario.pods.get(traffic.destination)
+    if source and destination:
+        if source.cluster != destination.cluster:
+            yield Fault(
+                (*at, "to"),
+                f"{traffic.destination!r} is in cluster {destination.cluster!r}, "
+                f"{traffic.source!r} in {source.cluster!r}",
+            )
+    elif source or destination:
+        yield Fault((*at, "to"), "a pod and a container have no network in common")
+
+
+def _disturbances(scenario: Scenario) -> Iterator[Fault]:
+    begin, end = min(flow.start for flow in scenario.flows), scenario.duration
+    for index, disturbance in enumerate(scenario.disturbances):
+        if disturbance.start < begin or disturbance.end > end:
+            yield Fault(
+                ("disturbances", index),
+                f"{disturbance.start:g} s to {disturbance.end:g} s is outside the run "
+                f"({begin:g} s to {end:g} s); change start or duration",
+            )
+
+
+def _schedules(scenario: Scenario) -> Iterator[Fault]:
+    measurement = scenario.measurement
+    for index, flow in enumerate(scenario.flows):
+        if flow.duration < measurement.warm_up + 5 * measurement.interval:
+            yield Fault(
+                ("flows", index, "duration"),
+                f"{flow.duration:g} s leave no five samples after the warm-up of {measurement.warm_up:g} s",
+            )
+        for earlier, other in enumerate(scenario.flows[:index]):
+            together = flow.start < other.end and other.start < flow.end
+            if together and flow.source == other.source and scenario.guarantee_of(flow):
+                yield Fault(
+                    ("flows", index, "from"),
+                    f"{flow.source!r} already sends flows[{earlier}] then, and its guarantee is one for all "
+                    "it sends; use parallel, or another pod",
+                )
+
+
+def render_path(path: Path) -> str:
+    """Return a path as people write it: ``flows[2].to``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
