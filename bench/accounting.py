@@ -1,0 +1,95 @@
+"""How many payload bytes a promised rate can carry: frames, payload, expected goodput.
+
+``tc`` counts Ethernet frames, a user counts payload. A class of 1 Gbit/s on a pod's eth0 therefore gives
+0.955 Gbit/s of TCP payload, and that is a kept promise. This module turns the one into the other.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from testbed.scenario import Scenario, Traffic
+
+Protocol = Literal["tcp", "udp"]
+Place = Literal["pod", "underlay"]
+Count = Literal["layer2", "payload"]
+
+ETHERNET_HEADER = 14  # IEEE 802.3; the kernel's ETH_HLEN. HTB sees neither preamble nor frame check sequence
+IPV4_HEADER = 20  # RFC 791, no options
+UDP_HEADER = 8  # RFC 768
+TCP_HEADER = 20  # RFC 9293, no options
+TCP_TIMESTAMPS = 12  # RFC 7323: ten bytes, padded by two; on by default (net.ipv4.tcp_timestamps)
+VXLAN_OVERHEAD = 50  # RFC 7348: outer Ethernet 14, IPv4 20, UDP 8, VXLAN 8
+
+KIBIBYTE = 1024
+SMALLEST_BLOCK = 1 * KIBIBYTE
+LARGEST_BLOCK = 128 * KIBIBYTE  # iperf3's default for TCP
+BLOCK_SHARE = 0.005  # one block more or less in an interval moves a sample by at most this share
+
+
+def pod_mtu(underlay_mtu: int) -> int:
+    """Return the MTU in bytes of pods behind VXLAN on an underlay of the given MTU: 1500 gives 1450."""
+    return underlay_mtu - VXLAN_OVERHEAD
+
+
+def payload_bytes(mtu: int, protocol: Protocol) -> int:
+    """Return the payload bytes in one full IP packet of ``mtu`` bytes. Raises ValueError if none fits."""
+    header = UDP_HEADER if protocol == "udp" else TCP_HEADER + TCP_TIMESTAMPS
+    payload = mtu - IPV4_HEADER - header
+    if payload <= 0:
+        raise ValueError(f"an MTU of {mtu} bytes has no room for {protocol.upper()} payload")
+    return payload
+
+
+def frame_bytes(mtu: int, place: Place) -> int:
+    """Return the layer-2 bytes that a class charges for one full packet of a pod's ``mtu``.
+
+    On the pod's eth0 (``pod``; likewise its bridge port and the VTEP) it sees the inner frame, on the
+    physical interface (``underlay``) the encapsulated one. Kernels before Linux 6.17 charge encapsulated GSO
+    packets less than that (net: account for encap headers in qdisc pkt len, July 2025).
+    """
+    return mtu + ETHERNET_HEADER + (VXLAN_OVERHEAD if place == "underlay" else 0)
+
+
+def payload_share(mtu: int, protocol: Protocol, place: Place) -> float:
+    """Return the share of the charged bytes that is payload, 0 to 1: 1398/1464 for TCP in a pod of MTU 1450."""
+    return payload_bytes(mtu, protocol) / frame_bytes(mtu, place)
+
+
+def expected_goodput(
+    rate_bps: float, mtu: int, protocol: Protocol, count: Count = "layer2", place: Place = "pod"
+) -> float:
+    """Return the payload bits per second that a guarantee of ``rate_bps`` must give.
+
+    ``mtu`` is the pod's, in bytes. With ``count`` = ``payload`` the guarantee already is one of payload.
+    Raises ValueError for an MTU without room for payload.
+    """
+    return rate_bps if count == "payload" else rate_bps * payload_share(mtu, protocol, place)
+
+
+def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
+    """Return the goodput a flow's receiver must see, bits per second; None for one without a guarantee.
+
+    A flow that offers less than its guarantee can only get what it offers (iperf3's ``-b`` counts payload).
+    """
+    guarantee = scenario.guarantee_of(flow)
+    if guarantee is None:
+        return None
+    # Both enforcements, none and pod, are judged by what a class on the pod's eth0 lets through.
+    goodput = expected_goodput(guarantee, pod_mtu(scenario.underlay.mtu), flow.protocol, scenario.count)
+    return goodput if flow.rate is None else min(float(flow.rate), goodput)
+
+
+def block_size(rate_bps: float | None, interval_s: float, protocol: Protocol = "tcp", mtu: int = 1450) -> int:
+    """Return the bytes iperf3 should write at once (``-l``) to a flow of ``rate_bps``.
+
+    A sample holds whole blocks, so a block is at most half a percent of what the rate carries in one
+    interval, in whole KiB from 1 to 128 (one default block of 128 KiB in 100 ms is 10.5 Mbit/s,
+    esnet/iperf#951). Without a rate it is the default. A UDP block is a datagram: what fits ``mtu``.
+    """
+    if protocol == "udp":
+        return payload_bytes(mtu, "udp")
+    if rate_bps is None:
+        return LARGEST_BLOCK
+    block = int(rate_bps * interval_s / 8 * BLOCK_SHARE) // KIBIBYTE * KIBIBYTE
+    return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, block))

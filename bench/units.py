@@ -1,0 +1,41 @@
+"""Rates as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """A unit of rates: how many bits per second it is, and what it is called."""
+
+    bits_per_second: float
+    name: str
+
+
+UNITS = (Unit(1e9, "Gbit/s"), Unit(1e6, "Mbit/s"), Unit(1e3, "kbit/s"), Unit(1.0, "bit/s"))
+
+
+def unit_for(rates_bps: Iterable[float | None]) -> Unit:
+    """Return the largest unit in which the largest of the rates is at least 1; without rates, Gbit/s."""
+    largest = max((rate for rate in rates_bps if rate), default=0.0)
+    if largest <= 0:
+        return UNITS[0]
+    return next((unit for unit in UNITS if largest >= unit.bits_per_second), UNITS[-1])
+
+
+def format_bps(rate_bps: float, unit: Unit | None = None) -> str:
+    """Return a rate with four significant digits and its unit: ``954.9 Mbit/s``, ``3 Gbit/s``."""
+    unit = unit or unit_for([rate_bps])
+    return f"{format_number(rate_bps / unit.bits_per_second)} {unit.name}"
+
+
+def format_number(value: float) -> str:
+    """Return a number with four significant digits and no exponent: ``0.9549``, ``3``, ``12400``."""
+    digits = f"{value:.4g}"
+    return f"{float(digits):.0f}" if "e+" in digits else digits
+
+
+def format_share(share: float) -> str:
+    """Return a share as a percentage with one decimal: ``99.4 %``."""
+    return f"{share * 100:.1f} %"
