@@ -17,6 +17,8 @@ Path = tuple[str | int, ...]
 
 # Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
 RESERVED_ADDRESSES = 3
+# A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
+LONGEST_CLUSTER_NAME = 11
 
 
 class Fault(NamedTuple):
@@ -39,6 +41,8 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
 def _clusters(scenario: Scenario) -> Iterator[Fault]:
     for name, cluster in scenario.clusters.items():
         at: Path = ("clusters", name)
+        if len(name) > LONGEST_CLUSTER_NAME:
+            yield Fault(at, f"a cluster's name has at most {LONGEST_CLUSTER_NAME} characters")
         if cluster.master not in scenario.nodes:
             yield Fault((*at, "master"), _unknown("node", cluster.master, scenario.nodes))
         for index, worker in enumerate(cluster.workers):

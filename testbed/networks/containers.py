@@ -1,0 +1,84 @@
+"""The network of containers beside Kubernetes, on each node as Docker makes it.
+
+A bridge with the same private network on every node, masquerading for what leaves the node, and published
+ports: a container on another node is reached at its node's address (Docker's documentation, "Packet filtering
+and firewalls").
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Interface
+
+from testbed.scenario import Scenario
+
+BRIDGE = "docker0"
+TABLE = "containers"
+
+
+def on_node(scenario: Scenario, node: str) -> list[str]:
+    """Return the containers of a node, in the order of the scenario."""
+    return [name for name, container in scenario.containers.items() if container.node == node]
+
+
+def address(scenario: Scenario, container: str) -> IPv4Interface:
+    """Return a container's address on its node: the first after the bridge's is the first container's."""
+    index = on_node(scenario, scenario.containers[container].node).index(container)
+    network = scenario.container_cidr
+    return IPv4Interface((int(network.network_address) + 2 + index, network.prefixlen))
+
+
+def host_interface(index: int) -> str:
+    """Return the node's end of the veth pair of the node's container of this index."""
+    return f"vethc{index}"
+
+
+def render_links(scenario: Scenario, node: str) -> str:
+    """Return the ``ip -batch`` text for the node's side, the containers' namespaces included."""
+    mtu = scenario.underlay.mtu
+    network = scenario.container_cidr
+    lines = [
+        f"link add {BRIDGE} type bridge",
+        f"link set {BRIDGE} mtu {mtu} addrgenmode none up",
+        f"address add {network.network_address + 1}/{network.prefixlen} broadcast + dev {BRIDGE}",
+    ]
+    for index, name in enumerate(on_node(scenario, node)):
+        veth = host_interface(index)
+        lines += [
+            f"netns add {name}",
+            f"link add {veth} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {name}",
+            f"link set {veth} master {BRIDGE} addrgenmode none up",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def render_inside(scenario: Scenario, container: str) -> str:
+    """Return the ``ip -batch`` text for a container's own side."""
+    return (
+        "link set lo up\n"
+        f"address add {address(scenario, container)} broadcast + dev eth0\n"
+        "link set eth0 up\n"
+        f"route add default via {scenario.container_cidr.network_address + 1} dev eth0\n"
+    )
+
+
+def render_translation(scenario: Scenario, node: str) -> str:
+    """Return the ``nft -f`` text: published ports in, masquerading out."""
+    published = "".join(
+        f"    fib daddr type local {traffic.protocol} dport {port} "
+        f"dnat to {address(scenario, traffic.destination).ip}:{port}\n"
+        for traffic in scenario.traffic
+        if traffic.destination in on_node(scenario, node)
+        for port in [scenario.port_of(traffic)]
+    )
+    return (
+        f"table ip {TABLE} {{\n"
+        "  chain published {\n"
+        "    type nat hook prerouting priority dstnat;\n"
+        f"{published}"
+        "  }\n"
+        "  chain masquerade {\n"
+        "    type nat hook postrouting priority srcnat;\n"
+        f'    ip saddr {scenario.container_cidr} oifname != "{BRIDGE}" masquerade\n'
+        "  }\n"
+        "}\n"
+    )

@@ -1,0 +1,101 @@
+"""A cluster's overlay between nodes, as flannel's vxlan backend programs it.
+
+Each node of a cluster has a VTEP of that cluster. For every other node flannel writes three entries ahead of
+time (flannel, ``pkg/backend/vxlan/vxlan_network.go``): a route to its pod subnet via the remote VTEP's
+address, ``onlink`` because that address is on no local network; the neighbour entry from that address to the
+remote VTEP's MAC; the forwarding entry from that MAC to the node's address on the underlay. A worker of two
+clusters has two VTEPs with different network identifiers, and a ``subnet.env`` for each.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from testbed.networks import underlay
+from testbed.scenario import Scenario
+
+# IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
+ENCAPSULATION_BYTES = 50
+
+
+def clusters_of(scenario: Scenario, node: str) -> list[str]:
+    """Return the clusters a node belongs to."""
+    return [name for name, cluster in scenario.clusters.items() if node in cluster.nodes]
+
+
+def pod_mtu(scenario: Scenario) -> int:
+    """Return the MTU of VTEPs and pods, bytes: the underlay's, less the encapsulation."""
+    return scenario.underlay.mtu - ENCAPSULATION_BYTES
+
+
+def vtep_name(scenario: Scenario, cluster: str) -> str:
+    """Return the name of a cluster's VXLAN device, the same on every node."""
+    return f"flannel.{scenario.clusters[cluster].flannel.vni}"
+
+
+def vtep_mac(scenario: Scenario, cluster: str, node: str) -> str:
+    """Return a VTEP's MAC address: locally administered, made of its network identifier and node address."""
+    low_byte = scenario.clusters[cluster].flannel.vni & 0xFF
+    return ":".join(f"{byte:02x}" for byte in (0x0E, low_byte, *_address(scenario, node).packed))
+
+
+def subnet_file(cluster: str) -> str:
+    """Return the path of the file in which flannel tells CNI plugins a node's subnet and MTU."""
+    return f"/run/flannel/subnet-{cluster}.env"
+
+
+def render_links(scenario: Scenario, node: str) -> str:
+    """Return the ``ip -batch`` text for all VTEPs of a node, with their routes and neighbours."""
+    lines = []
+    for cluster in clusters_of(scenario, node):
+        vxlan = scenario.clusters[cluster].flannel
+        vtep = vtep_name(scenario, cluster)
+        lines += [
+            f"link add {vtep} address {vtep_mac(scenario, cluster, node)} mtu {pod_mtu(scenario)} type vxlan "
+            f"id {vxlan.vni} dev {underlay.UPLINK} local {_address(scenario, node)} "
+            f"dstport {vxlan.port} nolearning",
+            f"link set {vtep} addrgenmode none up",
+            f"address add {_vtep_address(scenario, cluster, node)}/32 dev {vtep}",
+        ]
+        for remote in _others(scenario, cluster, node):
+            remote_vtep = _vtep_address(scenario, cluster, remote)
+            mac = vtep_mac(scenario, cluster, remote)
+            subnet = scenario.pod_subnet(cluster, remote)
+            lines += [
+                f"neighbour add {remote_vtep} lladdr {mac} dev {vtep} nud permanent",
+                f"route add {subnet} via {remote_vtep} dev {vtep} onlink",
+            ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_forwarding(scenario: Scenario, node: str) -> str:
+    """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
+    return "".join(
+        f"fdb add {vtep_mac(scenario, cluster, remote)} dev {vtep_name(scenario, cluster)} "
+        f"dst {_address(scenario, remote)} self permanent\n"
+        for cluster in clusters_of(scenario, node)
+        for remote in _others(scenario, cluster, node)
+    )
+
+
+def render_subnet_file(scenario: Scenario, cluster: str, node: str) -> str:
+    """Return what flannel writes to ``subnet.env`` on a node."""
+    subnet = scenario.pod_subnet(cluster, node)
+    return (
+        f"FLANNEL_NETWORK={scenario.clusters[cluster].pod_cidr}\n"
+        f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
+        f"FLANNEL_MTU={pod_mtu(scenario)}\n"
+        "FLANNEL_IPMASQ=false\n"
+    )
+
+
+def _others(scenario: Scenario, cluster: str, node: str) -> list[str]:
+    return [other for other in scenario.clusters[cluster].nodes if other != node]
+
+
+def _address(scenario: Scenario, node: str) -> IPv4Address:
+    return underlay.addresses(scenario)[node].ip
+
+
+def _vtep_address(scenario: Scenario, cluster: str, node: str) -> IPv4Address:
+    return scenario.pod_subnet(cluster, node).network_address

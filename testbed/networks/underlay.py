@@ -1,0 +1,90 @@
+"""The network between the nodes: one switch, and a cable from its port to each node's eth0.
+
+Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switch is. A rate belongs to the
+cables and is enforced at the switch, outside the nodes, in both directions, as a real link's is.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Interface
+
+from testbed.scenario import Scenario
+
+SWITCH = "switch"
+UPLINK = "eth0"
+# Leaves .1 to .10 to gateways and hosts, as lab networks do, where the network is large enough.
+FIRST_HOST = 11
+
+# A link's bucket and queue, in time, so that they mean the same at every rate. The bucket must hold a whole
+# GSO packet (64 KiB), or the kernel takes it apart at a cost that falsifies what is measured behind it.
+BUCKET_SECONDS = 0.0005
+SMALLEST_BUCKET = 128 * 1024  # bytes
+QUEUE_SECONDS = 0.005
+
+
+def port_name(index: int) -> str:
+    """Return the switch's interface for the node of this index."""
+    return f"port{index}"
+
+
+def addresses(scenario: Scenario) -> dict[str, IPv4Interface]:
+    """Return each node's address on the underlay, in the order of the scenario."""
+    cidr = scenario.underlay.cidr
+    first = FIRST_HOST if FIRST_HOST + len(scenario.nodes) < cidr.num_addresses else 1
+    return {
+        node: IPv4Interface((int(cidr.network_address) + first + index, cidr.prefixlen))
+        for index, node in enumerate(scenario.nodes)
+    }
+
+
+def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
+    """Return the ``ip -batch`` text that makes the switch and a cable to each node.
+
+    ``namespaces`` holds the path of each node's network namespace.
+    """
+    mtu = scenario.underlay.mtu
+    lines = [f"link add {SWITCH} type bridge", f"link set {SWITCH} mtu {mtu} up"]
+    for index, node in enumerate(scenario.nodes):
+        port = port_name(index)
+        lines += [
+            f"link add {port} mtu {mtu} type veth peer name {UPLINK} mtu {mtu} netns {namespaces[node]}",
+            f"link set {port} master {SWITCH} addrgenmode none up",
+        ]
+        if scenario.underlay.rate is not None:
+            lines += [f"link add {port}-in mtu {mtu} type ifb", f"link set {port}-in addrgenmode none up"]
+    return "\n".join(lines) + "\n"
+
+
+def render_rates(scenario: Scenario) -> str:
+    """Return the ``tc -batch`` text that gives each cable its rate; empty without one.
+
+    What comes from the node is shaped on an ifb that the port's ingress is redirected to, what goes to the
+    node on the port itself.
+    """
+    rate = scenario.underlay.rate
+    if rate is None:
+        return ""
+    bucket = max(SMALLEST_BUCKET, round(rate / 8 * BUCKET_SECONDS))
+    limit = bucket + round(rate / 8 * QUEUE_SECONDS)
+    lines = []
+    for index in range(len(scenario.nodes)):
+        port = port_name(index)
+        lines += [
+            f"qdisc add dev {interface} root tbf rate {rate}bit burst {bucket} limit {limit}"
+            for interface in (port, f"{port}-in")
+        ]
+        lines += [
+            f"qdisc add dev {port} handle ffff: ingress",
+            f"filter add dev {port} parent ffff: protocol all u32 match u32 0 0 "
+            f"action mirred egress redirect dev {port}-in",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def render_uplink(scenario: Scenario, node: str) -> str:
+    """Return the ``ip -batch`` text for a node's own end of its cable."""
+    return (
+        "link set lo up\n"
+        f"address add {addresses(scenario)[node]} broadcast + dev {UPLINK}\n"
+        f"link set {UPLINK} up\n"
+    )

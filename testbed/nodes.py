@@ -1,0 +1,122 @@
+"""What the rest of the testbed needs of a node: a place where commands run.
+
+A provider supplies nodes; pod networks, orchestrators and traffic use nothing of them but this protocol. A
+command is always a list of arguments with text on its standard input, never a string for a shell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        """Parse the output of ``ip -j`` and its like, for which no output at all is an empty list."""
+        return json.loads(self.stdout or "[]")
+
+
+class CommandError(RuntimeError):
+    """A command failed where it had to succeed; the message holds the node, the command and its own words."""
+
+    def __init__(self, where: str, argv: Sequence[str], status: int | str, words: str) -> None:
+        super().__init__(f"{where}: {' '.join(argv)} ended with {status}: {words.strip() or 'no message'}")
+        self.status = status
+
+
+class Process(Protocol):
+    """A command that goes on running; its output goes to files."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return its exit status, or None if it has not ended after ``timeout`` seconds."""
+
+    def kill(self) -> None:
+        """End it and wait for its end; nothing happens if it has ended already."""
+
+
+class Place(Protocol):
+    """Somewhere commands run: a node, or a pod or container on one."""
+
+    @property
+    def name(self) -> str:
+        """The name in the scenario."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Result:
+        """Run a command to its end, at most ``timeout`` seconds.
+
+        Raises CommandError when it cannot be run or takes longer, and, with ``check``, when its exit status
+        is not 0. ``env`` is added to a minimal environment; nothing of the caller's own gets through.
+        """
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a command that ends with its caller at the latest; its output goes to local files."""
+
+
+class Node(Place, Protocol):
+    """A machine, real or not."""
+
+
+@dataclass(frozen=True)
+class InNamespace:
+    """A place within a node: one of its network namespaces, as a pod or a container has it."""
+
+    name: str
+    node: Node
+    namespace: str  # path of the network namespace on the node
+    address: str  # its IPv4 address
+    host_interface: str  # the node's end of its veth pair
+
+    def _enter(self, argv: Sequence[str]) -> list[str]:
+        return ["nsenter", f"--net={self.namespace}", "--", *argv]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Result:
+        """Run a command in the namespace; see Place."""
+        return self.node.run(self._enter(argv), stdin=stdin, env=env, check=check, timeout=timeout)
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a command in the namespace; see Place."""
+        return self.node.start(self._enter(argv), stdout=stdout, stderr=stderr)
+
+
+def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Return ``[function(item) for item in items]``, computed at the same time.
+
+    The first exception, in the order of the items, is raised once all have ended, so nothing goes on behind
+    the caller's back.
+    """
+    work = list(items)
+    if not work:
+        return []
+    with ThreadPoolExecutor(max_workers=min(16, len(work))) as pool:
+        futures = [pool.submit(function, item) for item in work]
+    return [future.result() for future in futures]

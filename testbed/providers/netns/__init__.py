@@ -1,0 +1,39 @@
+"""Nodes as network namespaces of one Linux host, inside a sandbox."""
+
+from __future__ import annotations
+
+from testbed.networks import underlay
+from testbed.nodes import in_parallel
+from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
+from testbed.scenario import Scenario
+
+
+class NetnsProvider:
+    """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
+
+    def __init__(self, scenario: Scenario, name: str = "bench") -> None:
+        self._scenario = scenario
+        self._name = name
+        self.sandbox: Sandbox | None = None
+        self.nodes: dict[str, Entrance] = {}
+
+    def up(self) -> None:
+        """Start the sandbox, make the nodes, and plug their cables into the switch."""
+        scenario = self._scenario
+        self.sandbox = box = Sandbox.start(self._name)
+        box.add_nodes(list(scenario.nodes))
+        self.nodes = {name: box.node(name) for name in scenario.nodes}
+        namespaces = {name: f"{node_directory(name)}/net" for name in scenario.nodes}
+        box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(scenario, namespaces))
+        if rates := underlay.render_rates(scenario):
+            box.switch.run(["tc", "-batch", "-"], stdin=rates)
+        in_parallel(self._connect, scenario.nodes)
+
+    def down(self) -> None:
+        """End the sandbox and with it all it holds."""
+        if self.sandbox is not None:
+            self.sandbox.stop()
+            self.sandbox = None
+
+    def _connect(self, name: str) -> None:
+        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._scenario, name))

@@ -1,0 +1,246 @@
+"""A sandbox: one process that owns every namespace, link, mount and process of a testbed.
+
+Nothing is made on the host itself, so nothing can be left behind or deleted by mistake: ``stop`` is the end
+of that process, and so is a crash. As an ordinary user the sandbox lives in a user namespace, where that user
+is root; as root it does not need one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from testbed.nodes import CommandError, Process, Result
+
+INIT = Path(__file__).with_name("init.py")
+READY_SECONDS = 10.0
+# What commands in a sandbox see of the environment. Debian keeps ip, tc and nft where an ordinary user's PATH
+# does not look; temporary files go where they vanish with the sandbox.
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C.UTF-8",
+    "TMPDIR": "/run",
+}
+
+
+class SandboxError(RuntimeError):
+    """The kernel or its settings do not allow a sandbox; ``doctor`` says what to do."""
+
+
+class LocalProcess:
+    """A process started through ``nsenter``; it dies with it (``setpriv --pdeathsig``)."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit status, or None if it has not ended after ``timeout`` seconds."""
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End it and wait for its end."""
+        self._popen.kill()
+        self._popen.wait()
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """How commands get to one place of a sandbox; satisfies the Node protocol."""
+
+    name: str
+    prefix: tuple[str, ...]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Result:
+        """Run a command there to its end; see testbed.nodes.Place."""
+        try:
+            done = subprocess.run(
+                [*self.prefix, *argv],
+                input=stdin,
+                env={**ENVIRONMENT, **(env or {})},
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=timeout,
+                check=False,
+                # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s") from None
+        if check and done.returncode != 0:
+            raise CommandError(self.name, argv, done.returncode, done.stderr or done.stdout)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a command there; see testbed.nodes.Place."""
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            return LocalProcess(
+                subprocess.Popen(
+                    [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=ENVIRONMENT,
+                    start_new_session=True,
+                )
+            )
+
+    def replace_self(self, argv: Sequence[str]) -> None:
+        """Become the command, terminal and all. Does not return."""
+        environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}
+        os.execvpe(self.prefix[0], [*self.prefix, *argv], environment)
+
+
+class Sandbox:
+    """A running sandbox, known by the process id of its first process."""
+
+    def __init__(self, name: str, pid: int, starter: subprocess.Popen[str] | None = None) -> None:
+        self.name = name
+        self.pid = pid
+        self._starter = starter
+
+    @classmethod
+    def start(cls, name: str) -> Sandbox:
+        """Start a sandbox that ends with this process. Raises SandboxError if the system forbids it."""
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        starter = subprocess.Popen(
+            ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child",
+             sys.executable, "-I", "-S", str(INIT), name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8", env=ENVIRONMENT, start_new_session=True,
+        )  # fmt: skip
+        assert starter.stdout is not None
+        line = _line_within(starter.stdout, READY_SECONDS)
+        if not line.strip().isdigit():
+            starter.kill()
+            _, words = starter.communicate()
+            raise SandboxError(f"no sandbox on this machine: {words.strip() or 'unshare did not answer'}")
+        return cls(name, int(line), starter)
+
+    @classmethod
+    def find(cls, name: str) -> Sandbox | None:
+        """Return the lasting sandbox of this name that belongs to this user."""
+        return next((box for box in cls.all() if box.name == name), None)
+
+    @classmethod
+    def all(cls) -> list[Sandbox]:
+        """Return this user's sandboxes, by name; ephemeral ones included."""
+        boxes = []
+        for directory in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+                owner = directory.stat().st_uid
+            except OSError:  # it has ended meanwhile
+                continue
+            if len(words) > 2 and words[-2] == str(INIT) and "python" in words[0] and owner == os.geteuid():
+                boxes.append(cls(words[-1], int(directory.name)))
+        return sorted(boxes, key=lambda box: box.name)
+
+    def keep(self) -> None:
+        """Let the sandbox outlive this process, until somebody stops it."""
+        assert self._starter is not None
+        assert self._starter.stdin is not None
+        self._starter.stdin.write("stay\n")
+        self._starter.stdin.close()
+
+    def stop(self) -> None:
+        """End the sandbox and everything in it, and wait for that end."""
+        watch = os.pidfd_open(self.pid)
+        try:
+            signal.pidfd_send_signal(watch, signal.SIGKILL)
+            select.select([watch], [], [])
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(watch)
+        if self._starter is not None:
+            self._starter.wait()
+            for stream in (self._starter.stdin, self._starter.stdout, self._starter.stderr):
+                if stream is not None:
+                    stream.close()
+
+    @property
+    def switch(self) -> Entrance:
+        """The sandbox's own namespaces, where the underlay's switch is."""
+        return Entrance("switch", self._prefix("net", "mount"))
+
+    def node(self, name: str) -> Entrance:
+        """The namespaces of a node that ``add_nodes`` made."""
+        root = f"/proc/{self.pid}/root{node_directory(name)}"
+        return Entrance(name, self._prefix(f"net={root}/net", f"mount={root}/mnt"))
+
+    def _prefix(self, *namespaces: str) -> tuple[str, ...]:
+        user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+        entered = [f"--{namespace}" for namespace in namespaces]
+        return ("nsenter", f"--target={self.pid}", *user, "--pid", *entered, "--")
+
+    def add_nodes(self, names: Sequence[str]) -> None:
+        """Make a node's network and mount namespace, with a /run of its own, for each name."""
+        # A constant script with the names as its arguments: one process instead of several a node.
+        script = """
+            for node in "$@"; do (
+                set -e
+                mkdir "/run/testbed/nodes/$node"
+                cd "/run/testbed/nodes/$node"
+                touch net mnt
+                unshare --net=net --mount=mnt sh -ec '
+                    mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs /run
+                    mkdir /run/netns'
+            ) & pids="$pids $!"; done
+            for pid in $pids; do wait "$pid" || exit 1; done
+        """
+        self.switch.run(["sh", "-c", script, "sh", *names])
+
+
+class Claim:
+    """Exclusive right to bring up a sandbox of one name; given back when this process ends or leaves it."""
+
+    def __init__(self, name: str) -> None:
+        # An abstract Unix socket: the kernel allows one binder, and leaves no file behind.
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.bind(f"\0concorde-testbed/{os.geteuid()}/{name}")
+        except OSError:
+            self._socket.close()
+            raise SandboxError(f"another process is just bringing up testbed {name!r}") from None
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def valid_name(name: str) -> bool:
+    """Tell whether a testbed can have this name."""
+    return re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,30}", name) is not None
+
+
+def node_directory(name: str) -> str:
+    """Return the directory, within the sandbox, of a node's namespaces."""
+    return f"/run/testbed/nodes/{name}"
+
+
+def _line_within(stream: IO[str], seconds: float) -> str:
+    readable, _, _ = select.select([stream], [], [], seconds)
+    return stream.readline() if readable else ""

@@ -1,0 +1,111 @@
+"""A scenario brought to life: nodes, networks, containers and pods, ready for traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.networks import containers, flannel, underlay
+from testbed.nodes import InNamespace, Node, in_parallel
+from testbed.orchestrators import ORCHESTRATORS, Orchestrator, PodPlace
+from testbed.providers import PROVIDERS, Provider
+from testbed.scenario import Scenario, Traffic
+
+Progress = Callable[[str], None]
+
+
+class Testbed:
+    """One scenario on one provider's nodes, its pods run by one orchestrator."""
+
+    __test__ = False  # not a test case, whatever its name tells pytest
+
+    def __init__(self, scenario: Scenario, provider: Provider, orchestrator: str = "cni") -> None:
+        self.scenario = scenario
+        self.provider = provider
+        self._orchestrator_name = orchestrator
+        self._orchestrator: Orchestrator | None = None
+        self.containers: dict[str, InNamespace] = {}
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes that are up, by name."""
+        return dict(self.provider.nodes)
+
+    @property
+    def pods(self) -> dict[str, PodPlace]:
+        """The running pods, by name."""
+        return dict(self._orchestrator.pods) if self._orchestrator else {}
+
+    def up(self, progress: Progress = lambda _: None) -> None:
+        """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why."""
+        try:
+            progress("nodes and underlay")
+            self.provider.up()
+            progress("pod and container networks")
+            in_parallel(self._network, self.scenario.nodes)
+            progress("pods")
+            self._orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
+            self._orchestrator.up()
+        except BaseException:
+            self.provider.down()
+            raise
+
+    def down(self) -> None:
+        """Take everything down."""
+        self.provider.down()
+
+    def check(self) -> list[str]:
+        """Return, in words, every way in which the pods' networks are not as they were made."""
+        return self._orchestrator.check() if self._orchestrator else ["the testbed is not up"]
+
+    def place(self, name: str) -> PodPlace:
+        """Return the pod or container of this name."""
+        return self.pods[name] if name in self.pods else self.containers[name]
+
+    def address_for(self, traffic: Traffic) -> str:
+        """Return where the sender of a transfer finds its receiver.
+
+        A container on another node is behind the published port of its node.
+        """
+        destination = traffic.destination
+        if destination in self.scenario.containers:
+            node = self.scenario.node_of(destination)
+            if node != self.scenario.node_of(traffic.source):
+                return str(underlay.addresses(self.scenario)[node].ip)
+        return self.place(destination).address
+
+    def _network(self, name: str) -> None:
+        """Give one node its overlays and its container network."""
+        scenario, node = self.scenario, self.provider.nodes[name]
+        own_containers = containers.on_node(scenario, name)
+        links = flannel.render_links(scenario, name)
+        if own_containers:
+            links += containers.render_links(scenario, name)
+        node.run(["ip", "-batch", "-"], stdin=links)
+        node.run(["bridge", "-batch", "-"], stdin=flannel.render_forwarding(scenario, name))
+        node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1\n")
+        node.run(["mkdir", "-p", "/run/flannel"])
+        for cluster in flannel.clusters_of(scenario, name):
+            text = flannel.render_subnet_file(scenario, cluster, name)
+            node.run(["tee", flannel.subnet_file(cluster)], stdin=text)
+        if own_containers:
+            node.run(["nft", "-f", "-"], stdin=containers.render_translation(scenario, name))
+        for index, container in enumerate(own_containers):
+            self.containers[container] = place = InNamespace(
+                name=container,
+                node=node,
+                namespace=f"/run/netns/{container}",
+                address=str(containers.address(scenario, container).ip),
+                host_interface=containers.host_interface(index),
+            )
+            place.run(["ip", "-batch", "-"], stdin=containers.render_inside(scenario, container))
+
+
+def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
+    """Return a testbed of these parts, not yet up. Raises LookupError for a part there is not."""
+    for kind, name, known in (
+        ("provider", provider, PROVIDERS),
+        ("orchestrator", orchestrator, ORCHESTRATORS),
+    ):
+        if name not in known:
+            raise LookupError(f"no {kind} {name!r} ({kind}s: {', '.join(known)})")
+    return Testbed(scenario, PROVIDERS[provider](scenario), orchestrator)
