@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Build the plugin as a runtime finds it: an executable `concorde` and its library beside it.
+
+The library is compiled ahead: compiling at each start would cost more than the plugin's work. The
+executable names its library by a digest of the sources and the interpreter, and libraries are never
+changed once in place. So a build may run beside other builds and beside running plugins: each
+invocation sees one whole library, its own. The same sources and interpreter give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).parent / "concorde"
+INTERPRETER = "/usr/bin/python3"
+LIBRARIES = "concorde.lib"
+# An invocation may still be importing from its library long after a newer one has replaced it.
+STALE_SECONDS = 3600
+
+EXECUTABLE = """\
+#!{interpreter} -IS
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/{libraries}/{digest}")
+
+from concorde.__main__ import main
+
+sys.exit(main())
+"""
+
+
+def build(output: Path, interpreter: str = INTERPRETER) -> Path:
+    """Build into a directory and return the executable's path.
+
+    Raises subprocess.CalledProcessError when the interpreter cannot compile the sources.
+    """
+    sources = {path.relative_to(SOURCE.parent): path.read_bytes() for path in sorted(SOURCE.rglob("*.py"))}
+    digest = _digest(sources, interpreter)
+    libraries = output / LIBRARIES
+    libraries.mkdir(parents=True, exist_ok=True)
+    if not (libraries / digest).is_dir():
+        _make_library(libraries, digest, sources, interpreter)
+    executable = output / "concorde"
+    text = EXECUTABLE.format(interpreter=interpreter, libraries=LIBRARIES, digest=digest)
+    if executable.exists() and (former := _library_of(executable)).is_dir():
+        os.utime(former)  # its time of retirement, for _drop_stale
+    _replace(executable, text.encode(), 0o755)
+    _drop_stale(libraries, digest)
+    return executable
+
+
+def pack(executable: Path, tar: Path) -> None:
+    """Write executable and library into a tar archive that depends on nothing but their content."""
+    library = _library_of(executable)
+    with (
+        tempfile.NamedTemporaryFile(dir=tar.parent, delete=False) as file,
+        tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for path in [executable, *sorted(path for path in library.rglob("*") if path.is_file())]:
+            archive.add(path, str(path.relative_to(executable.parent)), filter=_anonymous)
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(tar)
+
+
+def _library_of(executable: Path) -> Path:
+    digest = executable.read_text().partition(f"/{LIBRARIES}/")[2].partition('"')[0]
+    return executable.parent / LIBRARIES / digest
+
+
+def _digest(sources: dict[Path, bytes], interpreter: str) -> str:
+    version = subprocess.run([interpreter, "-ISVV"], check=True, capture_output=True).stdout
+    digest = hashlib.sha256(version + EXECUTABLE.encode())
+    for path, content in sources.items():
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _make_library(libraries: Path, digest: str, sources: dict[Path, bytes], interpreter: str) -> None:
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=libraries) as temporary:
+        new = Path(temporary) / digest
+        for path, content in sources.items():
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            (new / path).write_bytes(content)
+        # Unchecked hashes: no timestamp in the file and no look at the source at start. The fixed hash seed
+        # keeps the order of sets, which older interpreters write as it happens to be.
+        compiling = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+        subprocess.run(
+            [*compiling, "-s", str(new), str(new)],
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            stdout=sys.stderr,
+        )
+        try:
+            new.rename(libraries / digest)
+        except OSError:
+            # Another build of the same sources was faster; theirs has the same bytes.
+            if not (libraries / digest).is_dir():
+                raise
+
+
+def _replace(path: Path, content: bytes, mode: int) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+        file.write(content)
+    Path(file.name).chmod(mode)
+    Path(file.name).replace(path)
+
+
+def _drop_stale(libraries: Path, digest: str) -> None:
+    for path in libraries.iterdir():
+        if path.name == digest or path.name.startswith("."):
+            continue
+        if time.time() - path.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = 0
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.name == "concorde" else 0o644
+    return entry
+
+
+def main() -> None:
+    """Parse the command line and build."""
+    parser = argparse.ArgumentParser(description="Build the Concorde CNI plugin.")
+    parser.add_argument("--output", type=Path, default=Path("build/cni"), help="directory to build into")
+    parser.add_argument(
+        "--python", default=INTERPRETER, help="interpreter of the node the plugin will run on"
+    )
+    parser.add_argument("--tar", type=Path, help="also write a tar archive for copying to nodes")
+    arguments = parser.parse_args()
+    executable = build(arguments.output, arguments.python)
+    if arguments.tar:
+        pack(executable, arguments.tar)
+
+
+if __name__ == "__main__":
+    main()

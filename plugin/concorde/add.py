@@ -1,0 +1,77 @@
+"""ADD: give a pod its interface (or take the one the chain made) and keep its promise there.
+
+The order makes kills harmless: the lease is written before the kernel is touched, so whatever exists is in
+the store and DEL or GC finds it; and shaping comes before the interface is up, so not one packet of the
+pod passes by its class.
+"""
+
+from __future__ import annotations
+
+from . import enforcements, links, names, results
+from .cni import COMMAND_FAILED, CniError
+from .configuration import Configuration
+from .leases import Lease, Link
+from .locks import AttachmentLock
+from .store import Store
+from .terms import terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .addresses import Subnet
+    from .requests import Request
+
+
+def add(request: Request) -> dict[str, Any]:
+    """Attach the pod and return the result; what fails is undone. Raises CniError, run.CommandError."""
+    configuration = Configuration(request.document)
+    if configuration.previous is not None:
+        _attach(request, configuration, None, configuration.node_mtu())
+        return results.of_previous(request.version, configuration.previous)
+    subnet, mtu = configuration.subnet()
+    lease = _attach(request, configuration, subnet, mtu)
+    assert lease.link is not None
+    return results.of_link(request.version, lease.link, request.netns, configuration.dns)
+
+
+def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
+    lease = Lease(request.container, request.interface, terms(configuration, mtu), None)
+    with AttachmentLock(configuration.directory, request.container, request.interface):
+        store = Store(configuration.directory)
+        with store:
+            if subnet is not None:
+                veth = names.host_veth(configuration.name, request.container, request.interface)
+                address = store.next_address(subnet)
+                lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
+            store.add(lease)
+        try:
+            _install(lease, request.netns)
+        except Exception as error:
+            _undo(lease, store, error)
+            raise
+    return lease
+
+
+def _install(lease: Lease, netns: str) -> None:
+    enforcement = enforcements.load(lease.terms.enforcement)
+    if lease.link is None:
+        enforcement.install(lease, netns)
+        return
+    links.create(lease.link, netns)
+    enforcement.install(lease, netns)
+    try:
+        links.configure(lease.link, netns)
+    except Exception:
+        enforcement.remove(lease, netns)
+        raise
+
+
+def _undo(lease: Lease, store: Store, cause: Exception) -> None:
+    # Should this fail too, the lease stays behind, and with it the way for DEL or GC to finish the job.
+    try:
+        if lease.link is not None:
+            links.remove(lease.link.host_veth)
+        store.drop(lease.container, lease.interface)
+    except Exception as error:
+        raise CniError(COMMAND_FAILED, f"{cause}; undoing it failed: {error}") from cause

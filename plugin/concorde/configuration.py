@@ -1,0 +1,174 @@
+"""The network configuration: what an operator writes, checked key by key.
+
+Two classes, because DEL and GC must go through whatever else has become wrong with the configuration:
+Identity is all they need, Configuration is what ADD, CHECK and STATUS need.
+"""
+
+from __future__ import annotations
+
+from . import addresses, flannel, names
+from .cni import INVALID_CONFIGURATION, UNDECODABLE, CniError, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENFORCEMENTS = ("pod", "none")
+COUNTS = ("layer2", "payload")
+DEFAULT_STATE = "/run/concorde"
+DEFAULT_MTU = 1500
+LEAST_MTU, MOST_MTU = 576, 65535
+
+
+class Identity:
+    """Which network this is, and where its state lies."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        """Check the keys that name the network. Raises CniError 7."""
+        self.document = document
+        self.name = text(document, "name", "")
+        if not names.is_identifier(self.name):
+            raise invalid("name", f"{shown(self.name)} is not a network name")
+        state = text(document, "stateDir", DEFAULT_STATE)
+        if not names.is_path(state):
+            raise invalid("stateDir", f"{shown(state)} is not a plain absolute path")
+        self.directory = f"{state.rstrip('/')}/{self.name}"
+        self.bridge = text(document, "bridge", names.default_bridge(self.name))
+        if not names.is_interface(self.bridge):
+            raise invalid("bridge", f"{shown(self.bridge)} is not an interface name")
+
+
+class Configuration(Identity):
+    """Everything an operator can set."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        """Check every key that does not need a look at the node. Raises CniError 7."""
+        super().__init__(document)
+        self.enforcement = choice(document, "enforcement", ENFORCEMENTS)
+        self.count = choice(document, "count", COUNTS)
+        self.burst = number(document, "burst", 1600, 1 << 30)
+        self.previous = table(document, "prevResult")
+        self.dns = table(document, "dns")
+        self._mtu = number(document, "mtu", LEAST_MTU, MOST_MTU)
+        self._subnet = text(document, "subnet", "")
+        self._subnet_file = text(document, "subnetFile", "")
+        if self._subnet and self._subnet_file:
+            raise invalid("subnetFile", "give either subnet or subnetFile, not both")
+        if self._subnet_file and not names.is_path(self._subnet_file):
+            raise invalid("subnetFile", f"{shown(self._subnet_file)} is not a plain absolute path")
+
+    @property
+    def names_subnet(self) -> bool:
+        """Whether the plugin can make interfaces here; if not, it can only follow another in a chain."""
+        return bool(self._subnet or self._subnet_file)
+
+    def subnet(self) -> tuple[addresses.Subnet, int]:
+        """The pods' subnet on this node and the pods' MTU (bytes).
+
+        Raises CniError 7 when it is missing or malformed, or flannel has not written its file yet.
+        """
+        if self._subnet_file:
+            try:
+                found, overlay_mtu = flannel.read(self._subnet_file)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise invalid("subnetFile", f"{shown(self._subnet_file)} {reason}") from error
+            return found, self._mtu or overlay_mtu
+        if not self._subnet:
+            raise invalid("subnet", "needed, or subnetFile, unless the plugin follows another in a chain")
+        try:
+            return addresses.parse_subnet(self._subnet), self._mtu or DEFAULT_MTU
+        except ValueError as error:
+            raise invalid("subnet", f"{shown(self._subnet)} {error}") from error
+
+    def node_mtu(self) -> int:
+        """The pods' MTU (bytes), also where another plugin gives the addresses. Raises CniError 7."""
+        return self.subnet()[1] if self.names_subnet else self._mtu or DEFAULT_MTU
+
+
+def invalid(path: str, problem: str) -> CniError:
+    """The error for a bad value at a path of the configuration."""
+    return CniError(INVALID_CONFIGURATION, f"{path}: {problem}")
+
+
+def text(document: dict[str, Any], key: str, default: str) -> str:
+    """A string, or the default when the key is missing or null. Raises CniError 7."""
+    value = document.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise invalid(key, f"{shown(value)} is not a string")
+    return value
+
+
+def choice(document: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
+    """One of some words; the first is the default. Raises CniError 7."""
+    value = text(document, key, choices[0])
+    if value not in choices:
+        raise invalid(key, f"{shown(value)} is none of " + ", ".join(choices))
+    return value
+
+
+def number(document: dict[str, Any], key: str, least: int, most: int) -> int | None:
+    """An integer within limits, or None when the key is missing. Raises CniError 7."""
+    value = document.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise invalid(key, f"{shown(value)} is not an integer from {least} to {most}")
+    return value
+
+
+def table(document: dict[str, Any], key: str) -> dict[str, Any] | None:
+    """An object, or None when the key is missing or null. Raises CniError 7."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise invalid(key, f"{shown(value)} is not an object")
+    return value
+
+
+def decode(content: bytes) -> dict[str, Any]:
+    """The object on standard input, strictly: UTF-8, no NaN, no key twice, no endless numbers.
+
+    Raises CniError 6.
+    """
+    import json
+
+    try:
+        document = json.loads(
+            content.decode(),
+            object_pairs_hook=_object,
+            parse_constant=_refuse,
+            parse_int=_integer,
+            parse_float=_float,
+        )
+    except (ValueError, RecursionError) as error:
+        raise CniError(UNDECODABLE, f"standard input is not proper JSON: {str(error)[:200]}") from error
+    if not isinstance(document, dict):
+        raise CniError(UNDECODABLE, "standard input is not a JSON object")
+    return document
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        # Which of the two counts differs between parsers: a way to show two readers two configurations.
+        raise ValueError("a key appears twice in an object")
+    return result
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError("a number has more than 20 digits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return value

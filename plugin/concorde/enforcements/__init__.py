@@ -1,0 +1,36 @@
+"""How a promise is kept: one module per way, chosen by the configuration key `enforcement`.
+
+A way is three functions on a lease; a further one is a module beside these and a name in
+configuration.ENFORCEMENTS.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from ..leases import Lease
+
+    class Enforcement(Protocol):
+        """What the verbs need."""
+
+        def install(self, lease: Lease, netns: str) -> None:
+            """Enforce the lease's rate before its interface carries traffic. All or nothing."""
+
+        def remove(self, lease: Lease, netns: str) -> None:
+            """Undo what would outlive the pod's interface; `netns` is empty when nobody knows it."""
+
+        def check(self, lease: Lease, netns: str) -> None:
+            """Raise CniError 104 when the kernel no longer enforces what install() set."""
+
+
+def load(name: str) -> Enforcement:
+    """The module of that name; only it is imported."""
+    if name == "pod":
+        from . import pod
+
+        return pod
+    from . import none
+
+    return none

@@ -1,0 +1,69 @@
+"""Enforcement `pod`: the paper's HTB on the pod's own interface.
+
+It sees all the pod sends and nothing else, so it can limit, but not protect the pod from what others send
+on the node's uplink.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .. import run, shaping
+from ..cni import CHECK_FAILED, CniError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..leases import Lease
+
+
+def install(lease: Lease, netns: str) -> None:
+    """Add the qdisc and its class. Raises run.CommandError, having undone its own half."""
+    if lease.terms.rate is None or lease.terms.burst is None:
+        return
+    try:
+        run.run("tc", netns=netns, batch=shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst))
+    except run.CommandError as failure:
+        if failure.line > 1:
+            _delete_qdisc(lease.interface, netns)
+        raise
+
+
+def remove(lease: Lease, netns: str) -> None:
+    """Take the shaping off an interface another plugin made; our own takes it along when it goes."""
+    if lease.terms.rate is None or lease.link is not None or not os.path.exists(netns):
+        return
+    try:
+        shaped = _has_qdisc(lease.interface, netns)
+    except run.CommandError:
+        return  # no interface, or no namespace: nothing to undo
+    if shaped:
+        _delete_qdisc(lease.interface, netns)
+
+
+def check(lease: Lease, netns: str) -> None:
+    """Compare qdisc and class with the lease. Raises CniError 104 and run.CommandError."""
+    if lease.terms.rate is None:
+        return
+    if not _has_qdisc(lease.interface, netns):
+        raise CniError(CHECK_FAILED, f"{lease.interface} has no root qdisc htb 1: with default class 1")
+    output = run.run("tc", "-j", "class", "show", "dev", lease.interface, netns=netns)
+    expected = shaping.shown_rate(lease.terms.rate)
+    found = shaping.rates_of_class(output)
+    if found != (expected, expected):
+        rates = "is missing" if found is None else "has rate {}, ceil {}".format(*found)
+        raise CniError(CHECK_FAILED, f"class 1:1 of {lease.interface} {rates}; expected {expected} for both")
+
+
+def _has_qdisc(interface: str, netns: str) -> bool:
+    output = run.run("tc", "-j", "qdisc", "show", "dev", interface, "root", netns=netns)
+    return any(
+        qdisc.get("kind") == "htb"
+        and qdisc.get("handle") == "1:"
+        and int(str(qdisc.get("options", {}).get("default", "0")), 16) == 1
+        for qdisc in json.loads(output or "[]")
+    )
+
+
+def _delete_qdisc(interface: str, netns: str) -> None:
+    run.run("tc", "qdisc", "delete", "dev", interface, "root", "handle", "1:", netns=netns)

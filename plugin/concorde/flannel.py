@@ -1,0 +1,25 @@
+"""flannel's subnet.env: which part of the cluster's network this node has, and the overlay's MTU."""
+
+from __future__ import annotations
+
+from . import addresses
+
+_LONGEST = 4096
+
+
+def read(path: str) -> tuple[addresses.Subnet, int]:
+    """The node's subnet and the MTU (bytes) in the file flanneld wrote.
+
+    Raises OSError, and ValueError with a message for people.
+    """
+    with open(path, "rb") as file:
+        text = file.read(_LONGEST).decode("ascii", "replace")
+    entries = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    subnet = entries.get("FLANNEL_SUBNET", "")
+    mtu = entries.get("FLANNEL_MTU", "")
+    if not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5):
+        raise ValueError("has no proper FLANNEL_MTU")
+    try:
+        return addresses.parse_interface(subnet)[1], int(mtu)
+    except ValueError as error:
+        raise ValueError(f"FLANNEL_SUBNET={subnet[:40]} {error}") from error

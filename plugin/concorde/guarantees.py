@@ -1,0 +1,87 @@
+"""What the pod was promised: read from its annotations, the runtime's capability or the network's default.
+
+Two annotations, two meanings: `concorde.contmec.dev/egress-guarantee` is a floor the pod can count on,
+`kubernetes.io/egress-bandwidth` is, as everywhere in Kubernetes, a ceiling it must not exceed.
+"""
+
+from __future__ import annotations
+
+from . import quantities
+from .cni import shown
+from .configuration import invalid, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+GUARANTEE = "concorde.contmec.dev/egress-guarantee"
+CEILING = "kubernetes.io/egress-bandwidth"
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"  # the capability's name in containerd and CRI-O
+
+
+class Promise:
+    """A pod's guarantee and ceiling, in bits per second; None where nobody gave one."""
+
+    def __init__(self, guarantee: int | None, ceiling: int | None) -> None:
+        self.guarantee = guarantee
+        self.ceiling = ceiling
+
+    @property
+    def limit(self) -> int | None:
+        """The rate (bits per second) where a limit is all there is: the guarantee, else the ceiling."""
+        return self.ceiling if self.guarantee is None else self.guarantee
+
+
+def promise(document: dict[str, Any]) -> Promise:
+    """The promise in a network configuration as the runtime passes it.
+
+    The annotation goes before the capability, the capability before the network's default. Raises
+    CniError 7 naming the key, and both keys when a guarantee exceeds the ceiling.
+    """
+    runtime = table(document, "runtimeConfig") or {}
+    annotations = table(runtime, ANNOTATIONS) or {}
+    ceiling_path, ceiling = _quantity(annotations, CEILING, _annotation(CEILING))
+    for path, guarantee in (
+        _quantity(annotations, GUARANTEE, _annotation(GUARANTEE)),
+        _capability(runtime),
+        _quantity(document, "defaultGuarantee", "defaultGuarantee"),
+    ):
+        if guarantee is None:
+            continue
+        if ceiling is not None and guarantee > ceiling:
+            raise invalid(path, f"guarantee of {guarantee} bit/s is above the {ceiling} of {ceiling_path}")
+        return Promise(guarantee, ceiling)
+    return Promise(None, ceiling)
+
+
+def _annotation(name: str) -> str:
+    return f'runtimeConfig["{ANNOTATIONS}"]["{name}"]'
+
+
+def _quantity(values: dict[str, Any], key: str, path: str) -> tuple[str, int | None]:
+    value = values.get(key)
+    if value is None:
+        return path, None
+    if not isinstance(value, str):
+        raise invalid(path, f"{shown(value)} is not a string")
+    try:
+        return path, quantities.bits_per_second(value)
+    except ValueError as error:
+        raise invalid(path, f"{shown(value)} {error}") from error
+
+
+def _capability(runtime: dict[str, Any]) -> tuple[str, int | None]:
+    # The conventions write `egressRate`; containerd 1.6 writes `EgressRate`, as Go matches without case.
+    path = "runtimeConfig.bandwidth.egressRate"
+    bandwidth = table(runtime, "bandwidth") or {}
+    rates = [value for key, value in bandwidth.items() if key.lower() == "egressrate"]
+    if len(rates) > 1:
+        raise invalid(path, "given twice")
+    if not rates or rates[0] is None or rates[0] == 0:
+        return path, None
+    if not isinstance(rates[0], int) or isinstance(rates[0], bool):
+        raise invalid(path, f"{shown(rates[0])} is not an integer")
+    try:
+        return path, quantities.in_range(rates[0])
+    except ValueError as error:
+        raise invalid(path, f"{shown(rates[0])} {error}") from error

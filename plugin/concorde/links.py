@@ -1,0 +1,104 @@
+"""The pod's way to the node: a bridge with the gateway's address, a veth pair, an address and a route.
+
+Rendering (the functions that return `ip -batch` text) is apart from running. Every name rendered here has
+passed through names.py.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import addresses, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .leases import Link
+
+
+def bridge_batch(link: Link) -> str:
+    """Make the bridge. A fixed hardware address, or it would change with every port that comes and goes."""
+    mac = addresses.pod_mac(link.subnet.gateway)
+    return (
+        f"link add name {link.bridge} address {mac} mtu {link.mtu} type bridge\n"
+        f"link set dev {link.bridge} addrgenmode none\n"
+    )
+
+
+def pair_batch(link: Link, netns: str) -> str:
+    """Join the pod to the bridge: the node's end up and in the bridge, the pod's end still down.
+
+    The bridge's address and state are set each time: that changes nothing on a whole bridge and repairs
+    one whose maker was killed half way. `addrgenmode none`: with IPv6 addresses on a thousand ports each
+    new one would be flooded with multicast to all the others, and nothing here speaks IPv6.
+    """
+    gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
+    host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
+    return (
+        f"addr replace {gateway} brd + dev {link.bridge}\n"
+        f"link set dev {link.bridge} up\n"
+        f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"
+        f" peer name {link.interface} address {pod_mac} mtu {link.mtu} netns {netns}\n"
+        f"link set dev {link.host_veth} addrgenmode none\n"
+        f"link set dev {link.host_veth} up\n"
+    )
+
+
+def pod_batch(link: Link) -> str:
+    """Inside the pod: address, link up, default route via the bridge."""
+    return (
+        f"addr add {addresses.dotted(link.address)}/{link.subnet.prefix} brd + dev {link.interface}\n"
+        f"link set dev {link.interface} addrgenmode none\n"
+        f"link set dev {link.interface} up\n"
+        f"route add default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
+    )
+
+
+def create(link: Link, netns: str) -> None:
+    """Make the pair, and the bridge if it is missing. Raises run.CommandError."""
+    _ensure_bridge(link)
+    _ensure_forwarding()
+    run.run("ip", batch=pair_batch(link, netns))
+
+
+def configure(link: Link, netns: str) -> None:
+    """Bring the pod's end to life. Raises run.CommandError."""
+    run.run("ip", netns=netns, batch=pod_batch(link))
+
+
+def remove(name: str) -> None:
+    """Delete a link of the node if it is there; the pod's end goes with it. Raises run.CommandError."""
+    if not exists(name):
+        return
+    try:
+        run.run("ip", "link", "delete", "dev", name)
+    except run.CommandError:
+        # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
+        if exists(name):
+            raise
+
+
+def exists(name: str) -> bool:
+    """Whether this network namespace has a link: a look-up rather than a process."""
+    # Not /sys/class/net, which shows the namespace it was mounted in.
+    return os.path.exists(f"/proc/sys/net/ipv4/conf/{name}")
+
+
+def _ensure_bridge(link: Link) -> None:
+    if exists(link.bridge):
+        return
+    try:
+        run.run("ip", batch=bridge_batch(link))
+    except run.CommandError:
+        # Another ADD may have made it meanwhile.
+        if not exists(link.bridge):
+            raise
+
+
+def _ensure_forwarding() -> None:
+    # The bridge is the pods' gateway, so the node must route (the reference bridge plugin's isGateway).
+    switch = "/proc/sys/net/ipv4/ip_forward"
+    with open(switch) as file:
+        forwarding = file.read().strip()
+    if forwarding == "0":
+        with open(switch, "w") as file:
+            file.write("1")

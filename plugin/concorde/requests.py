@@ -1,0 +1,96 @@
+"""One call of the plugin: what the runtime put into the environment and on standard input."""
+
+from __future__ import annotations
+
+import os
+
+from . import names
+from .cni import (
+    INVALID_ENVIRONMENT,
+    IO_FAILURE,
+    UNDECODABLE,
+    UNKNOWN_CONTAINER,
+    VERB_SINCE,
+    CniError,
+    shown,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# A node's thousand attachments, listed for GC, take about 0.1 MiB.
+_MOST_INPUT = 4 << 20
+
+
+class Request:
+    """An operation on one attachment (ADD, DEL, CHECK) or on the network (GC, STATUS)."""
+
+    def __init__(self, document: dict[str, Any], container: str, interface: str, netns: str) -> None:
+        self.document = document
+        self.container = container
+        self.interface = interface
+        self.netns = netns
+
+    @property
+    def version(self) -> str:
+        """The protocol version in use: that of the configuration."""
+        version: str = self.document["cniVersion"]
+        return version
+
+
+def command(environment: Mapping[str, str]) -> str:
+    """The operation. Raises CniError 4."""
+    word = environment.get("CNI_COMMAND", "")
+    if word != "VERSION" and word not in VERB_SINCE:
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_COMMAND: {shown(word)} is not an operation")
+    return word
+
+
+def read_input() -> bytes:
+    """All of standard input. Raises CniError 5 and 6."""
+    content = b""
+    try:
+        while len(content) <= _MOST_INPUT:
+            part = os.read(0, 1 << 20)
+            if not part:
+                return content
+            content += part
+    except OSError as error:
+        raise CniError(IO_FAILURE, f"standard input: {error.strerror}") from error
+    raise CniError(UNDECODABLE, f"standard input is longer than {_MOST_INPUT} bytes")
+
+
+def request(verb: str, environment: Mapping[str, str], document: dict[str, Any]) -> Request:
+    """Check the parameters the operation takes (CNI specification, section 2).
+
+    Raises CniError 3 when the namespace is gone, 4 naming the variable.
+    """
+    if verb in ("GC", "STATUS"):
+        return Request(document, "", "", "")
+    container = environment.get("CNI_CONTAINERID", "")
+    if not names.is_identifier(container):
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_CONTAINERID: {shown(container)} is not a container id")
+    interface = environment.get("CNI_IFNAME", "")
+    if not names.is_interface(interface):
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_IFNAME: {shown(interface)} is not an interface name")
+    netns = environment.get("CNI_NETNS", "")
+    if netns and not names.is_path(netns):
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {shown(netns)} is not a plain absolute path")
+    if verb != "DEL":
+        _require_pod_namespace(netns)
+    return Request(document, container, interface, netns)
+
+
+def _require_pod_namespace(netns: str) -> None:
+    if not netns:
+        raise CniError(INVALID_ENVIRONMENT, "CNI_NETNS: missing")
+    try:
+        pod = os.stat(netns)
+    except OSError as error:
+        raise CniError(UNKNOWN_CONTAINER, f"CNI_NETNS: {netns}: {error.strerror}") from error
+    own = os.stat("/proc/self/ns/net")
+    if (pod.st_dev, pod.st_ino) == (own.st_dev, own.st_ino):
+        # Shaping or addresses meant for a pod would land on the node's own interface.
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {netns} is the node's own namespace")

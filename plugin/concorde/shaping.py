@@ -1,0 +1,86 @@
+"""The paper's shaping: on the pod's eth0 a root HTB with one class, rate = ceil = the pod's bandwidth.
+
+Source: Concorde paper, section 3.2 and figure 10; kernel net/sched/sch_htb.c. Only rendering and sums.
+"""
+
+from __future__ import annotations
+
+ETHERNET_HEADER = 14
+TCP_IP_HEADERS = 52  # IPv4 20, TCP 20, timestamps option 12
+
+PAPER_BURST = 10 << 20  # "burst 10Mb" is mebibytes to tc
+# How long the paper's burst lasts at the least of its rates, 1 Gbit/s: 84 ms.
+_PAPER_RATE = 1_000_000_000
+_LEAST_BURST = 3200  # two full frames of 1500 bytes, or no rate would be reached
+# The kernel keeps a burst as time: 32 bits in ticks of 64 ns are 274 s (include/net/pkt_sched.h).
+_LONGEST_BURST_SECONDS = 200
+
+# The class shares with no other, so the quantum is of no account, but left out the kernel computes one of
+# rate / r2q, and warns above 16 Mbit/s (htb_change_class). One largest offloaded packet is a sane turn.
+QUANTUM = 65536
+
+
+def class_rate(limit: int, count: str, mtu: int) -> int:
+    """The class's rate (bits per second of layer 2) for a promised rate.
+
+    HTB counts frames with their Ethernet header. With count `payload` the promise is meant in bytes of TCP
+    payload, so the rate grows by frame / payload at full segments: 1464 / 1398 for an MTU of 1450.
+    """
+    if count == "layer2":
+        return limit
+    return -(-limit * (mtu + ETHERNET_HEADER) // (mtu - TCP_IP_HEADERS))
+
+
+def default_burst(rate: int) -> int:
+    """The burst (bytes) for a rate (bits per second).
+
+    The paper's 10 MiB from 1 Gbit/s up. Below, the same 84 ms: 10 MiB at 10 Mbit/s would let a pod send
+    for 8 seconds without any limit.
+    """
+    return max(_LEAST_BURST, min(PAPER_BURST, PAPER_BURST * rate // _PAPER_RATE))
+
+
+def longest_burst(rate: int) -> int:
+    """The largest burst (bytes) the kernel can hold for a rate (bits per second)."""
+    return rate * _LONGEST_BURST_SECONDS // 8
+
+
+def batch(interface: str, rate: int, burst: int) -> str:
+    """`tc -batch` text: rate in bits per second, burst in bytes."""
+    return (
+        f"qdisc add dev {interface} root handle 1: htb default 1\n"
+        f"class add dev {interface} parent 1: classid 1:1 htb"
+        f" rate {rate}bit ceil {rate}bit burst {burst}b cburst {burst}b quantum {QUANTUM}\n"
+    )
+
+
+def shown_rate(rate: int) -> str:
+    """A rate (bits per second) as tc prints it, which rounds.
+
+    Source: iproute2, lib/utils_math.c get_rate64 and tc/tc_util.c tc_print_rate. The kernel holds bytes.
+    """
+    value = rate // 8 * 8
+    for unit in ("bit", "Kbit", "Mbit", "Gbit"):
+        if value < 1000 or (value % 1000 and value < 1_000_000):
+            return f"{value}{unit}"
+        value //= 1000
+    return f"{value}Tbit"
+
+
+def rates_of_class(shown: str) -> tuple[str, str] | None:
+    """Rate and ceil of class 1:1, as tc prints them, in the output of `tc -j class show`.
+
+    iproute2 prints this as plain text up to 6.1 whatever `-j` says, later as JSON with bytes per second.
+    """
+    if shown.lstrip().startswith("["):
+        import json
+
+        for entry in json.loads(shown):
+            if entry.get("class") == "htb" and entry.get("handle") == "1:1":
+                return shown_rate(entry["rate"] * 8), shown_rate(entry["ceil"] * 8)
+        return None
+    for line in shown.splitlines():
+        words = line.split()
+        if words[:3] == ["class", "htb", "1:1"] and "rate" in words and "ceil" in words:
+            return words[words.index("rate") + 1], words[words.index("ceil") + 1]
+    return None

@@ -1,0 +1,35 @@
+"""STATUS: could an ADD be served now?"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from . import run
+from .cni import NOT_AVAILABLE, CniError
+from .configuration import Configuration
+from .store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .requests import Request
+
+
+def status(request: Request) -> None:
+    """Look for the tools, a usable store and a free address. Raises CniError 50, or 7 for a bad key."""
+    configuration = Configuration(request.document)
+    try:
+        for tool in run.TOOLS:
+            run.find(tool)
+        store = Store(configuration.directory)
+        with store:
+            pass  # a transaction that writes can begin
+    except (OSError, sqlite3.Error) as error:
+        raise CniError(NOT_AVAILABLE, str(error)) from error
+    if not configuration.names_subnet:
+        return  # it follows another plugin, which gives the addresses
+    try:
+        subnet, _ = configuration.subnet()
+    except CniError as error:
+        raise CniError(NOT_AVAILABLE, error.msg) from error
+    if store.free_addresses(subnet) <= 0:
+        raise CniError(NOT_AVAILABLE, f"all {subnet.size} addresses of subnet {subnet} are in use")

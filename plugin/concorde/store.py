@@ -1,0 +1,162 @@
+"""The store: the leases of one network on this node.
+
+The paper's allocated-IP file, and the stand-in for its MANO: `bandwidth_allocate` is the guarantee written
+with an address, `bandwidth_collect` its removal. SQLite, because invocations run at the same time and may
+be killed at any instruction. The file lies on /run and so ends with the kernel state it describes; that is
+why nothing waits for a disk (`synchronous` is off: a killed process loses nothing, only a crash of the
+kernel would).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from . import addresses
+from .cni import ALREADY_ATTACHED, INTERNAL, NO_FREE_ADDRESS, CniError
+from .leases import Lease, Link, Terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PATIENCE_SECONDS = 30
+_VERSION = 1
+_SCHEMA = (
+    """CREATE TABLE lease (
+        container TEXT NOT NULL,    -- CNI_CONTAINERID; empty for an address no pod may get
+        interface TEXT NOT NULL,    -- CNI_IFNAME
+        enforcement TEXT,
+        guarantee INTEGER,          -- bits per second
+        ceiling INTEGER,            -- bits per second
+        rate INTEGER,               -- of the class, bits per second of layer 2
+        burst INTEGER,              -- bytes
+        mtu INTEGER,                -- bytes; from here on null when another plugin made the interface
+        address INTEGER UNIQUE,
+        subnet TEXT,
+        bridge TEXT,
+        host_veth TEXT UNIQUE,
+        PRIMARY KEY (container, interface)
+    ) WITHOUT ROWID""",
+    # The next address is sought after the last one given, so that a new pod does not at once inherit the
+    # address, and the peers' connections, of one that just ended.
+    "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
+    f"PRAGMA user_version = {_VERSION}",
+)
+_SELECT = (
+    "SELECT container, interface, enforcement, guarantee, ceiling, rate, burst,"
+    " mtu, address, subnet, bridge, host_veth FROM lease WHERE container != ''"
+)
+
+
+class Store:
+    """A connection to a network's leases. A block `with store:` is one writing transaction."""
+
+    def __init__(self, directory: str) -> None:
+        """Open or create the store. Raises CniError 100 if another version of the plugin made it."""
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        path = f"{directory}/leases.sqlite"
+        self._database = sqlite3.connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
+        self._database.execute("PRAGMA synchronous = OFF")
+        if self._version() == 0:
+            with self:
+                # Asked again: another invocation may have made the tables since.
+                for statement in _SCHEMA if self._version() == 0 else ():
+                    self._database.execute(statement)
+        if self._version() != _VERSION:
+            raise CniError(INTERNAL, f"{path} was made by another version of this plugin")
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+
+    def next_address(self, subnet: addresses.Subnet) -> int:
+        """The free address after the one given last. Raises CniError 102.
+
+        To be called within the transaction that adds the lease.
+        """
+        row = self._database.execute("SELECT last FROM network WHERE subnet = ?", (str(subnet),)).fetchone()
+        if row is None:
+            self._reserve(subnet)
+        last = subnet.gateway if row is None else row[0]
+        for start in (last + 1, subnet.network):
+            address = self._first_free(start)
+            if address < subnet.broadcast:
+                self._database.execute("UPDATE network SET last = ? WHERE subnet = ?", (address, str(subnet)))
+                return address
+        raise CniError(NO_FREE_ADDRESS, f"all {subnet.size} addresses of subnet {subnet} are in use")
+
+    def add(self, lease: Lease) -> None:
+        """Write down a lease. Raises CniError 103 when the attachment or its link's name has one."""
+        row = [lease.container, lease.interface, *_of_terms(lease.terms), *_of_link(lease.link)]
+        try:
+            self._database.execute(f"INSERT INTO lease VALUES ({', '.join('?' * len(row))})", row)
+        except sqlite3.IntegrityError as error:
+            raise CniError(
+                ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
+            ) from error
+
+    def find(self, container: str, interface: str) -> Lease | None:
+        """The lease of an attachment."""
+        query = _SELECT + " AND container = ? AND interface = ?"
+        row = self._database.execute(query, (container, interface)).fetchone()
+        return None if row is None else _lease(row)
+
+    def leases(self) -> list[Lease]:
+        """All leases of the network."""
+        return [_lease(row) for row in self._database.execute(_SELECT)]
+
+    def drop(self, container: str, interface: str) -> None:
+        """Forget a lease, if there is one; its address and its bandwidth are free again."""
+        self._database.execute(
+            "DELETE FROM lease WHERE container = ? AND interface = ?", (container, interface)
+        )
+
+    def free_addresses(self, subnet: addresses.Subnet) -> int:
+        """How many more pods the subnet has addresses for."""
+        query = "SELECT count(*) FROM lease WHERE container != '' AND address BETWEEN ? AND ?"
+        (taken,) = self._database.execute(query, (subnet.network, subnet.broadcast)).fetchone()
+        return subnet.size - int(taken)
+
+    def _reserve(self, subnet: addresses.Subnet) -> None:
+        # As in the paper, what no pod may get is written down up front; then one rule finds free addresses.
+        self._database.execute("INSERT INTO network VALUES (?, ?)", (str(subnet), subnet.gateway))
+        for address in subnet.reserved:
+            self._database.execute(
+                "INSERT OR IGNORE INTO lease (container, interface, address) VALUES ('', ?, ?)",
+                (addresses.dotted(address), address),
+            )
+
+    def _first_free(self, start: int) -> int:
+        # Two index look-ups, then a walk along the run of taken addresses that `start` lies in.
+        if self._database.execute("SELECT 1 FROM lease WHERE address = ?", (start,)).fetchone() is None:
+            return start
+        query = (
+            "SELECT address + 1 FROM lease AS taken WHERE address >= ? AND NOT EXISTS"
+            " (SELECT 1 FROM lease WHERE address = taken.address + 1) ORDER BY address LIMIT 1"
+        )
+        return int(self._database.execute(query, (start,)).fetchone()[0])
+
+    def _version(self) -> int:
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _of_terms(terms: Terms) -> tuple[Any, ...]:
+    return terms.enforcement, terms.guarantee, terms.ceiling, terms.rate, terms.burst
+
+
+def _of_link(link: Link | None) -> tuple[Any, ...]:
+    if link is None:
+        return (None,) * 5
+    return link.mtu, link.address, str(link.subnet), link.bridge, link.host_veth
+
+
+def _lease(row: tuple[Any, ...]) -> Lease:
+    container, interface, *rest = row
+    mtu, address, subnet, bridge, host_veth = rest[5:]
+    link = None
+    if address is not None:
+        link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
+    return Lease(container, interface, Terms(*rest[:5]), link)

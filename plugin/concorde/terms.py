@@ -1,0 +1,19 @@
+"""From the promise to the terms of a lease: which rate and burst a class needs to keep it."""
+
+from __future__ import annotations
+
+from . import guarantees, shaping
+from .configuration import Configuration, invalid
+from .leases import Terms
+
+
+def terms(configuration: Configuration, mtu: int) -> Terms:
+    """The terms for a pod with this MTU (bytes). Raises CniError 7."""
+    promise = guarantees.promise(configuration.document)
+    if promise.limit is None:
+        return Terms(configuration.enforcement, None, None, None, None)
+    rate = shaping.class_rate(promise.limit, configuration.count, mtu)
+    burst = configuration.burst or shaping.default_burst(rate)
+    if burst > shaping.longest_burst(rate):
+        raise invalid("burst", f"{burst} bytes take too long at {rate} bit/s for the kernel to count")
+    return Terms(configuration.enforcement, promise.guarantee, promise.ceiling, rate, burst)
