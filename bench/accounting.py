@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from testbed.networks.flannel import ENCAPSULATION_BYTES, pod_mtu
 from testbed.scenario import Scenario, Traffic
 
 Protocol = Literal["tcp", "udp"]
@@ -19,17 +20,11 @@ IPV4_HEADER = 20  # RFC 791, no options
 UDP_HEADER = 8  # RFC 768
 TCP_HEADER = 20  # RFC 9293, no options
 TCP_TIMESTAMPS = 12  # RFC 7323: ten bytes, padded by two; on by default (net.ipv4.tcp_timestamps)
-VXLAN_OVERHEAD = 50  # RFC 7348: outer Ethernet 14, IPv4 20, UDP 8, VXLAN 8
 
 KIBIBYTE = 1024
 SMALLEST_BLOCK = 1 * KIBIBYTE
 LARGEST_BLOCK = 128 * KIBIBYTE  # iperf3's default for TCP
 BLOCK_SHARE = 0.005  # one block more or less in an interval moves a sample by at most this share
-
-
-def pod_mtu(underlay_mtu: int) -> int:
-    """Return the MTU in bytes of pods behind VXLAN on an underlay of the given MTU: 1500 gives 1450."""
-    return underlay_mtu - VXLAN_OVERHEAD
 
 
 def payload_bytes(mtu: int, protocol: Protocol) -> int:
@@ -48,11 +43,11 @@ def frame_bytes(mtu: int, place: Place) -> int:
     physical interface (``underlay``) the encapsulated one. Kernels before Linux 6.17 charge encapsulated GSO
     packets less than that (net: account for encap headers in qdisc pkt len, July 2025).
     """
-    return mtu + ETHERNET_HEADER + (VXLAN_OVERHEAD if place == "underlay" else 0)
+    return mtu + ETHERNET_HEADER + (ENCAPSULATION_BYTES if place == "underlay" else 0)
 
 
 def payload_share(mtu: int, protocol: Protocol, place: Place) -> float:
-    """Return the share of the charged bytes that is payload, 0 to 1: 1398/1464 for TCP in a pod of MTU 1450."""
+    """Return the share of the charged bytes that is payload: 1398/1464 for TCP in a pod of MTU 1450."""
     return payload_bytes(mtu, protocol) / frame_bytes(mtu, place)
 
 
@@ -76,7 +71,7 @@ def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
     if guarantee is None:
         return None
     # Both enforcements, none and pod, are judged by what a class on the pod's eth0 lets through.
-    goodput = expected_goodput(guarantee, pod_mtu(scenario.underlay.mtu), flow.protocol, scenario.count)
+    goodput = expected_goodput(guarantee, pod_mtu(scenario), flow.protocol, scenario.count)
     return goodput if flow.rate is None else min(float(flow.rate), goodput)
 
 

@@ -1,0 +1,180 @@
+"""Did every guaranteed flow get what it was promised - and does this run prove it?
+
+*held*: every guaranteed flow met both thresholds in every phase of every repetition. *violated*: one did
+not, and the machine had capacity to spare. *invalid*: the run proves neither.
+
+Being short of processor time can only lower a flow's rate, never raise it. So a flow that met its guarantee
+on a busy machine has met it, while one that missed it there may have been starved by the machine rather
+than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
+judged one by one, so that a good one cannot make up for a bad one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.observations import Figures, Observation
+from bench.phases import FEWEST_SAMPLES
+from bench.recording import RunRecord
+from bench.units import format_bps, format_share, unit_for
+from testbed.scenario import Scenario
+
+Outcome = Literal["held", "violated", "invalid"]
+
+EXIT_STATUS: dict[Outcome, int] = {"held": 0, "violated": 1, "invalid": 3}
+
+# A promise above this share of what the unshaped paths carried leaves the machine no room for the
+# disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).
+PROMISE_LIMIT = 0.8
+# Busy share of all processors, averaged over a phase, from which they count as saturated. Half-second
+# averages of a machine that is the bottleneck are 0.98 to 1; the rest is the sampling clock's.
+CPU_SATURATED = 0.97
+# A calibration that reaches this share of the underlay's own rate was limited by the underlay - which is
+# part of the experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
+UNDERLAY_FILLED = 0.8
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the run shows, and why it is not *held*; ``notes`` qualify it without changing it."""
+
+    outcome: Outcome
+    reasons: list[str]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Miss:
+    text: str
+    starved: bool  # the processors were saturated meanwhile
+
+
+def judge(
+    scenario: Scenario, record: RunRecord, observations: Iterable[Observation], faults: Iterable[str]
+) -> Verdict:
+    """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree."""
+    guaranteed = [o for o in observations if o.role == "guaranteed"]
+    invalid = [*record.faults, *faults, *_gaps(scenario, record, guaranteed), *_calibration(scenario, record)]
+    misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
+    violated = [miss.text for miss in misses if not miss.starved]
+    starved = [miss.text for miss in misses if miss.starved]
+    notes = list(_busy(guaranteed))
+    if record.calibration is None:
+        notes.append("the machine's own limit is not known: no calibration was recorded")
+    if invalid:
+        return Verdict("invalid", [*invalid, *violated, *starved], notes)
+    if violated:
+        return Verdict("violated", [*violated, *starved], notes)
+    return Verdict("invalid" if starved else "held", starved, notes)
+
+
+def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[str]:
+    """What was to be measured and was not."""
+    if not any(scenario.guarantee_of(flow) for flow in scenario.flows):
+        yield "no flow has a guarantee, so there is nothing to hold"
+        return
+    wanted, done = scenario.measurement.repetitions, len(record.repetitions)
+    if done < wanted:
+        yield f"{done} of {wanted} repetitions were recorded"
+    for o in guaranteed:
+        for number, figures in o.repetitions.items():
+            count = figures.samples if figures else 0
+            if count < FEWEST_SAMPLES:
+                yield (
+                    f"{o.flow}, {o.phase}, repetition {number}: {count} samples are too few to judge "
+                    f"(at least {FEWEST_SAMPLES})"
+                )
+    if done and scenario.disturbances and not any(o.phase == "disturbed" for o in guaranteed):
+        yield "no guaranteed flow was measured while anything disturbed it"
+
+
+def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[str]:
+    """Is the promise too near to what this machine can do at all?"""
+    calibration = record.calibration
+    if calibration is None:
+        return
+    if calibration.error:
+        yield f"the calibration failed: {calibration.error}"
+        return
+    reached, promised = sum(calibration.bits_per_second.values()), _promised(scenario)
+    if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:
+        return
+    unit = unit_for([promised])
+    yield (
+        f"the promise of {format_bps(promised, unit)} in all is more than {PROMISE_LIMIT:.0%} of the "
+        f"{format_bps(reached, unit)} that the same paths carried without shaping: too near to what the "
+        "machine can do"
+    )
+
+
+def _promised(scenario: Scenario) -> float:
+    """The most that is promised at one time, bits per second."""
+    flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in scenario.flows]
+    return max(
+        float(sum(rate for flow, rate in flows if flow.start <= moment.start < flow.end))
+        for moment in scenario.flows
+    )
+
+
+def _fills_underlay(scenario: Scenario, reached: float) -> bool:
+    if scenario.underlay.rate is None:
+        return False
+    flows = [flow for flow in scenario.flows if scenario.guarantee_of(flow)]
+    sources = {scenario.node_of(flow.source) for flow in flows}
+    destinations = {scenario.node_of(flow.destination) for flow in flows}
+    links = min(len(sources), len(destinations))
+    return reached >= UNDERLAY_FILLED * scenario.underlay.rate * links
+
+
+def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
+    count = len(observation.repetitions)
+    for number, figures in observation.repetitions.items():
+        if figures is None or observation.expected_bps is None:
+            continue
+        text = _shortfall(scenario, figures, observation.expected_bps)
+        if text is None:
+            continue
+        which = f", repetition {number} of {count}" if count > 1 else ""
+        starved = figures.cpu_busy is not None and figures.cpu_busy >= CPU_SATURATED
+        if starved:
+            text += (
+                f"; the processors were {format_share(figures.cpu_busy or 0)} busy, so it may be the machine"
+            )
+        yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
+
+
+def _shortfall(scenario: Scenario, figures: Figures, expected: float) -> str | None:
+    """Say in which threshold the figures fall short; None if they meet both."""
+    thresholds, texts = scenario.thresholds, []
+    if figures.mean_bps < thresholds.mean * expected:
+        unit = unit_for([expected])
+        texts.append(
+            f"the mean of {format_bps(figures.mean_bps, unit)} is "
+            f"{format_share(figures.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
+            f"(at least {format_share(thresholds.mean)})"
+        )
+    if figures.attainment is not None and figures.attainment < thresholds.attainment:
+        texts.append(
+            f"{format_share(figures.attainment)} of {figures.samples} samples reached "
+            f"{format_share(thresholds.sample)} of it (at least {format_share(thresholds.attainment)})"
+            if texts
+            else f"{format_share(figures.attainment)} of {figures.samples} samples reached "
+            f"{format_share(thresholds.sample)} of the expected {format_bps(expected)} "
+            f"(at least {format_share(thresholds.attainment)})"
+        )
+    return " and ".join(texts) or None
+
+
+def _busy(guaranteed: list[Observation]) -> Iterator[str]:
+    for phase in ("quiet", "disturbed"):
+        shares = [
+            figures.cpu_busy
+            for o in guaranteed
+            if o.phase == phase
+            for figures in o.repetitions.values()
+            if figures and figures.cpu_busy is not None
+        ]
+        if shares and max(shares) >= CPU_SATURATED:
+            yield f"{phase}: the processors were saturated (up to {format_share(max(shares))} busy)"
