@@ -150,9 +150,18 @@ class Recording:
         """One self-contained page."""
         return self.directory / "report.html"
 
+    @property
+    def raw_directory(self) -> Path:
+        """What the tools themselves wrote, untouched."""
+        return self.directory / "raw"
+
+    def repetition_directory(self, repetition: int) -> Path:
+        """iperf3's output of one repetition."""
+        return self.raw_directory / f"repetition-{repetition}"
+
     def raw_file(self, repetition: int, slug: str, role: str) -> Path:
         """iperf3's untouched output; ``role`` is ``receiver`` or ``sender``."""
-        return self.directory / "raw" / f"repetition-{repetition}" / f"{slug}.{role}.json"
+        return self.repetition_directory(repetition) / f"{slug}.{role}.json"
 
     def scenario(self) -> Scenario:
         """Read the scenario back. Raises ScenarioError."""

@@ -114,7 +114,7 @@ class Traffic(Part):
     destination: TrafficEndpoint = Field(alias="to", description="the pod or container that receives")
     protocol: Literal["tcp", "udp"] = "tcp"
     start: Seconds = Field(0.0, description="seconds after the run's beginning")
-    duration: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
+    duration: int = Field(10, ge=1, le=86_400, description="seconds; iperf3 counts whole ones")
     parallel: int = Field(1, ge=1, le=128, description="streams")
     rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
 

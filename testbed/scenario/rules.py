@@ -17,6 +17,8 @@ Path = tuple[str | int, ...]
 
 # Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
 RESERVED_ADDRESSES = 3
+# A node's probes, a sender and a receiver, with which a run finds out what the machine can carry.
+PROBES = 2
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
 
@@ -100,7 +102,7 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
 
 def _subnets(scenario: Scenario) -> Iterator[Fault]:
     for name, cluster in scenario.clusters.items():
-        room = 2 ** (32 - cluster.node_prefix) - RESERVED_ADDRESSES
+        room = 2 ** (32 - cluster.node_prefix) - RESERVED_ADDRESSES - PROBES
         for node in cluster.workers:
             pods = sum(pod.cluster == name and pod.node == node for pod in scenario.pods.values())
             if pods > room:

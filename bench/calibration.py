@@ -1,0 +1,80 @@
+"""What the machine can carry: the guaranteed flows' paths without any shaping, all at once, for a second.
+
+A promise near this limit could be missed through the machine's fault alone. The probes are pods of their own,
+without a guarantee, on the same nodes and in the same clusters: same veth, bridge, VXLAN and underlay.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from bench import traffic
+from bench.recording import Calibration
+from testbed.scenario import Pod, Scenario, Traffic
+from testbed.testbed import Testbed
+
+SECONDS = 1
+DIRECTORY = "calibration"
+
+
+def with_probes(scenario: Scenario) -> Scenario:
+    """Return the scenario with the probes' pods and, after its own traffic, the probes' transfers.
+
+    There is one transfer for each guaranteed flow, in their order. This is what a run brings up.
+    """
+    pods = dict(scenario.pods)
+    names: dict[tuple[str, str, str], str] = {}
+
+    def probe(end: str, role: str) -> str:
+        pod = scenario.pods[end]
+        key = (pod.cluster, pod.node, role)
+        if key not in names:
+            free = (name for number in range(1, 10_000) if (name := f"probe-{number}") not in pods)
+            names[key] = next(free)
+            pods[names[key]] = Pod(cluster=pod.cluster, node=pod.node)
+        return names[key]
+
+    transfers = [
+        Traffic(
+            name=f"calibration {number}",
+            source=probe(flow.source, "sender"),
+            destination=probe(flow.destination, "receiver"),
+            duration=SECONDS,
+        )
+        for number, flow in enumerate(_guaranteed(scenario), start=1)
+    ]
+    return scenario.model_copy(update={"pods": pods, "disturbances": [*scenario.disturbances, *transfers]})
+
+
+def measure(testbed: Testbed, scenario: Scenario, raw: Path) -> Calibration | None:
+    """Run the probes' transfers on a testbed of ``with_probes(scenario)``; None if nothing is promised.
+
+    iperf3's output lands in a directory of its own under ``raw``.
+    """
+    transfers = testbed.scenario.traffic[len(scenario.traffic) :]
+    if not transfers:
+        return None
+    begin = time.monotonic()
+    done = traffic.run(testbed, transfers, float(SECONDS), raw / DIRECTORY, lambda _seconds, _rates: None)
+    rates: dict[str, float] = {}
+    errors: list[str] = []
+    for flow, (label, transfer) in zip(_guaranteed(scenario), done.transfers.items(), strict=True):
+        if transfer.error:
+            errors.append(f"{label}: {transfer.error}")
+        else:
+            rates[flow.label] = _received(raw / DIRECTORY / f"{transfer.slug}.receiver.json")
+    return Calibration(
+        seconds=time.monotonic() - begin, bits_per_second=rates, error="; ".join(errors) or None
+    )
+
+
+def _guaranteed(scenario: Scenario) -> list[Traffic]:
+    return [flow for flow in scenario.flows if scenario.guarantee_of(flow)]
+
+
+def _received(output: Path) -> float:
+    """Return a receiver's mean rate, payload bits per second."""
+    end = json.loads(output.read_text(encoding="utf-8"))["end"]["sum_received"]
+    return float(end["bytes"] * 8 / end["seconds"])

@@ -1,0 +1,160 @@
+"""What a reviewer must know of the machine and the testbed: host, kernel, processors, tools, kernel state.
+
+The list follows flent's (``flent/metadata.py``): what turned out to explain odd results. Whatever cannot be
+read is recorded as such, never left out in silence.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from testbed.networks import containers, flannel
+from testbed.nodes import CommandError, Place, in_parallel
+from testbed.testbed import Testbed
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TOOLS = {
+    "ip": ["ip", "-V"],
+    "tc": ["tc", "-V"],
+    "nft": ["nft", "--version"],
+    "iperf3": ["iperf3", "--version"],
+    "ethtool": ["ethtool", "--version"],
+    "nsenter": ["nsenter", "--version"],
+    "python": ["/usr/bin/python3", "--version"],
+}
+SYSCTLS = (
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/netdev_max_backlog",
+    "net/core/default_qdisc",
+    "net/ipv4/ip_forward",
+    "net/ipv4/conf/all/rp_filter",
+    "net/ipv4/tcp_available_congestion_control",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_notsent_lowat",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_timestamps",
+)
+Environment = dict[str, Any]
+
+
+def describe(testbed: Testbed) -> Environment:
+    """Return everything about host, tools, nodes and pods as data for ``environment.json``."""
+    scenario = testbed.scenario
+    places = [*testbed.pods, *testbed.containers]
+    nodes = dict(zip(testbed.nodes, in_parallel(_node, testbed.nodes.values()), strict=True))
+    pods = dict(zip(places, in_parallel(lambda name: _pod(testbed.place(name)), places), strict=True))
+    return {
+        "host": _host(),
+        "tools": _tools(next(iter(testbed.nodes.values()))),
+        "harness": _harness(),
+        "addresses": {name: testbed.place(name).address for name in places},
+        "mtu": {"underlay": scenario.underlay.mtu, "pod": flannel.pod_mtu(scenario)},
+        "container_bridge": containers.BRIDGE,
+        "nodes": nodes,
+        "pods": pods,
+    }
+
+
+def _host() -> Environment:
+    processors = [
+        line.partition(":")[2].strip()
+        for line in _read("/proc/cpuinfo").splitlines()
+        if line.startswith("model name")
+    ]
+    return {
+        "kernel": platform.release(),
+        "kernel_version": platform.version(),
+        "machine": platform.machine(),
+        "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
+        "processors": processors or ["unknown"],
+        "processors_usable": len(os.sched_getaffinity(0)),
+        "frequency_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "load_average": os.getloadavg(),
+        "kernel_arguments": _read("/proc/cmdline"),
+        "root": os.geteuid() == 0,
+    }
+
+
+def _harness() -> Environment:
+    packages = ("matplotlib", "numpy", "pandas", "pyarrow", "pydantic")
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "python": sys.version.split()[0],
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def _tools(node: Place) -> Environment:
+    return {name: _say(node, command).partition("\n")[0].strip() for name, command in TOOLS.items()}
+
+
+def _node(node: Place) -> Environment:
+    return {
+        **_pod(node),
+        "nft": _json(node, ["nft", "-j", "list", "ruleset"]),
+        "sysctls": _sysctls(node),
+    }
+
+
+def _pod(place: Place) -> Environment:
+    return {
+        "links": _json(place, ["ip", "-d", "-j", "-s", "address", "show"]),
+        "routes": _json(place, ["ip", "-j", "route", "show"]),
+        "qdiscs": _json(place, ["tc", "-j", "-s", "qdisc", "show"]),
+        # iproute2 before 6.3 prints classes as text even when asked for JSON.
+        "classes": _say(place, ["tc", "-s", "-d", "class", "show", "dev", "eth0"]).splitlines(),
+        "offloads": _say(place, ["ethtool", "--show-features", "eth0"]).splitlines(),
+    }
+
+
+def _sysctls(node: Place) -> Environment:
+    text = _say(node, ["head", "-v", "-n", "1", *(f"/proc/sys/{name}" for name in SYSCTLS)])
+    values: Environment = {}
+    for block in text.split("==> ")[1:]:
+        path, _, value = block.partition(" <==\n")
+        values[path.removeprefix("/proc/sys/").replace("/", ".")] = value.strip()
+    return values
+
+
+def _json(place: Place, command: list[str]) -> Any:
+    try:
+        return place.run(command).json()
+    except (CommandError, ValueError) as error:
+        return f"not readable: {error}"
+
+
+def _say(place: Place, command: list[str]) -> str:
+    try:
+        result = place.run(command, check=False)
+    except CommandError as error:
+        return f"not readable: {error}"
+    return result.stdout.strip() or f"not readable: {result.stderr.strip()}"
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        return f"not readable: {error.strerror}"

@@ -1,0 +1,118 @@
+"""One run of a scenario: up, calibrate, traffic, check, down; what it leaves is a recording."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import calibration, counters, environment, traffic
+from bench.live import Display
+from bench.recording import Calibration, Recording, Repetition, RunRecord, Seconds
+from testbed.nodes import CommandError
+from testbed.scenario import Scenario, render_yaml
+from testbed.testbed import Testbed, assemble
+
+
+def run(
+    scenario: Scenario, *, provider: str, orchestrator: str, reports: Path, display: Display
+) -> Recording:
+    """Run a scenario and return its recording, which still is marked as unfinished: it is not analysed yet.
+
+    Raises RuntimeError when the testbed cannot be brought up, LookupError for a part there is not.
+    """
+    testbed = assemble(calibration.with_probes(scenario), provider, orchestrator)
+    recording = Recording.begin(reports, scenario)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
+    clock = _Clock()
+    with clock.measure("up"):
+        testbed.up(display.stage)
+    try:
+        with clock.measure("calibration"):
+            display.stage("calibration: the same paths without shaping")
+            calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
+        with clock.measure("traffic"):
+            repetitions = _repeat(testbed, scenario, recording, display)
+        display.stage("checking what the kernel has against what was configured")
+        faults = [*testbed.check(), *_unshaped(testbed, scenario)]
+        surroundings = environment.describe(testbed)
+    finally:
+        with clock.measure("down"):
+            testbed.down()
+    recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
+    record = _record(started_at, provider, orchestrator, clock, calibrated, repetitions, faults)
+    recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return recording
+
+
+def _repeat(testbed: Testbed, scenario: Scenario, recording: Recording, display: Display) -> list[Repetition]:
+    repetitions = []
+    for number in range(scenario.measurement.repetitions):
+        with display.traffic(scenario, number) as on_rates:
+            repetitions.append(
+                traffic.run(
+                    testbed,
+                    scenario.traffic,
+                    scenario.measurement.interval,
+                    recording.repetition_directory(number),
+                    on_rates,
+                )
+            )
+    return repetitions
+
+
+def _unshaped(testbed: Testbed, scenario: Scenario) -> list[str]:
+    """Return a fault for every guaranteed pod of which packets left without passing its class."""
+    faults = []
+    for name, pod in scenario.pods.items():
+        if pod.guarantee is None or scenario.enforcement == "none":
+            continue
+        try:
+            count = counters.read(testbed.place(name))
+        except CommandError as error:
+            faults.append(f"pod {name}: {error}")
+            continue
+        if count.class_bytes is None:
+            faults.append(f"pod {name}: eth0 has no HTB, so nothing kept its guarantee")
+        elif count.direct_packets:
+            faults.append(f"pod {name}: {count.direct_packets} packets passed by its class")
+    return faults
+
+
+def _record(
+    started_at: str,
+    provider: str,
+    orchestrator: str,
+    clock: _Clock,
+    calibrated: Calibration | None,
+    repetitions: list[Repetition],
+    faults: list[str],
+) -> RunRecord:
+    return RunRecord(
+        started_at=started_at,
+        provider=provider,
+        orchestrator=orchestrator,
+        seconds=Seconds(**clock.seconds),
+        calibration=calibrated,
+        repetitions=repetitions,
+        faults=faults,
+    )
+
+
+class _Clock:
+    """How long the named parts of a run took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[part] = time.monotonic() - begin

@@ -1,0 +1,112 @@
+"""What can be seen while traffic flows: the current rates, for people, and how busy the processors are.
+
+One thread reads the kernel's counters twice a second, with one process a node, so that watching costs next
+to nothing. The rates are those of the receivers' interfaces; what is judged later are iperf3's own records.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from bench.recording import CpuUse
+from testbed.nodes import CommandError, Node
+from testbed.scenario import Traffic
+from testbed.testbed import Testbed
+
+TICK_SECONDS = 0.5
+
+Rates = dict[str, float]  # bits per second by transfer label
+OnRates = Callable[[float, Rates], None]
+
+
+class Observer:
+    """Watches from ``start`` until the end of the ``with`` block; ``cpu`` then holds what the machine did.
+
+    ``cpu`` has one entry a tick for the busiest node, times in seconds after the clock's zero.
+    """
+
+    def __init__(self, testbed: Testbed, traffic: Sequence[Traffic], on_rates: OnRates) -> None:
+        self.cpu: list[CpuUse] = []
+        self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
+        self._nodes: dict[str, Node] = {}
+        for transfer in traffic:
+            node = testbed.scenario.node_of(transfer.destination)
+            self._nodes[node] = testbed.nodes[node]
+            interface = testbed.place(transfer.destination).host_interface
+            self._targets.setdefault(node, {})[interface] = transfer.label
+        self._on_rates = on_rates
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._zero = 0.0
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def start(self, zero: float) -> None:
+        """Begin to watch; ``zero`` is the run's beginning on the monotonic clock."""
+        self._zero = zero
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        before = self._read()
+        while not self._stop.wait(TICK_SECONDS):
+            try:
+                after = self._read()
+            except CommandError:  # the testbed is going down under us
+                return
+            self._compare(before, after)
+            before = after
+
+    def _read(self) -> dict[str, tuple[float, str]]:
+        return {
+            name: (time.monotonic() - self._zero, node.run(["cat", "/proc/stat", "/proc/net/dev"]).stdout)
+            for name, node in self._nodes.items()
+        }
+
+    def _compare(self, before: dict[str, tuple[float, str]], after: dict[str, tuple[float, str]]) -> None:
+        rates: Rates = {}
+        uses: list[CpuUse] = []
+        for node, (end, text) in after.items():
+            start, earlier = before[node]
+            uses.append(cpu_use(start, end, earlier, text))
+            old, new = sent_bytes(earlier), sent_bytes(text)
+            for interface, label in self._targets[node].items():
+                rates[label] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
+        self.cpu.append(max(uses, key=lambda use: use.busy))
+        self._on_rates(after[next(iter(after))][0], rates)
+
+
+def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
+    """Return the use of all processors between two readings of ``/proc/stat`` (proc(5))."""
+    first, second = _cpu_ticks(before), _cpu_ticks(after)
+    spent = [b - a for a, b in zip(first, second, strict=True)]
+    total = sum(spent) or 1
+    return CpuUse(
+        start_s=start_s, end_s=end_s, busy=1 - (spent[3] + spent[4]) / total, steal=spent[7] / total
+    )
+
+
+def _cpu_ticks(stat: str) -> list[int]:
+    """Return user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user already."""
+    line = next(line for line in stat.splitlines() if line.startswith("cpu "))
+    return [int(word) for word in line.split()[1:9]]
+
+
+def sent_bytes(text: str) -> dict[str, int]:
+    """Return the bytes each interface has sent, from ``/proc/net/dev`` (proc(5): the ninth number)."""
+    counters = {}
+    for line in text.splitlines():
+        name, colon, numbers = line.partition(":")
+        if colon and len(numbers.split()) == 16:
+            counters[name.strip()] = int(numbers.split()[8])
+    return counters

@@ -1,0 +1,137 @@
+"""Transfers on one clock: every receiver listens before any sender starts, every sender starts on time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import counters, iperf3
+from bench.observer import Observer, OnRates
+from bench.recording import Repetition, Transfer, slug
+from testbed.nodes import Process, in_parallel
+from testbed.scenario import Traffic
+from testbed.testbed import Testbed
+
+LISTEN_SECONDS = 5.0
+# How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
+GRACE_SECONDS = 10.0
+RECEIVER_GRACE_SECONDS = 3.0
+LEAD_SECONDS = 0.05
+
+
+@dataclass
+class _Running:
+    """One transfer under way."""
+
+    traffic: Traffic
+    transfer: Transfer
+    directory: Path
+    receiver: Process | None = None
+    sender: Process | None = None
+
+    def file(self, role: str, kind: str) -> Path:
+        return self.directory / f"{self.transfer.slug}.{role}.{kind}"
+
+    def fail(self, words: str) -> None:
+        if self.transfer.error is None:
+            self.transfer.error = words
+
+    def complaint(self, role: str) -> str | None:
+        return iperf3.complaint(self.file(role, "json"), self.file(role, "stderr"))
+
+
+def run(
+    testbed: Testbed, transfers: Sequence[Traffic], interval: float, directory: Path, on_rates: OnRates
+) -> Repetition:
+    """Run transfers to their ends; iperf3's untouched output lands in ``directory``.
+
+    They must be transfers of the testbed's scenario, which gives each its port.
+
+    A transfer that fails has its reason, in iperf3's own words, in its ``error``; the others go on.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
+    running = [
+        _Running(traffic, Transfer(slug=slug(traffic.label, taken), started_s=traffic.start), directory)
+        for traffic in transfers
+    ]
+    before = _count(testbed, transfers)
+    with Observer(testbed, transfers, on_rates) as observer:
+        try:
+            in_parallel(lambda one: _listen(testbed, one, interval), running)
+            zero = time.monotonic() + LEAD_SECONDS
+            observer.start(zero)
+            _send_all(testbed, [one for one in running if not one.transfer.error], interval, zero)
+        finally:
+            for one in running:
+                for process in (one.sender, one.receiver):
+                    if process is not None:
+                        process.kill()
+    after = _count(testbed, transfers)
+    for one in running:
+        source = one.traffic.source
+        old, new = before[source], after[source]
+        one.transfer.sender_interface_bytes = new.interface_bytes - old.interface_bytes
+        if new.class_bytes is not None and old.class_bytes is not None:
+            one.transfer.class_bytes = new.class_bytes - old.class_bytes
+    return Repetition(transfers={one.traffic.label: one.transfer for one in running}, cpu=observer.cpu)
+
+
+def _count(testbed: Testbed, transfers: Sequence[Traffic]) -> dict[str, counters.Counters]:
+    sources = sorted({traffic.source for traffic in transfers})
+    return dict(
+        zip(sources, in_parallel(lambda name: counters.read(testbed.place(name)), sources), strict=True)
+    )
+
+
+def _listen(testbed: Testbed, one: _Running, interval: float) -> None:
+    """Start a receiver and wait until the kernel says that its port listens."""
+    place = testbed.place(one.traffic.destination)
+    command = iperf3.receiver(testbed.scenario, one.traffic, interval)
+    one.receiver = place.start(
+        command, stdout=one.file("receiver", "json"), stderr=one.file("receiver", "stderr")
+    )
+    listening = ["ss", "-Hltn", f"sport = :{testbed.scenario.port_of(one.traffic)}"]
+    deadline = time.monotonic() + LISTEN_SECONDS
+    while not place.run(listening).stdout.strip():
+        # Its early end is the event to wait for; otherwise the state of the port is looked at again.
+        if one.receiver.wait(timeout=0.01) is not None or time.monotonic() > deadline:
+            one.fail(f"receiver does not listen: {one.complaint('receiver') or 'iperf3 said nothing'}")
+            return
+
+
+def _send_all(testbed: Testbed, running: Sequence[_Running], interval: float, zero: float) -> None:
+    """Start every sender when it is due, then wait for all of them and their receivers."""
+    started: list[_Running] = []
+    for one in sorted(running, key=lambda one: one.traffic.start):
+        _wait_until(zero + one.traffic.start)
+        address = testbed.address_for(one.traffic)
+        one.transfer.started_s = time.monotonic() - zero
+        one.sender = testbed.place(one.traffic.source).start(
+            iperf3.sender(testbed.scenario, one.traffic, address, interval),
+            stdout=one.file("sender", "json"),
+            stderr=one.file("sender", "stderr"),
+        )
+        started.append(one)
+    for one in started:
+        assert one.sender is not None
+        assert one.receiver is not None
+        deadline = zero + one.traffic.end + GRACE_SECONDS
+        status = one.sender.wait(timeout=max(0.0, deadline - time.monotonic()))
+        if status is None:
+            one.fail(f"sender: still running {GRACE_SECONDS:g} s after its end")
+        elif status != 0:
+            one.fail(f"sender: {one.complaint('sender') or f'iperf3 ended with {status}'}")
+        elif one.receiver.wait(timeout=RECEIVER_GRACE_SECONDS) is None:
+            one.fail("receiver: still waiting for an end that its sender has reached")
+        elif complaint := one.complaint("receiver"):
+            one.fail(f"receiver: {complaint}")
+
+
+def _wait_until(moment: float) -> None:
+    """Wait for a moment of the monotonic clock: the one event here that only a clock announces."""
+    remaining = moment - time.monotonic()
+    if remaining > 0:
+        time.sleep(remaining)
