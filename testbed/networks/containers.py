@@ -72,11 +72,11 @@ def render_translation(scenario: Scenario, node: str) -> str:
     )
     return (
         f"table ip {TABLE} {{\n"
-        "  chain published {\n"
+        "  chain prerouting {\n"
         "    type nat hook prerouting priority dstnat;\n"
         f"{published}"
         "  }\n"
-        "  chain masquerade {\n"
+        "  chain postrouting {\n"
         "    type nat hook postrouting priority srcnat;\n"
         f'    ip saddr {scenario.container_cidr} oifname != "{BRIDGE}" masquerade\n'
         "  }\n"

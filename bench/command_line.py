@@ -1,0 +1,94 @@
+"""How commands end: every outcome has its exit status, and every error a message instead of a traceback.
+
+0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the machine could not do it, so the
+run is invalid; 128 + n ended by signal n.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType, ModuleType
+from typing import Any, ParamSpec
+
+from invoke.collection import Collection
+from invoke.exceptions import Exit, ParseError
+from invoke.program import Program
+from rich.console import Console
+
+from testbed.scenario import ScenarioError
+
+P = ParamSpec("P")
+
+HELD, VIOLATED, BAD_INPUT, INVALID = 0, 1, 2, 3
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, handled like Ctrl-C: everything that was begun is taken down on the way out."""
+
+
+def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
+    """Make a function that returns an exit status into one that ends invoke with it, whatever happens."""
+
+    @functools.wraps(command)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
+        signal.signal(signal.SIGTERM, _terminate)
+        raise Exit(code=_status(functools.partial(command, *args, **kwargs)))
+
+    return wrapper
+
+
+def _status(command: Callable[[], int]) -> int:
+    console = Console(stderr=True)
+
+    def fail(words: object, status: int) -> int:
+        console.print(str(words), style="red", markup=False, highlight=False, soft_wrap=True)
+        return status
+
+    try:
+        return command()
+    except (ScenarioError, LookupError) as error:
+        return fail(error.args[0] if error.args else error, BAD_INPUT)
+    except Terminated:
+        return fail("terminated; nothing is left running", 128 + signal.SIGTERM)
+    except KeyboardInterrupt:
+        return fail("interrupted; nothing is left running", 128 + signal.SIGINT)
+    except (RuntimeError, OSError) as error:
+        return fail(error, INVALID)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+class _Program(Program):
+    """Invoke, but a command line it cannot parse is bad input like any other."""
+
+    def parse_core(self, argv: Sequence[str] | None) -> None:
+        self._refusing(super().parse_core, argv)
+
+    def parse_tasks(self) -> None:
+        self._refusing(super().parse_tasks)
+
+    @staticmethod
+    def _refusing(parse: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            parse(*arguments)
+        except ParseError as error:
+            raise Exit(message=str(error), code=BAD_INPUT) from None
+
+
+def after_dashes() -> list[str]:
+    """Return the words after a lone ``--``; invoke's own remainder has lost where each begins."""
+    return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+
+
+def main(tasks: ModuleType) -> None:
+    """Run the tasks of a module as a program. Does not return."""
+    program = _Program(
+        namespace=Collection.from_module(tasks), binary="invokew", name="invokew", version="0.1"
+    )
+    program.run(sys.argv)
+    sys.exit(0)

@@ -1,0 +1,161 @@
+"""What the command line does, verb by verb; ``tasks.py`` only names the verbs and their options."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.command_line import BAD_INPUT, HELD, INVALID, VIOLATED
+from testbed.quantities import format_rate
+from testbed.scenario import Scenario, load, render_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+SCENARIOS = ROOT / "scenarios"
+SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
+PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
+STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
+
+
+def scenario_file(name: str) -> Path:
+    """Return the file of a scenario given by path or by its name in ``scenarios/``. Raises LookupError."""
+    for candidate in (Path(name), SCENARIOS / f"{name}.yaml"):
+        if candidate.is_file():
+            here = Path.cwd()
+            return candidate.relative_to(here) if candidate.is_relative_to(here) else candidate
+    known = ", ".join(sorted(file.stem for file in SCENARIOS.glob("*.yaml")))
+    raise LookupError(f"--scenario: no scenario {name!r} (a file, or one of: {known})")
+
+
+def run_bench(
+    names: Sequence[str],
+    overrides: Sequence[str],
+    scale: float,
+    provider: str,
+    orchestrator: str,
+    reports: Path,
+) -> int:
+    """Run scenarios one after another, judge them, and return the worst exit status."""
+    # All are read before the first is started: a mistake in the second is no reason to lose the first.
+    scenarios = [load(scenario_file(name), overrides, scale) for name in names or PAPER]
+    statuses = [_run_one(scenario, provider, orchestrator, reports) for scenario in scenarios]
+    return next((bad for bad in (VIOLATED, INVALID) if bad in statuses), HELD)
+
+
+def _run_one(scenario: Scenario, provider: str, orchestrator: str, reports: Path) -> int:
+    from bench import experiment, tables
+    from bench.live import Display
+
+    console = Console()
+    display = Display(console, scenario.name)
+    recording = experiment.run(
+        scenario, provider=provider, orchestrator=orchestrator, reports=reports, display=display
+    )
+    display.stage("analysis")
+    # Imported only now: half a second of pandas and matplotlib that would otherwise delay the traffic.
+    from bench import analysis
+
+    summary = analysis.analyse(recording)
+    recording = recording.finish()
+    tables.show(console, summary, recording)
+    return STATUS_OF_VERDICT[summary.verdict]
+
+
+def draw_figures(run: str, reports: Path) -> int:
+    """Make samples, summary, figures and report of a recording again, and show its verdict."""
+    from bench import analysis, recording, tables
+
+    found = recording.find(run, reports)
+    summary = analysis.analyse(found)
+    tables.show(Console(), summary, found)
+    return STATUS_OF_VERDICT[summary.verdict]
+
+
+def bring_up(name: str, file: str, overrides: Sequence[str], scale: float) -> int:
+    """Bring up a lasting testbed of one scenario."""
+    from bench.live import Display
+    from testbed import lasting
+
+    scenario = load(scenario_file(file), overrides, scale)
+    lasting.up(scenario, name, Display(Console(), name).stage)
+    return show_status(name)
+
+
+def show_status(name: str | None) -> int:
+    """Show one lasting testbed, or all of them."""
+    from testbed import lasting
+
+    console = Console()
+    names = [name] if name else lasting.names()
+    if not names:
+        console.print("no testbed is up")
+    for each in names:
+        state = lasting.state(each)
+        table = Table(title=f"{each}: scenario {state.scenario}, enforcement {state.enforcement}")
+        for heading in ("name", "kind", "node", "address", "guarantee"):
+            table.add_column(heading, justify="right" if heading == "guarantee" else "left")
+        for place, where in state.places.items():
+            promised = format_rate(where.guarantee_bps) if where.guarantee_bps else "-"
+            table.add_row(place, where.kind, where.node, where.address, promised)
+        console.print(table)
+    return HELD
+
+
+def execute(name: str, place: str, command: Sequence[str]) -> int:
+    """Become a command in a pod, container or node of a lasting testbed."""
+    from testbed import lasting
+
+    if not command:
+        Console(stderr=True).print("no command: write it after --, as in exec A-1 -- ip address", style="red")
+        return BAD_INPUT
+    lasting.execute(name, place, list(command))
+    return HELD
+
+
+def capture(name: str, place: str, expression: Sequence[str]) -> int:
+    """Become tcpdump on the eth0 of a pod, container or node."""
+    from testbed import lasting
+    from testbed.providers.netns.sandbox import ENVIRONMENT
+
+    if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]) is None:
+        raise LookupError("tcpdump is not installed: apt-get install tcpdump")
+    # As root in a user namespace there is no other user to become, which tcpdump does unless told not to.
+    lasting.execute(name, place, ["tcpdump", "-n", "-l", "-i", "eth0", "-Z", "root", *expression])
+    return HELD
+
+
+def take_down(name: str) -> int:
+    """Take a lasting testbed down."""
+    from testbed import lasting
+
+    lasting.down(name)
+    Console().print(f"testbed {name!r} is down")
+    return HELD
+
+
+def examine() -> int:
+    """Say what this machine lacks for a testbed."""
+    from testbed import doctor
+
+    console = Console()
+    status = HELD
+    for finding in doctor.examine():
+        mark = "ok     " if finding.fine else "MISSING" if finding.needed else "lacking"
+        style = "" if finding.fine else "red" if finding.needed else "yellow"
+        console.print(
+            f"{mark}  {finding.subject}", style=style, markup=False, highlight=False, soft_wrap=True
+        )
+        if not finding.fine:
+            console.print(f"         {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
+            status = INVALID if finding.needed else status
+    return status
+
+
+def write_schema() -> int:
+    """Write the JSON Schema of scenarios for editors."""
+    SCHEMA_FILE.write_text(render_schema(), encoding="utf-8")
+    Console().print(f"wrote {SCHEMA_FILE.relative_to(ROOT)}")
+    return HELD

@@ -1,0 +1,126 @@
+"""The command line: one thin task for each verb. Run ``./invokew --list``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from invoke.context import Context
+from invoke.tasks import task
+
+from bench import command_line, commands
+
+SCENARIO = {
+    "scenario": "a scenario's name or file; may be repeated (default: the paper's two)",
+    "set_": "override one field, as in flows[0].duration=5; may be repeated",
+    "scale": "multiply every rate, as in 0.1",
+}
+REPORTS = {"reports": "directory of the recordings"}
+NAME = {"name": "which testbed, if several are up side by side"}
+
+
+@task(
+    iterable=["scenario", "set_"],
+    help={
+        **SCENARIO,
+        **REPORTS,
+        "enforcement": "how guarantees are kept: none, pod",
+        "repetitions": "how often each scenario's traffic runs",
+        "provider": "where nodes come from: netns",
+        "orchestrator": "what runs the pods: cni",
+    },
+)
+def bench(
+    _context: Context,
+    scenario: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    enforcement: str = "",
+    repetitions: int = 0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
+    overrides = list(set_)
+    if enforcement:
+        overrides.append(f"enforcement={enforcement}")
+    if repetitions:
+        overrides.append(f"measurement.repetitions={repetitions}")
+    run = command_line.ends_with_status(commands.run_bench)
+    run(scenario, overrides, scale, provider, orchestrator, Path(reports))
+
+
+@task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
+def figures(_context: Context, run: str, reports: str = "reports") -> None:
+    """Make samples, summary, figures and report again from a recording alone."""
+    command_line.ends_with_status(commands.draw_figures)(run, Path(reports))
+
+
+@task(iterable=["set_"], help={**SCENARIO, **NAME})
+def up(
+    _context: Context, set_: list[str], scenario: str = "contmec", name: str = "testbed", scale: float = 1.0
+) -> None:
+    """Bring up a testbed that lasts, to look around in."""
+    command_line.ends_with_status(commands.bring_up)(name, scenario, set_, scale)
+
+
+@task(help=NAME)
+def status(_context: Context, name: str = "") -> None:
+    """Show the testbeds that are up."""
+    command_line.ends_with_status(commands.show_status)(name or None)
+
+
+@task(name="exec", positional=["place"], help={**NAME, "place": "a pod, container or node"})
+def execute(_context: Context, place: str, name: str = "testbed") -> None:
+    """Run a command in a pod, container or node: exec A-1 -- ip address."""
+    command_line.ends_with_status(commands.execute)(name, place, command_line.after_dashes())
+
+
+@task(positional=["place"], help={**NAME, "place": "a pod, container or node"})
+def capture(_context: Context, place: str, name: str = "testbed") -> None:
+    """Show the packets on the eth0 of a pod, container or node: capture A-1 -- tcp port 5201."""
+    command_line.ends_with_status(commands.capture)(name, place, command_line.after_dashes())
+
+
+@task(help=NAME)
+def down(_context: Context, name: str = "testbed") -> None:
+    """Take a testbed down."""
+    command_line.ends_with_status(commands.take_down)(name)
+
+
+@task
+def doctor(_context: Context) -> None:
+    """Say what this machine lacks, and what to do about it."""
+    command_line.ends_with_status(commands.examine)()
+
+
+@task
+def schema(_context: Context) -> None:
+    """Write the JSON Schema of scenarios, for editors."""
+    command_line.ends_with_status(commands.write_schema)()
+
+
+@task
+def lint(context: Context) -> None:
+    """Check style, types, and which part imports which."""
+    for tool in (
+        "ruff check",
+        "ruff format --check",
+        "mypy tasks.py bench testbed plugin/build.py benchmarks tests",
+        "mypy plugin/concorde",
+        "lint-imports",
+    ):
+        context.run(
+            f"{sys.executable} -m {tool}" if tool.startswith(("ruff", "mypy")) else f".venv/bin/{tool}"
+        )
+
+
+@task(pre=[lint])
+def test(context: Context) -> None:
+    """Check everything the project promises; needs no network and, with user namespaces, no root."""
+    context.run(f"{sys.executable} -m pytest -n auto --dist worksteal")
+
+
+if __name__ == "__main__":
+    command_line.main(sys.modules[__name__])

@@ -1,0 +1,160 @@
+"""What this machine lacks for a testbed, and what to do about it.
+
+Features are tried, in a sandbox, rather than guessed from versions: a kernel without loadable modules, a
+container without permissions and a hardened distribution all look alike from outside.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.nodes import CommandError
+from testbed.providers.netns.sandbox import ENVIRONMENT, Entrance, Sandbox, SandboxError
+
+TOOLS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "mount": "mount",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "bridge": "iproute2",
+    "ss": "iproute2",
+    "nft": "nftables",
+    "iperf3": "iperf3",
+}
+OPTIONAL_TOOLS = {
+    "tcpdump": ("tcpdump", "invoke capture"),
+    "ethtool": ("ethtool", "the offloads in environment.json"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; ``remedy`` says what to do if it is not fine."""
+
+    subject: str
+    fine: bool
+    remedy: str = ""
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A kernel feature, and the command that shows whether it is there."""
+
+    name: str
+    command: tuple[str, ...]
+    option: str  # the kernel's configuration option
+    stdin: str = ""
+    needed: bool = True
+
+
+FEATURES = (
+    Feature("veth pairs", ("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1"), "CONFIG_VETH"),
+    Feature("bridges", ("ip", "link", "add", "dbr", "type", "bridge"), "CONFIG_BRIDGE"),
+    Feature(
+        "VXLAN",
+        ("ip", "link", "add", "dvx", "type", "vxlan", "id", "9", "dstport", "8472", "local", "127.0.0.1"),
+        "CONFIG_VXLAN",
+    ),
+    Feature("HTB", ("tc", "qdisc", "add", "dev", "d0", "root", "handle", "1:", "htb"), "CONFIG_NET_SCH_HTB"),
+    Feature(
+        "nftables with NAT",
+        ("nft", "-f", "-"),
+        "CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4",
+        "table ip d { chain a { type nat hook prerouting priority dstnat; "
+        "fib daddr type local tcp dport 1 dnat to 10.0.0.1:1; };\n"
+        "chain b { type nat hook postrouting priority srcnat; masquerade; }; }\n",
+    ),
+    Feature(
+        "TBF (underlay.rate)",
+        ("tc", "qdisc", "add", "dev", "d1", "root", "tbf", "rate", "1gbit", "burst", "1mb", "limit", "1mb"),
+        "CONFIG_NET_SCH_TBF",
+        needed=False,
+    ),
+    Feature("ifb (underlay.rate)", ("ip", "link", "add", "difb", "type", "ifb"), "CONFIG_IFB", needed=False),
+    Feature(
+        "redirection (underlay.rate)",
+        ("tc", "-batch", "-"),
+        "CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_U32, CONFIG_NET_ACT_MIRRED",
+        "qdisc add dev d0 handle ffff: ingress\n"
+        "filter add dev d0 parent ffff: protocol all u32 match u32 0 0 "
+        "action mirred egress redirect dev d1\n",
+        needed=False,
+    ),
+)
+
+# Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.
+PERMISSIONS = (
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "Ubuntu's AppArmor keeps user namespaces from programs without a profile: run as root, or "
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    (
+        "kernel/unprivileged_userns_clone",
+        "0",
+        "user namespaces are for root only: run as root, or sysctl -w kernel.unprivileged_userns_clone=1",
+    ),
+    (
+        "user/max_user_namespaces",
+        "0",
+        "user namespaces are switched off: run as root, or sysctl -w user.max_user_namespaces=10000",
+    ),
+)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield what was found, one thing after another; looks at kernel features only if a sandbox starts."""
+    yield from _tools()
+    yield Finding(
+        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        sys.version_info >= (3, 11),
+        "Python 3.11 or newer is needed: Debian 12, Ubuntu 24.04 or newer",
+    )
+    try:
+        box = Sandbox.start("doctor.probe")
+    except (SandboxError, OSError) as error:
+        yield Finding("a sandbox: network, mount and process namespaces", False, _permission(str(error)))
+        return
+    try:
+        yield Finding("a sandbox: network, mount and process namespaces", True)
+        for feature in FEATURES:
+            yield _feature(box.switch, feature)
+    finally:
+        box.stop()
+
+
+def _tools() -> Iterator[Finding]:
+    for tool, package in TOOLS.items():
+        found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
+        yield Finding(f"program {tool}", found, f"apt-get install {package}")
+    for tool, (package, use) in OPTIONAL_TOOLS.items():
+        found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
+        yield Finding(f"program {tool} ({use})", found, f"apt-get install {package}", needed=False)
+
+
+def _feature(place: Entrance, feature: Feature) -> Finding:
+    remedy = f"the kernel needs {feature.option}"
+    try:
+        place.run(feature.command, stdin=feature.stdin)
+    except CommandError as error:
+        return Finding(feature.name, False, f"{remedy} ({error})", feature.needed)
+    return Finding(feature.name, True, needed=feature.needed)
+
+
+def _permission(words: str) -> str:
+    for setting, forbidding, cure in PERMISSIONS:
+        try:
+            value = Path("/proc/sys", setting).read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+        if value == forbidding:
+            return f"{cure} ({words})"
+    return f"run as root, or outside a container that forbids namespaces ({words})"
