@@ -31,7 +31,7 @@ def contradictions(
     ``totals`` holds payload bytes by repetition, label and source, as ``samples.read`` gives them.
     """
     found: list[str] = []
-    for number, repetition in enumerate(record.repetitions, start=1):
+    for number, repetition in enumerate(record.repetitions):
         for flow in scenario.flows:
             received = totals.get((number, flow.label, "receiver"))
             transfer = repetition.transfers.get(flow.label)
@@ -39,7 +39,7 @@ def contradictions(
                 continue
             sent = totals.get((number, flow.label, "sender"))
             found += [
-                f"{flow.label}, repetition {number}: {text}"
+                f"{flow.label}, repetition-{number}: {text}"
                 for text in _compare(flow, received, sent, transfer, pod_mtu(scenario))
             ]
     return found

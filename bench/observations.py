@@ -45,7 +45,7 @@ class Observation:
     phase: Phase
     expected_bps: float | None  # None: no guarantee
     overall: Figures | None  # None: no sample in any repetition
-    repetitions: dict[int, Figures | None]  # by repetition, from 1; None: a phase without samples
+    repetitions: dict[int, Figures | None]  # by repetition, from 0; None: a phase without samples
 
     @property
     def shortfall(self) -> float | None:
@@ -80,7 +80,7 @@ def _observe(
     traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord
 ) -> Iterator[Observation]:
     cells: dict[Phase, dict[int, _Cell | None]] = {}
-    for number, repetition in enumerate(record.repetitions, start=1):
+    for number, repetition in enumerate(record.repetitions):
         disturbed = phases.disturbances(scenario, repetition)
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun + scenario.measurement.warm_up, end)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Role = Literal["guaranteed", "unguaranteed", "disturbance"]
 
 COLUMNS = {
-    "repetition": "int64",  # from 1
+    "repetition": "int64",  # as its directory raw/repetition-N counts: from 0
     "flow": "str",  # the label of a flow or disturbance
     "role": "str",  # guaranteed, unguaranteed or disturbance
     "start_s": "float64",  # seconds since the repetition's beginning
@@ -51,9 +51,9 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
     totals: dict[tuple[int, str, str], int] = {}
     faults: list[str] = []
-    for number, repetition in enumerate(record.repetitions, start=1):
+    for number, repetition in enumerate(record.repetitions):
         for traffic in scenario.traffic:
-            where = f"{traffic.label}, repetition {number}"
+            where = f"{traffic.label}, repetition-{number}"
             transfer = repetition.transfers.get(traffic.label)
             if transfer is None:
                 faults.append(f"{where}: the transfer was not made")

@@ -23,8 +23,6 @@ from testbed.scenario import Scenario
 
 Outcome = Literal["held", "violated", "invalid"]
 
-EXIT_STATUS: dict[Outcome, int] = {"held": 0, "violated": 1, "invalid": 3}
-
 # A promise above this share of what the unshaped paths carried leaves the machine no room for the
 # disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).
 PROMISE_LIMIT = 0.8
@@ -70,6 +68,13 @@ def judge(
     return Verdict("invalid" if starved else "held", starved, notes)
 
 
+def met(scenario: Scenario, observation: Observation) -> bool | None:
+    """Return whether one flow met both thresholds in one phase; None if it was promised nothing."""
+    if observation.expected_bps is None or observation.overall is None:
+        return None
+    return not any(_misses(scenario, observation))
+
+
 def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[str]:
     """What was to be measured and was not."""
     if not any(scenario.guarantee_of(flow) for flow in scenario.flows):
@@ -83,7 +88,7 @@ def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) 
             count = figures.samples if figures else 0
             if count < FEWEST_SAMPLES:
                 yield (
-                    f"{o.flow}, {o.phase}, repetition {number}: {count} samples are too few to judge "
+                    f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
                     f"(at least {FEWEST_SAMPLES})"
                 )
     if done and scenario.disturbances and not any(o.phase == "disturbed" for o in guaranteed):
@@ -136,7 +141,7 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
         text = _shortfall(scenario, figures, observation.expected_bps)
         if text is None:
             continue
-        which = f", repetition {number} of {count}" if count > 1 else ""
+        which = f", repetition-{number}" if count > 1 else ""
         starved = figures.cpu_busy is not None and figures.cpu_busy >= CPU_SATURATED
         if starved:
             text += (
@@ -158,11 +163,7 @@ def _shortfall(scenario: Scenario, figures: Figures, expected: float) -> str | N
     if figures.attainment is not None and figures.attainment < thresholds.attainment:
         texts.append(
             f"{format_share(figures.attainment)} of {figures.samples} samples reached "
-            f"{format_share(thresholds.sample)} of it (at least {format_share(thresholds.attainment)})"
-            if texts
-            else f"{format_share(figures.attainment)} of {figures.samples} samples reached "
-            f"{format_share(thresholds.sample)} of the expected {format_bps(expected)} "
-            f"(at least {format_share(thresholds.attainment)})"
+            f"{format_bps(thresholds.sample * expected)} (at least {format_share(thresholds.attainment)})"
         )
     return " and ".join(texts) or None
 

@@ -1,0 +1,78 @@
+"""From a recording's raw files to everything made of them: samples, summary, figures, report.
+
+The outputs are functions of the recording: analysing it again writes the same bytes. The one thing that
+cannot be, the seconds the analysis took, is measured the first time and kept from ``summary.json`` after.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import crosschecks, observations, samples, summary, verdict
+from bench.recording import Recording
+from bench.summary import Summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def analyse(recording: Recording) -> Summary:
+    """Make ``samples.parquet``, ``summary.json``, ``figures/`` and ``report.html``.
+
+    Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError,
+    OSError or pydantic.ValidationError if the scenario or the run's record cannot be read.
+    """
+    begun = time.perf_counter()
+    scenario, record = recording.scenario(), recording.run_record()
+    # Only now: with pandas and matplotlib they are what takes long here.
+    from bench import figures, report
+
+    readings = samples.read(recording, scenario, record)
+    observed = observations.observe(readings.samples, scenario, record)
+    contradictions = crosschecks.contradictions(readings.totals, scenario, record)
+    judged = verdict.judge(scenario, record, observed, [*readings.faults, *contradictions])
+    result = summary.build(recording, scenario, record, observed, judged)
+    drawn = figures.render(readings.samples, scenario, result)
+    page = report.render(recording, scenario, record, result, drawn["svg"])
+
+    write(recording.samples_file, parquet(readings.samples))
+    for kind, content in drawn.items():
+        write(recording.figures_directory / f"throughput.{kind}", content)
+    write(recording.report_file, page.encode())
+    earlier = _earlier_seconds(recording)
+    result = result.analysed(time.perf_counter() - begun if earlier is None else earlier)
+    write(recording.summary_file, summary.render(result).encode())
+    return result
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    """Return the samples as Apache Parquet; the same bytes for the same samples and library versions."""
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, engine="pyarrow", compression="zstd", index=False)
+    return buffer.getvalue()
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write a file at once: whoever looks sees the old content or the new. Makes its directory."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            os.fchmod(stream.fileno(), 0o644)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _earlier_seconds(recording: Recording) -> float | None:
+    try:
+        return summary.read(recording.summary_file).seconds.analysis
+    except (OSError, ValueError):  # none yet, or not one of ours
+        return None
