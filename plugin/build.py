@@ -35,7 +35,8 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/{libraries}/{
 
 from concorde.__main__ import main
 
-sys.exit(main())
+# Not sys.exit(): nothing is buffered or left to close, and taking the interpreter apart costs 2 ms.
+os._exit(main())
 """
 
 

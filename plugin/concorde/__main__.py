@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from . import configuration, requests
+from . import documents, requests
 from .cni import COMMAND_FAILED, INTERNAL, IO_FAILURE, LATEST, TRY_AGAIN, VERSIONS, CniError, require_version
 
 TYPE_CHECKING = False
@@ -22,7 +21,7 @@ def main() -> int:
         if verb == "VERSION":
             answer: dict[str, Any] | None = _versions(content)
         else:
-            document = configuration.decode(content)
+            document = documents.decode(content)
             asked = document.get("cniVersion", "")
             require_version(verb, asked)
             version = asked
@@ -36,7 +35,7 @@ def main() -> int:
             answer["details"] = problem.details
         status = 1
     if answer is not None:
-        _write(json.dumps(answer).encode() + b"\n")
+        _write(documents.encode(answer))
     return status
 
 
@@ -59,7 +58,7 @@ def _serve(verb: str, request: requests.Request) -> dict[str, Any] | None:
 
 
 def _versions(content: bytes) -> dict[str, Any]:
-    asked = configuration.decode(content).get("cniVersion") if content.strip() else None
+    asked = documents.decode(content).get("cniVersion") if content.strip() else None
     return {
         "cniVersion": asked if isinstance(asked, str) else LATEST,
         "supportedVersions": list(VERSIONS),

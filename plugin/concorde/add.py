@@ -7,12 +7,11 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from . import enforcements, links, names, results
+from . import enforcements, links, names, results, run
 from .cni import COMMAND_FAILED, CniError
 from .configuration import Configuration
 from .leases import Lease, Link
 from .locks import AttachmentLock
-from .store import Store
 from .terms import terms
 
 TYPE_CHECKING = False
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from .addresses import Subnet
     from .requests import Request
+    from .store import Store
 
 
 def add(request: Request) -> dict[str, Any]:
@@ -38,6 +38,10 @@ def add(request: Request) -> dict[str, Any]:
 def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
     lease = Lease(request.container, request.interface, terms(configuration, mtu), None)
     with AttachmentLock(configuration.directory, request.container, request.interface):
+        _prepare(lease, subnet is not None, request.netns)
+        # Not above: loading SQLite takes 4 ms, in which the tools are loaded too.
+        from .store import Store
+
         store = Store(configuration.directory)
         with store:
             if subnet is not None:
@@ -51,6 +55,15 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
             _undo(lease, store, error)
             raise
     return lease
+
+
+def _prepare(lease: Lease, makes_link: bool, netns: str) -> None:
+    """Start the tools _install() will want, in the order of their use."""
+    if makes_link:
+        run.prepare("ip")
+    enforcements.load(lease.terms.enforcement).prepare(lease, netns)
+    if makes_link:
+        run.prepare("ip", netns)
 
 
 def _install(lease: Lease, netns: str) -> None:

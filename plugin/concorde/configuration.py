@@ -7,7 +7,7 @@ Identity is all they need, Configuration is what ADD, CHECK and STATUS need.
 from __future__ import annotations
 
 from . import addresses, flannel, names
-from .cni import INVALID_CONFIGURATION, UNDECODABLE, CniError, shown
+from .cni import INVALID_CONFIGURATION, CniError, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,51 +124,4 @@ def table(document: dict[str, Any], key: str) -> dict[str, Any] | None:
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         raise invalid(key, f"{shown(value)} is not an object")
-    return value
-
-
-def decode(content: bytes) -> dict[str, Any]:
-    """The object on standard input, strictly: UTF-8, no NaN, no key twice, no endless numbers.
-
-    Raises CniError 6.
-    """
-    import json
-
-    try:
-        document = json.loads(
-            content.decode(),
-            object_pairs_hook=_object,
-            parse_constant=_refuse,
-            parse_int=_integer,
-            parse_float=_float,
-        )
-    except (ValueError, RecursionError) as error:
-        raise CniError(UNDECODABLE, f"standard input is not proper JSON: {str(error)[:200]}") from error
-    if not isinstance(document, dict):
-        raise CniError(UNDECODABLE, "standard input is not a JSON object")
-    return document
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        # Which of the two counts differs between parsers: a way to show two readers two configurations.
-        raise ValueError("a key appears twice in an object")
-    return result
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 20:
-        raise ValueError("a number has more than 20 digits")
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
     return value

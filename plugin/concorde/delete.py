@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from .configuration import Identity
 from .release import release
-from .store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,4 +16,4 @@ if TYPE_CHECKING:
 def delete(request: Request) -> None:
     """Detach the pod. Raises CniError, run.CommandError."""
     network = Identity(request.document)
-    release(network, Store(network.directory), request.container, request.interface, request.netns)
+    release(network, request.container, request.interface, request.netns)

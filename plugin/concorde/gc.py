@@ -41,12 +41,11 @@ def _valid(request: Request) -> set[tuple[str, str]]:
 
 def _drop_leases(network: Identity, valid: set[tuple[str, str]]) -> list[str]:
     errors = []
-    store = Store(network.directory)
-    for lease in store.leases():
+    for lease in Store(network.directory).leases():
         if (lease.container, lease.interface) in valid:
             continue
         try:
-            release(network, store, lease.container, lease.interface, netns="")
+            release(network, lease.container, lease.interface, netns="")
         except run.CommandError as failure:
             errors.append(str(failure))
     return errors

@@ -15,25 +15,23 @@ if TYPE_CHECKING:
     from .leases import Link
 
 
-def bridge_batch(link: Link) -> str:
+def bridge_arguments(link: Link) -> list[str]:
     """Make the bridge. A fixed hardware address, or it would change with every port that comes and goes."""
     mac = addresses.pod_mac(link.subnet.gateway)
-    return (
-        f"link add name {link.bridge} address {mac} mtu {link.mtu} type bridge\n"
-        f"link set dev {link.bridge} addrgenmode none\n"
-    )
+    return f"link add name {link.bridge} address {mac} mtu {link.mtu} type bridge".split()
 
 
 def pair_batch(link: Link, netns: str) -> str:
     """Join the pod to the bridge: the node's end up and in the bridge, the pod's end still down.
 
-    The bridge's address and state are set each time: that changes nothing on a whole bridge and repairs
+    The bridge's settings are given each time: that changes nothing on a whole bridge and repairs
     one whose maker was killed half way. `addrgenmode none`: with IPv6 addresses on a thousand ports each
     new one would be flooded with multicast to all the others, and nothing here speaks IPv6.
     """
     gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
     host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
     return (
+        f"link set dev {link.bridge} addrgenmode none\n"
         f"addr replace {gateway} brd + dev {link.bridge}\n"
         f"link set dev {link.bridge} up\n"
         f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"
@@ -57,24 +55,40 @@ def create(link: Link, netns: str) -> None:
     """Make the pair, and the bridge if it is missing. Raises run.CommandError."""
     _ensure_bridge(link)
     _ensure_forwarding()
-    run.run("ip", batch=pair_batch(link, netns))
+    run.batch("ip", pair_batch(link, netns))
 
 
 def configure(link: Link, netns: str) -> None:
     """Bring the pod's end to life. Raises run.CommandError."""
-    run.run("ip", netns=netns, batch=pod_batch(link))
+    run.batch("ip", pod_batch(link), netns)
+
+
+class Removal:
+    """The deletion of a link of the node, if it is there; the pod's end goes with it.
+
+    The kernel makes its caller wait for a grace period, some 20 ms, so there is time for other work
+    between the start and finish().
+    """
+
+    def __init__(self, name: str) -> None:
+        """Start it."""
+        self._name = name
+        self._command = run.start("ip", "link", "delete", "dev", name) if exists(name) else None
+
+    def finish(self) -> None:
+        """Wait until the link is gone. Raises run.CommandError."""
+        try:
+            if self._command is not None:
+                self._command.finish()
+        except run.CommandError:
+            # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
+            if exists(self._name):
+                raise
 
 
 def remove(name: str) -> None:
-    """Delete a link of the node if it is there; the pod's end goes with it. Raises run.CommandError."""
-    if not exists(name):
-        return
-    try:
-        run.run("ip", "link", "delete", "dev", name)
-    except run.CommandError:
-        # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
-        if exists(name):
-            raise
+    """Delete a link of the node, if it is there. Raises run.CommandError."""
+    Removal(name).finish()
 
 
 def exists(name: str) -> bool:
@@ -87,7 +101,7 @@ def _ensure_bridge(link: Link) -> None:
     if exists(link.bridge):
         return
     try:
-        run.run("ip", batch=bridge_batch(link))
+        run.run("ip", *bridge_arguments(link))
     except run.CommandError:
         # Another ADD may have made it meanwhile.
         if not exists(link.bridge):

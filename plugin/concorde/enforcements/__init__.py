@@ -1,6 +1,6 @@
 """How a promise is kept: one module per way, chosen by the configuration key `enforcement`.
 
-A way is three functions on a lease; a further one is a module beside these and a name in
+A way is four functions on a lease; a further one is a module beside these and a name in
 configuration.ENFORCEMENTS.
 """
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     class Enforcement(Protocol):
         """What the verbs need."""
+
+        def prepare(self, lease: Lease, netns: str) -> None:
+            """Start ahead the tools install() will want."""
 
         def install(self, lease: Lease, netns: str) -> None:
             """Enforce the lease's rate before its interface carries traffic. All or nothing."""

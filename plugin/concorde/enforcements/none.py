@@ -7,6 +7,10 @@ if TYPE_CHECKING:
     from ..leases import Lease
 
 
+def prepare(lease: Lease, netns: str) -> None:
+    """Nothing to start."""
+
+
 def install(lease: Lease, netns: str) -> None:
     """Nothing to install."""
 

@@ -6,7 +6,6 @@ on the node's uplink.
 
 from __future__ import annotations
 
-import json
 import os
 
 from .. import run, shaping
@@ -17,12 +16,18 @@ if TYPE_CHECKING:
     from ..leases import Lease
 
 
+def prepare(lease: Lease, netns: str) -> None:
+    """Start tc in the pod."""
+    if lease.terms.rate is not None:
+        run.prepare("tc", netns)
+
+
 def install(lease: Lease, netns: str) -> None:
     """Add the qdisc and its class. Raises run.CommandError, having undone its own half."""
     if lease.terms.rate is None or lease.terms.burst is None:
         return
     try:
-        run.run("tc", netns=netns, batch=shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst))
+        run.batch("tc", shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst), netns)
     except run.CommandError as failure:
         if failure.line > 1:
             _delete_qdisc(lease.interface, netns)
@@ -56,6 +61,8 @@ def check(lease: Lease, netns: str) -> None:
 
 
 def _has_qdisc(interface: str, netns: str) -> bool:
+    import json  # not above: ADD and most DELs do without
+
     output = run.run("tc", "-j", "qdisc", "show", "dev", interface, "root", netns=netns)
     return any(
         qdisc.get("kind") == "htb"

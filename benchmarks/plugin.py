@@ -1,0 +1,183 @@
+"""How long a pod waits for its network: Concorde beside the reference plugins, and on a crowded node.
+
+Everything happens in namespaces of its own, which end with this process. Needs root, Debian's
+containernetworking-plugins and iproute2. Prints medians with their range beside the goals; a missed goal
+is a line to read, not a failure, because the machine matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = Path("/usr/lib/cni")
+INSIDE = "--inside"
+ROUNDS = 40
+CROWD = 1000
+WINDOW = 20  # how many ADDs around the 10th and the 1,000th are measured
+RATE = 1_000_000_000
+
+Document = dict[str, Any]
+
+
+def main() -> None:
+    """Measure inside a sandbox and print."""
+    if INSIDE not in sys.argv:
+        sandbox = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        subprocess.run([*sandbox, sys.executable, __file__, INSIDE], check=True)
+        return
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+    Path("/run/netns").mkdir()
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([sys.executable, ROOT / "plugin/build.py", "--output", directory], check=True)
+        plugin = Path(directory) / "concorde"
+        compare(plugin)
+        crowd(plugin)
+
+
+def compare(plugin: Path) -> None:
+    """ADD and DEL with shaping, Concorde and the reference chain by turns."""
+    print(f"ADD and DEL of one shaped pod, {ROUNDS} rounds by turns, milliseconds")
+    print(f"{'':36}{'median':>9}{'least':>9}{'most':>9}")
+    runs = {"concorde": lambda pod: concorde(plugin, pod)}
+    if all((REFERENCE / name).exists() for name in ("bridge", "host-local", "bandwidth")):
+        runs["bridge+host-local+bandwidth"] = reference
+    else:
+        print("reference plugins: not installed")
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for number in range(ROUNDS + 2):
+        for name, one in runs.items():
+            pod = f"pod-{number}-of-{len(name)}"
+            make_namespaces([pod])
+            times[name].append(one(pod))
+    medians = {}
+    for name, all_pairs in times.items():
+        pairs = all_pairs[2:]  # the first two made the bridge and filled the caches
+        medians[name] = line(f"{name} ADD", [add for add, _ in pairs])
+        line(f"{name} DEL", [delete for _, delete in pairs])
+        medians[name] = line(f"{name} both", [add + delete for add, delete in pairs])
+    if len(medians) == 2:
+        ours, theirs = medians.values()
+        verdict(f"ADD + DEL no slower than the reference: {ours:.1f} <= {theirs:.1f} ms", ours <= theirs)
+
+
+def crowd(plugin: Path) -> None:
+    """ADD on an empty and on a crowded node."""
+    pods = [f"pod-{number}" for number in range(1, CROWD + WINDOW // 2 + 1)]
+    make_namespaces(pods)
+    times = [
+        clock(lambda pod=pod: call(plugin, "ADD", pod, concorde_configuration("172.30.0.0/21")))[0]  # type: ignore[misc]
+        for pod in pods
+    ]
+    print(f"\nADD on a crowded node, {WINDOW} pods around the one named, milliseconds")
+    few = line("10th pod", times[:WINDOW])
+    many = line(f"{CROWD}th pod", times[-WINDOW:])
+    verdict(f"{CROWD}th at most 1.2 times the 10th: {many / few:.2f}", many <= 1.2 * few)
+
+
+def concorde(plugin: Path, pod: str) -> tuple[float, float]:
+    """Seconds an ADD and a DEL took."""
+    configuration = concorde_configuration("172.16.0.0/16")
+    add, result = clock(lambda: call(plugin, "ADD", pod, configuration))
+    delete, _ = clock(lambda: call(plugin, "DEL", pod, {**configuration, "prevResult": result}))
+    return add, delete
+
+
+def concorde_configuration(subnet: str) -> Document:
+    """As containerd passes it for a pod with a guarantee."""
+    name = "ours-" + subnet.partition("/")[2]
+    annotations = {"concorde.contmec.dev/egress-guarantee": str(RATE)}
+    return {
+        "cniVersion": "1.0.0",
+        "name": name,
+        "type": "concorde",
+        "subnet": subnet,
+        "mtu": 1450,
+        "runtimeConfig": {"io.kubernetes.cri.pod-annotations": annotations},
+    }
+
+
+def reference(pod: str) -> tuple[float, float]:
+    """Seconds an ADD and a DEL of the reference chain took."""
+    common = {"cniVersion": "1.0.0", "name": "theirs"}
+    ipam = {"type": "host-local", "subnet": "172.20.0.0/16", "dataDir": "/run/theirs"}
+    bridge = {
+        **common,
+        "type": "bridge",
+        "bridge": "theirs",
+        "isDefaultGateway": True,
+        "mtu": 1450,
+        "ipam": ipam,
+    }
+    rate = {"egressRate": RATE, "egressBurst": 80_000_000}
+    bandwidth = {**common, "type": "bandwidth", "runtimeConfig": {"bandwidth": rate}}
+
+    def add() -> Document:
+        first = call(REFERENCE / "bridge", "ADD", pod, bridge)
+        return call(REFERENCE / "bandwidth", "ADD", pod, {**bandwidth, "prevResult": first})
+
+    added, result = clock(add)
+
+    def delete() -> Document:
+        call(REFERENCE / "bandwidth", "DEL", pod, {**bandwidth, "prevResult": result})
+        return call(REFERENCE / "bridge", "DEL", pod, {**bridge, "prevResult": result})
+
+    return added, clock(delete)[0]
+
+
+def call(plugin: Path, verb: str, pod: str, configuration: Document) -> Document:
+    """Execute a plugin as libcni does. Raises RuntimeError with its answer when it fails."""
+    environment = {
+        "CNI_COMMAND": verb,
+        "CNI_CONTAINERID": pod,
+        "CNI_NETNS": f"/run/netns/{pod}",
+        "CNI_IFNAME": "eth0",
+        "CNI_PATH": f"{plugin.parent}:{REFERENCE}",
+        "PATH": os.environ["PATH"],
+    }
+    done = subprocess.run(
+        [plugin], input=json.dumps(configuration).encode(), env=environment, capture_output=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{plugin.name} {verb}: {done.stdout.decode()} {done.stderr.decode()}")
+    answer: Document = json.loads(done.stdout or "{}")
+    return answer
+
+
+def clock(action: Callable[[], Document]) -> tuple[float, Document]:
+    """How many seconds something took, and what it returned."""
+    start = time.perf_counter()
+    result = action()
+    return time.perf_counter() - start, result
+
+
+def make_namespaces(pods: list[str]) -> None:
+    """Pods' network namespaces."""
+    batch = "".join(f"netns add {pod}\n" for pod in pods)
+    subprocess.run(["ip", "-batch", "-"], input=batch.encode(), check=True)
+
+
+def line(title: str, seconds: list[float]) -> float:
+    """Print one row; the median in milliseconds."""
+    milliseconds = [1000 * value for value in seconds]
+    median = statistics.median(milliseconds)
+    print(f"{title:36}{median:9.1f}{min(milliseconds):9.1f}{max(milliseconds):9.1f}", flush=True)
+    return median
+
+
+def verdict(goal: str, reached: bool) -> None:
+    """Print whether a goal is reached."""
+    print(f"goal {'reached' if reached else 'MISSED'}: {goal}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
