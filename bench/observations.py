@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The figures of some samples: payload bits per second, shares from 0 to 1."""
+class Measured:
+    """What some samples amount to: payload bits per second, shares from 0 to 1."""
 
     samples: int
     mean_bps: float
@@ -44,8 +44,8 @@ class Observation:
     role: Role
     phase: Phase
     expected_bps: float | None  # None: no guarantee
-    overall: Figures | None  # None: no sample in any repetition
-    repetitions: dict[int, Figures | None]  # by repetition, from 0; None: a phase without samples
+    overall: Measured | None  # None: no sample in any repetition
+    repetitions: dict[int, Measured | None]  # by repetition, from 0; None: a phase without samples
 
     @property
     def shortfall(self) -> float | None:
@@ -99,9 +99,9 @@ def _observe(
                 role=role,
                 phase=phase,
                 expected_bps=expected,
-                overall=_figures(filled, threshold) if filled else None,
+                overall=_measure(filled, threshold) if filled else None,
                 repetitions={
-                    number: None if cell is None else _figures([cell], threshold)
+                    number: None if cell is None else _measure([cell], threshold)
                     for number, cell in cells[phase].items()
                 },
             )
@@ -125,13 +125,13 @@ def _cell(
     return _Cell(table["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched)
 
 
-def _figures(cells: list[_Cell], threshold: float | None) -> Figures:
+def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
     import numpy as np
 
     rates = np.concatenate([cell.rates for cell in cells])
     watched = sum(float(cell.watched.sum()) for cell in cells)
     busy = sum(float(cell.busy.sum()) for cell in cells)
-    return Figures(
+    return Measured(
         samples=len(rates),
         mean_bps=statistics.mean(rates, np.concatenate([cell.seconds for cell in cells])),
         p01_bps=statistics.p01(rates),

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from bench import verdict
 from bench.phases import FEWEST_SAMPLES
 from bench.recording import Recording, RunRecord
-from bench.summary import FlowSummary, Summary
-from bench.units import format_bps, format_number, format_share, unit_for
+from bench.summary import Summary
+from bench.units import format_bps, format_fixed, format_number, format_percentage, format_share, unit_for
 from testbed.networks.flannel import pod_mtu
 from testbed.scenario import Scenario
 
@@ -37,7 +37,9 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(bps=format_bps, share=format_share, number=format_number)
+    environment.filters.update(
+        bps=format_bps, fixed=format_fixed, number=format_number, share=_share, percentage=_percentage
+    )
     environment.tests["nested"] = lambda value: isinstance(value, (dict, list)) and bool(value)
     return environment.get_template("report.html.j2").render(
         summary=summary,
@@ -45,7 +47,7 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
         record=record,
         symbol=SYMBOLS[summary.verdict],
         sentence=SENTENCES[summary.verdict],
-        unit=unit_for([_largest(flow) for flow in summary.flows if flow.role == "guaranteed"]),
+        unit=unit_for(flow.guarantee_bps for flow in summary.flows),
         figure=_inline(svg),
         yaml=recording.scenario_file.read_text(encoding="utf-8"),
         environment=_environment(recording),
@@ -56,8 +58,12 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
     )
 
 
-def _largest(flow: FlowSummary) -> float | None:
-    return flow.guarantee_bps
+def _share(value: float) -> str:
+    return format_share(value).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _percentage(value: float | None) -> str:
+    return format_percentage(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _inline(svg: bytes) -> Markup:

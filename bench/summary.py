@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bench.accounting import expected_goodput_of
-from bench.observations import Figures, Observation
+from bench.observations import Measured, Observation
 from bench.phases import Phase
 from bench.recording import Recording, RunRecord
 from bench.samples import Role, role_of
@@ -169,7 +169,7 @@ def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation])
     )
 
 
-def _phase(observation: Observation, overall: Figures, met: bool | None) -> PhaseSummary:
+def _phase(observation: Observation, overall: Measured, met: bool | None) -> PhaseSummary:
     return PhaseSummary(
         mean_bps=round(overall.mean_bps, 1),
         p01_bps=round(overall.p01_bps, 1),
@@ -181,14 +181,14 @@ def _phase(observation: Observation, overall: Figures, met: bool | None) -> Phas
         repetitions=[
             RepetitionSummary(
                 repetition=number,
-                mean_bps=round(figures.mean_bps, 1),
-                p01_bps=round(figures.p01_bps, 1),
-                attainment=_share(figures.attainment),
-                samples=figures.samples,
-                cpu_busy=_share(figures.cpu_busy),
+                mean_bps=round(measured.mean_bps, 1),
+                p01_bps=round(measured.p01_bps, 1),
+                attainment=_share(measured.attainment),
+                samples=measured.samples,
+                cpu_busy=_share(measured.cpu_busy),
             )
-            for number, figures in observation.repetitions.items()
-            if figures is not None
+            for number, measured in observation.repetitions.items()
+            if measured is not None
         ],
     )
 

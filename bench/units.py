@@ -36,6 +36,17 @@ def format_number(value: float) -> str:
     return f"{float(digits):.0f}" if "e+" in digits else digits
 
 
+def format_fixed(rate_bps: float | None, unit: Unit) -> str:
+    """Return a rate for a column whose heading names the unit: three decimals, or a dash for none."""
+    return "–" if rate_bps is None else f"{rate_bps / unit.bits_per_second:.3f}"
+
+
 def format_share(share: float) -> str:
-    """Return a share as a percentage with one decimal: ``99.4 %``."""
-    return f"{share * 100:.1f} %"
+    """Return a share as a percentage with no more than two decimals: ``94.66 %``, ``99 %``."""
+    text = f"{share * 100:.2f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def format_percentage(share: float | None) -> str:
+    """Return a share for a column of percentages: one decimal, or a dash for none."""
+    return "–" if share is None else f"{share * 100:.1f} %"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.observations import Figures, Observation
+from bench.observations import Measured, Observation
 from bench.phases import FEWEST_SAMPLES
 from bench.recording import RunRecord
 from bench.units import format_bps, format_share, unit_for
@@ -84,8 +84,8 @@ def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) 
     if done < wanted:
         yield f"{done} of {wanted} repetitions were recorded"
     for o in guaranteed:
-        for number, figures in o.repetitions.items():
-            count = figures.samples if figures else 0
+        for number, measured in o.repetitions.items():
+            count = measured.samples if measured else 0
             if count < FEWEST_SAMPLES:
                 yield (
                     f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
@@ -135,34 +135,34 @@ def _fills_underlay(scenario: Scenario, reached: float) -> bool:
 
 def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
     count = len(observation.repetitions)
-    for number, figures in observation.repetitions.items():
-        if figures is None or observation.expected_bps is None:
+    for number, measured in observation.repetitions.items():
+        if measured is None or observation.expected_bps is None:
             continue
-        text = _shortfall(scenario, figures, observation.expected_bps)
+        text = _shortfall(scenario, measured, observation.expected_bps)
         if text is None:
             continue
         which = f", repetition-{number}" if count > 1 else ""
-        starved = figures.cpu_busy is not None and figures.cpu_busy >= CPU_SATURATED
+        starved = measured.cpu_busy is not None and measured.cpu_busy >= CPU_SATURATED
         if starved:
             text += (
-                f"; the processors were {format_share(figures.cpu_busy or 0)} busy, so it may be the machine"
+                f"; the processors were {format_share(measured.cpu_busy or 0)} busy, so it may be the machine"
             )
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
 
-def _shortfall(scenario: Scenario, figures: Figures, expected: float) -> str | None:
-    """Say in which threshold the figures fall short; None if they meet both."""
+def _shortfall(scenario: Scenario, measured: Measured, expected: float) -> str | None:
+    """Say which threshold the samples fall short of; None if they meet both."""
     thresholds, texts = scenario.thresholds, []
-    if figures.mean_bps < thresholds.mean * expected:
+    if measured.mean_bps < thresholds.mean * expected:
         unit = unit_for([expected])
         texts.append(
-            f"the mean of {format_bps(figures.mean_bps, unit)} is "
-            f"{format_share(figures.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
+            f"the mean of {format_bps(measured.mean_bps, unit)} is "
+            f"{format_share(measured.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
             f"(at least {format_share(thresholds.mean)})"
         )
-    if figures.attainment is not None and figures.attainment < thresholds.attainment:
+    if measured.attainment is not None and measured.attainment < thresholds.attainment:
         texts.append(
-            f"{format_share(figures.attainment)} of {figures.samples} samples reached "
+            f"{format_share(measured.attainment)} of {measured.samples} samples reached "
             f"{format_bps(thresholds.sample * expected)} (at least {format_share(thresholds.attainment)})"
         )
     return " and ".join(texts) or None
@@ -171,11 +171,11 @@ def _shortfall(scenario: Scenario, figures: Figures, expected: float) -> str | N
 def _busy(guaranteed: list[Observation]) -> Iterator[str]:
     for phase in ("quiet", "disturbed"):
         shares = [
-            figures.cpu_busy
+            measured.cpu_busy
             for o in guaranteed
             if o.phase == phase
-            for figures in o.repetitions.values()
-            if figures and figures.cpu_busy is not None
+            for measured in o.repetitions.values()
+            if measured and measured.cpu_busy is not None
         ]
         if shares and max(shares) >= CPU_SATURATED:
             yield f"{phase}: the processors were saturated (up to {format_share(max(shares))} busy)"
