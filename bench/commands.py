@@ -89,11 +89,10 @@ def show_status(name: str | None) -> int:
     from testbed import lasting
 
     console = Console()
-    names = [name] if name else lasting.names()
-    if not names:
+    states = {name: lasting.state(name)} if name else lasting.states()
+    if not states:
         console.print("no testbed is up")
-    for each in names:
-        state = lasting.state(each)
+    for each, state in states.items():
         table = Table(title=f"{each}: scenario {state.scenario}, enforcement {state.enforcement}")
         for heading in ("name", "kind", "node", "address", "guarantee"):
             table.add_column(heading, justify="right" if heading == "guarantee" else "left")

@@ -6,9 +6,11 @@ on the host, and the knowledge ends with what it is about.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pydantic import BaseModel
 
-from testbed.nodes import InNamespace
+from testbed.nodes import CommandError, InNamespace
 from testbed.providers.netns import NetnsProvider
 from testbed.providers.netns.sandbox import Claim, Sandbox, valid_name
 from testbed.scenario import Scenario
@@ -57,14 +59,19 @@ def up(scenario: Scenario, name: str, progress: Progress) -> State:
     return state
 
 
-def names() -> list[str]:
-    """Return the names of this user's lasting testbeds."""
-    return [box.name for box in Sandbox.all() if valid_name(box.name)]
+def states() -> dict[str, State]:
+    """Return what this user's lasting testbeds hold, by name; one that is coming or going does not count."""
+    found = {}
+    for box in Sandbox.all():
+        if valid_name(box.name):
+            with suppress(CommandError):
+                found[box.name] = _read(box)
+    return found
 
 
 def state(name: str) -> State:
     """Return what a lasting testbed holds. Raises LookupError if there is none of that name."""
-    return State.model_validate_json(_find(name).switch.run(["cat", STATE]).stdout)
+    return _read(_find(name))
 
 
 def execute(name: str, place: str, argv: list[str]) -> None:
@@ -90,8 +97,12 @@ def down(name: str) -> None:
 def _find(name: str) -> Sandbox:
     box = Sandbox.find(name) if valid_name(name) else None
     if box is None:
-        raise LookupError(f"no testbed {name!r} is up (testbeds: {', '.join(names()) or 'none'})")
+        raise LookupError(f"no testbed {name!r} is up (testbeds: {', '.join(states()) or 'none'})")
     return box
+
+
+def _read(box: Sandbox) -> State:
+    return State.model_validate_json(box.switch.run(["cat", STATE]).stdout)
 
 
 def _describe(testbed: Testbed) -> State:

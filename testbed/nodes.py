@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -34,7 +35,9 @@ class CommandError(RuntimeError):
     """A command failed where it had to succeed; the message holds the node, the command and its own words."""
 
     def __init__(self, where: str, argv: Sequence[str], status: int | str, words: str) -> None:
-        super().__init__(f"{where}: {' '.join(argv)} ended with {status}: {words.strip() or 'no message'}")
+        # A script among the arguments is known by its first words.
+        command = " ".join(shorten(word, 60, placeholder=" ...") for word in argv)
+        super().__init__(f"{where}: {command} ended with {status}: {words.strip() or 'no message'}")
         self.status = status
 
 

@@ -20,7 +20,7 @@ SUFFIXES = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_QUANTITY = re.compile(r"(?P<number>\d+(\.\d+)?|\.\d+)(?P<suffix>[kMGT]|[KMGT]i|[eE][+-]?\d{1,2}|)")
+_QUANTITY = re.compile(r"(?P<number>\d+(\.\d+)?|\.\d+)(?P<suffix>[kMGT]|[KMGT]i|[eE][+-]?\d{1,2}|)", re.ASCII)
 
 
 def parse_rate(value: object) -> int:

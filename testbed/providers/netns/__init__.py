@@ -23,7 +23,7 @@ class NetnsProvider:
         self.sandbox = box = Sandbox.start(self._name)
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
-        namespaces = {name: f"{node_directory(name)}/net" for name in scenario.nodes}
+        namespaces = {name: f"{node_directory(name)}/ns/net" for name in scenario.nodes}
         box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(scenario, namespaces))
         if rates := underlay.render_rates(scenario):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)

@@ -32,6 +32,23 @@ ENVIRONMENT = {
 }
 
 
+# Makes nodes; their names are its arguments. A process holds each node's namespaces, for the kernel does not
+# always let a mount namespace be kept by a file (mnt_ns_loop in fs/namespace.c compares identifiers, which
+# since Linux 6.18 are no longer given out in order). A link leads to that process: a relative one, which
+# means the sandbox's /proc from wherever it is followed. The pipe ends when every holder is ready or failed.
+ADD_NODES = """
+cd /run/testbed/nodes || exit 1
+for node in "$@"; do
+    unshare --net --mount sh -ec '
+        mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs /run
+        mkdir /run/netns
+        ln -s "../../../proc/$$" "$1"
+        echo ready
+        exec sleep infinity >/dev/null 2>&1' sh "$node" </dev/null &
+done | [ "$(grep -c ready)" -eq $# ]
+"""
+
+
 class SandboxError(RuntimeError):
     """The kernel or its settings do not allow a sandbox; ``doctor`` says what to do."""
 
@@ -165,7 +182,10 @@ class Sandbox:
 
     def stop(self) -> None:
         """End the sandbox and everything in it, and wait for that end."""
-        watch = os.pidfd_open(self.pid)
+        try:
+            watch = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
         try:
             signal.pidfd_send_signal(watch, signal.SIGKILL)
             select.select([watch], [], [])
@@ -187,7 +207,7 @@ class Sandbox:
     def node(self, name: str) -> Entrance:
         """The namespaces of a node that ``add_nodes`` made."""
         root = f"/proc/{self.pid}/root{node_directory(name)}"
-        return Entrance(name, self._prefix(f"net={root}/net", f"mount={root}/mnt"))
+        return Entrance(name, self._prefix(f"net={root}/ns/net", f"mount={root}/ns/mnt"))
 
     def _prefix(self, *namespaces: str) -> tuple[str, ...]:
         user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
@@ -196,20 +216,7 @@ class Sandbox:
 
     def add_nodes(self, names: Sequence[str]) -> None:
         """Make a node's network and mount namespace, with a /run of its own, for each name."""
-        # A constant script with the names as its arguments: one process instead of several a node.
-        script = """
-            for node in "$@"; do (
-                set -e
-                mkdir "/run/testbed/nodes/$node"
-                cd "/run/testbed/nodes/$node"
-                touch net mnt
-                unshare --net=net --mount=mnt sh -ec '
-                    mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs /run
-                    mkdir /run/netns'
-            ) & pids="$pids $!"; done
-            for pid in $pids; do wait "$pid" || exit 1; done
-        """
-        self.switch.run(["sh", "-c", script, "sh", *names])
+        self.switch.run(["sh", "-c", ADD_NODES, "sh", *names])
 
 
 class Claim:
@@ -237,7 +244,7 @@ def valid_name(name: str) -> bool:
 
 
 def node_directory(name: str) -> str:
-    """Return the directory, within the sandbox, of a node's namespaces."""
+    """Return what, within the sandbox, leads to the process that holds a node's namespaces."""
     return f"/run/testbed/nodes/{name}"
 
 

@@ -1,0 +1,69 @@
+"""What system tests share: real sandboxes, ended with the test, and a look at what the host has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.providers.netns.sandbox import Sandbox, SandboxError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sandboxes_are_possible() -> None:
+    """Skip what needs namespaces where the kernel or its settings forbid them; ``doctor`` says why."""
+    try:
+        Sandbox.start("tests.probe").stop()
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def untouched_host() -> Iterator[None]:
+    """Compare the host's links, mounts and named namespaces before and after the test."""
+    before = host_state()
+    yield
+    assert host_state() == before
+
+
+def host_state() -> dict[str, object]:
+    links = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
+    names = subprocess.run(["ip", "-j", "netns"], capture_output=True, check=True).stdout or b"[]"
+    return {
+        "links": sorted(link["ifname"] for link in json.loads(links)),
+        "namespaces": sorted(item["name"] for item in json.loads(names)),
+        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
+    }
+
+
+def processes_in(pid_namespace: str) -> list[int]:
+    """Return the processes in a pid namespace, given as ``/proc/<pid>/ns/pid`` shows it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(entry / "ns" / "pid") == pid_namespace:  # noqa: PTH115 (not a path)
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def all_gone(pid_namespace: str, seconds: float = 10) -> bool:
+    """Wait until a pid namespace has no process left; those that ended may still be waiting to be reaped."""
+    deadline = time.monotonic() + seconds
+    while processes_in(pid_namespace):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def pid_namespace(pid: int) -> str:
+    return os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115 (not a path)

@@ -1,0 +1,80 @@
+"""Testbeds that stay up, through the command line a user has."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.providers.netns.sandbox import Sandbox
+from tests.system.conftest import ROOT, all_gone, pid_namespace
+
+
+def invoke(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "tasks.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def name(tmp_path: Path) -> Iterator[str]:
+    """A testbed's name that no other test uses; whatever is up under it is taken down."""
+    chosen = "t" + str(abs(hash(tmp_path)))[:10]
+    yield chosen
+    if box := Sandbox.find(chosen):
+        box.stop()
+
+
+@pytest.mark.usefixtures("untouched_host")
+def test_from_up_to_down(name: str) -> None:
+    up = invoke("up", "--name", name, "--scenario", "kubernetes")
+    assert up.returncode == 0, up.stderr
+    assert "172.16.1.2" in up.stdout
+    again = invoke("up", "--name", name)
+    assert again.returncode == 2
+    assert f"testbed '{name}' is up already" in again.stderr
+
+    ran = invoke("exec", "A-1", "--name", name, "--", "sh", "-c", "ip -br address show eth0; exit 7")
+    assert ran.returncode == 7
+    assert "172.16.1.2/24" in ran.stdout
+    on_node = invoke("exec", "worker-02", "--name", name, "--", "cat", "/run/flannel/subnet-a.env")
+    assert "FLANNEL_SUBNET=172.16.2.1/24" in on_node.stdout
+    nowhere = invoke("exec", "A-9", "--name", name, "--", "true")
+    assert nowhere.returncode == 2
+    assert "has no 'A-9': A-1, A-2" in nowhere.stderr
+    assert "--" in invoke("exec", "A-1", "--name", name).stderr
+
+    box = Sandbox.find(name)
+    assert box is not None
+    namespace = pid_namespace(box.pid)
+    assert invoke("down", "--name", name).returncode == 0
+    assert all_gone(namespace)
+    assert Sandbox.find(name) is None
+    gone = invoke("down", "--name", name)
+    assert gone.returncode == 2
+    assert f"no testbed '{name}' is up" in gone.stderr
+
+
+def test_two_side_by_side(name: str) -> None:
+    other = name + "b"
+    try:
+        for each in (name, other):
+            assert invoke("up", "--name", each, "--scenario", "kubernetes", "--scale", "0.1").returncode == 0
+        listed = invoke("status").stdout
+        assert name in listed
+        assert other in listed
+        assert invoke("down", "--name", name).returncode == 0
+        assert invoke("exec", "A-1", "--name", other, "--", "true").returncode == 0
+    finally:
+        if box := Sandbox.find(other):
+            box.stop()
+
+
+@pytest.mark.parametrize("wrong", ["", "a b", "-x", "../x", "x" * 40])
+def test_a_name_that_is_none(wrong: str) -> None:
+    done = invoke("up", f"--name={wrong}")
+    assert done.returncode == 2
+    assert "is no name for a testbed" in done.stderr

@@ -1,0 +1,140 @@
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.nodes import CommandError
+from testbed.providers.netns.sandbox import Claim, Sandbox, SandboxError
+from tests.system.conftest import ROOT, all_gone, pid_namespace
+
+STARTER = """
+import sys, time
+from testbed.providers.netns.sandbox import Sandbox
+box = Sandbox.start("orphan.test")
+box.add_nodes(["n"])
+box.node("n").start(["sleep", "1000"], stdout=__import__("pathlib").Path("/dev/null"),
+                    stderr=__import__("pathlib").Path("/dev/null"))
+print(box.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("untouched_host")
+def test_nodes_are_apart_from_each_other_and_from_the_host() -> None:
+    box = Sandbox.start("apart.test")
+    try:
+        box.add_nodes(["one", "two"])
+        box.node("one").run(["ip", "link", "add", "only-here", "type", "bridge"])
+        box.node("one").run(["tee", "/run/file"], stdin="one")
+        names = [link["ifname"] for link in box.node("two").run(["ip", "-j", "link"]).json()]
+        assert "only-here" not in names
+        assert box.node("two").run(["cat", "/run/file"], check=False).status != 0
+        assert box.node("one").run(["cat", "/run/file"]).stdout == "one"
+        assert not Path("/sys/class/net/only-here").exists()
+    finally:
+        box.stop()
+
+
+def test_stop_ends_every_process_of_the_sandbox(tmp_path: Path) -> None:
+    box = Sandbox.start("stop.test")
+    box.add_nodes(["n"])
+    namespace = pid_namespace(box.pid)
+    process = box.node("n").start(["sleep", "1000"], stdout=tmp_path / "out", stderr=tmp_path / "err")
+    box.stop()
+    assert process.wait(timeout=5) is not None
+    assert all_gone(namespace)
+    box.stop()  # again is fine
+
+
+@pytest.mark.usefixtures("untouched_host")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
+def test_a_sandbox_ends_with_the_process_that_started_it(how: signal.Signals) -> None:
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    namespace = pid_namespace(pid)
+    watch = os.pidfd_open(pid)
+    starter.send_signal(how)
+    starter.communicate()
+    ended, _, _ = select.select([watch], [], [], 10)
+    os.close(watch)
+    assert ended, "the sandbox outlived its starter"
+    assert all_gone(namespace)
+
+
+def test_a_failed_command_says_where_and_what() -> None:
+    box = Sandbox.start("words.test")
+    try:
+        with pytest.raises(
+            CommandError, match=r"switch: ip link show nothing ended with 1: .*does not exist"
+        ):
+            box.switch.run(["ip", "link", "show", "nothing"])
+        with pytest.raises(CommandError, match=r"no end: still running after 0.1 s"):
+            box.switch.run(["sleep", "100"], timeout=0.1)
+        assert box.switch.run(["false"], check=False).status == 1
+    finally:
+        box.stop()
+
+
+def test_what_the_caller_has_in_its_environment_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "1")
+    box = Sandbox.start("environment.test")
+    try:
+        assert "SECRET" not in box.switch.run(["env"]).stdout
+    finally:
+        box.stop()
+
+
+def test_only_one_process_brings_up_a_name() -> None:
+    with Claim("claimed"), pytest.raises(SandboxError, match="just bringing up"):
+        Claim("claimed")
+    with Claim("claimed"):
+        pass
+
+
+NOBODY = 65534
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="these tests already run as an ordinary user")
+def test_an_ordinary_user_needs_no_sudo(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same sandbox as another user: in a user namespace, with a copy of the code that user can read."""
+    home = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
+    try:
+        shutil.copytree(ROOT / "testbed" / "providers" / "netns", home / "netns")
+        shutil.copy(ROOT / "testbed" / "nodes.py", home)
+        for file in (home, *home.rglob("*")):
+            file.chmod(0o755)
+        script = (
+            "import sys, types; sys.path.insert(0, sys.argv[1])\n"
+            "import nodes\n"
+            "sys.modules['testbed'] = types.ModuleType('testbed'); sys.modules['testbed.nodes'] = nodes\n"
+            "sys.path.insert(0, sys.argv[1] + '/netns')\n"
+            "from sandbox import Sandbox\n"
+            "box = Sandbox.start('ordinary.test'); box.add_nodes(['n'])\n"
+            "node = box.node('n')\n"
+            "node.run(['ip', 'link', 'add', 'name', 'd', 'type', 'veth', 'peer', 'name', 'e'])\n"
+            "node.run(['tc', 'qdisc', 'add', 'dev', 'd', 'root', 'handle', '1:', 'htb'])\n"
+            "node.run(['tee', '/proc/sys/net/ipv4/ip_forward'], stdin='1')\n"
+            "node.run(['nft', 'add', 'table', 'ip', 't'])\n"
+            "node.run(['ip', 'netns', 'add', 'pod'])\n"
+            "print(node.run(['tc', '-j', 'qdisc', 'show', 'dev', 'd']).json()[0]['kind'])\n"
+            "box.stop()\n"
+        )
+        done = subprocess.run(
+            ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
+             "/usr/bin/python3", "-I", "-c", script, str(home)],
+            capture_output=True, text=True, check=False, cwd="/",
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(home)
+    if "unshare" in done.stderr and "not permitted" in done.stderr:
+        pytest.skip(f"user namespaces are not allowed here: {done.stderr}")
+    assert done.stdout == "htb\n", done.stderr

@@ -1,0 +1,159 @@
+import json
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from testbed.scenario import ScenarioError, load, render_schema, render_yaml
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+CONTMEC = SCENARIOS / "contmec.yaml"
+
+
+@pytest.mark.parametrize("file", sorted(SCENARIOS.rglob("*.yaml")), ids=lambda file: file.stem)
+def test_a_scenario_as_run_reads_back_as_the_same(file: Path, tmp_path: Path) -> None:
+    scenario = load(file)
+    copy = tmp_path / "as-run.yaml"
+    copy.write_text(render_yaml(scenario))
+    assert load(copy) == scenario
+
+
+def test_the_papers_numbers() -> None:
+    scenario = load(CONTMEC)
+    assert [scenario.guarantee_of(flow) for flow in scenario.flows] == [10**9, 3 * 10**9, 4 * 10**9]
+    assert all(scenario.node_of(f.source) != scenario.node_of(f.destination) for f in scenario.traffic)
+    assert [(d.start, d.end) for d in scenario.disturbances] == [(2.5, 7.5)]
+    assert scenario.measurement.interval == 0.1
+    assert scenario.pod_subnet("a", "worker-01") == IPv4Network("172.16.1.0/24")
+    assert scenario.pod_subnet("b", "worker-02") == IPv4Network("172.17.2.0/24")
+    assert scenario.clusters["a"].workers == scenario.clusters["b"].workers
+
+
+def test_scale_multiplies_every_rate_and_nothing_else() -> None:
+    overrides = ["underlay.rate=10G", "pods.A-1.ceiling=2G", "disturbances[0].rate=5G"]
+    whole, tenth = load(CONTMEC, overrides), load(CONTMEC, overrides, scale=0.1)
+    assert tenth.underlay.rate == 10**9
+    assert (tenth.pods["A-1"].guarantee, tenth.pods["A-1"].ceiling) == (10**8, 2 * 10**8)
+    assert tenth.disturbances[0].rate == 5 * 10**8
+    assert tenth.scaled(10) == whole
+
+
+def test_overrides_reach_lists_mappings_and_absent_fields() -> None:
+    scenario = load(CONTMEC, ["flows[1].duration=5", "pods.A-3.guarantee=7M", "thresholds.mean=0.5"])
+    assert scenario.flows[1].duration == 5
+    assert scenario.pods["A-3"].guarantee == 7_000_000
+    assert scenario.thresholds.mean == 0.5
+
+
+FAULTS = {
+    "flows[2].to=A-9": "flows[2].to: no pod 'A-9' (pods: A-1, A-2, A-3, A-4, B-1, B-2)",
+    "flows[0].to=A-1": "flows[0].to: 'A-1' would send to itself",
+    "flows[0].to=B-2": "flows[0].to: 'B-2' is in cluster 'b', 'A-1' in 'a'",
+    "flows[0].from=A-2": "flows[1].from: 'A-2' already sends flows[0] then",
+    "flows[0].duration=2.5": "flows[0].duration: input should be a valid integer",
+    "flows[0].start=-1": "flows[0].start: input should be greater than or equal to 0",
+    "flows[0].start=.nan": "flows[0].start: input should be",
+    "flows[0].protocol=sctp": "flows[0].protocol: input should be 'tcp' or 'udp'",
+    "flows[0].protocol=udp": "flows[0].rate: UDP needs the load to offer",
+    "flows[1].name='(1) A-1 -> A-4'": "flows[1].name: '(1) A-1 -> A-4' is taken by flows[0]",
+    "flows[0].color=red": "flows[0].color: no such field",
+    "disturbances[0].start=9": "disturbances[0]: 9 s to 14 s is outside the run (0 s to 10 s)",
+    "disturbances[0].to=nobody": "disturbances[0].to: no pod or container 'nobody'",
+    "disturbances[0].to=A-1": "disturbances[0].to: a pod and a container have no network in common",
+    "pods.A-1.node=master-01": "pods.A-1.node: 'master-01' is no worker of cluster 'a' (workers: worker-01",
+    "pods.A-1.node=elsewhere": "pods.A-1.node: no node 'elsewhere' (nodes: master-01",
+    "pods.A-1.cluster=c": "pods.A-1.cluster: no cluster 'c' (clusters: a, b)",
+    "pods.A-1.guarantee=fast": "pods.A-1.guarantee: 'fast' is not a rate",
+    "pods.A-1.guarantee=0": "pods.A-1.guarantee: 0 is not a positive rate",
+    "pods.A-1.ceiling=1M": "pods.A-1.ceiling: a ceiling below the guarantee",
+    "pods.a-1={cluster: a, node: worker-01}": "pods.a-1: the name is taken by pods.A-1",
+    "pods.A_1={cluster: a, node: worker-01}": "pods.A_1: string should match pattern",
+    "containers.C={node: worker-09}": "containers.C.node: no node 'worker-09'",
+    "clusters.a.master=nobody": "clusters.a.master: no node 'nobody'",
+    "clusters.a.workers=[worker-01, worker-01]": "clusters.a.workers[1]: 'worker-01' is named twice",
+    "clusters.b.flannel.vni=1": "clusters.b.flannel.vni: cluster 'a' shares a node and already has VNI 1",
+    "clusters.b.pod_cidr=172.16.128.0/17": "clusters.b.pod_cidr: 172.16.128.0/17 overlaps clusters.a",
+    "clusters.b.pod_cidr=172.17.0.1/16": "clusters.b.pod_cidr: input is not a valid IPv4 network",
+    "clusters.b.pod_cidr=172.17.0.0/24": "clusters.b.node_prefix: a node's /24 does not fit",
+    "clusters.b.pod_cidr=172.17.0.0/23": "clusters.b.pod_cidr: 172.17.0.0/23 has no /24 for each of 3 nodes",
+    "clusters.a.node_prefix=30": "clusters.a.node_prefix: a /30 has room for",
+    "container_cidr=172.17.0.0/16": "container_cidr: 172.17.0.0/16 overlaps clusters.b.pod_cidr",
+    "underlay.cidr=192.168.56.0/30": "underlay.cidr: 192.168.56.0/30 cannot hold 4 nodes",
+    "underlay.mtu=100": "underlay.mtu: input should be greater than or equal to 576",
+    "measurement.interval=0.01": "measurement.interval: input should be greater than or equal to 0.1",
+    "measurement.warm_up=9.8": "flows[0].duration: 10 s leave no five samples after the warm-up of 9.8 s",
+    "enforcement=magic": "enforcement: input should be",
+    "nodes={}": "nodes: ",
+    "name=no spaces": "name: string should match pattern",
+}
+
+
+@pytest.mark.parametrize(("override", "message"), FAULTS.items(), ids=list(FAULTS))
+def test_a_fault_is_named_with_its_path(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [override])
+    assert str(caught.value).startswith(f"{CONTMEC}: ")
+    assert f"{CONTMEC}: {message}" in str(caught.value)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, ["flows[0].to=A-9", "pods.A-2.node=nowhere"])
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("flows[7].to=A-1", "--set: flows[7]: there are 3 of these, counted from 0"),
+        ("flows[0]", "--set: 'flows[0]' is not path=value"),
+        ("=3", "--set: '=3' is not path=value"),
+        ("flows.to=3", "--set: flows.to: no such field"),
+        ("name[0]=3", "--set: name[0]: no such field"),
+        ("name=[", "--set: name: '[' is not a YAML value"),
+    ],
+)
+def test_an_override_that_points_nowhere(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [override])
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])
+def test_a_scale_that_is_none(scale: float) -> None:
+    with pytest.raises(ScenarioError, match="--scale"):
+        load(CONTMEC, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nname: b\n", "line 2, column 1: found duplicate key"),
+        ("pods:\n  A: {}\n  A: {}\n", "found duplicate key"),
+        ("name: [\n", "not YAML"),
+        ("- a list\n", "not a scenario"),
+        ("", "not a scenario"),
+        ("name: !!python/object:os.system x\n", "not YAML"),
+        ("name: x\n", "nodes: this field is required"),
+    ],
+)
+def test_a_file_that_is_no_scenario(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="No such file"):
+        load(tmp_path / "absent.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        load(tmp_path / "binary.yaml")
+
+
+def test_the_committed_schema_is_current() -> None:
+    assert (SCENARIOS / "scenario.schema.json").read_text() == render_schema()
+    assert json.loads(render_schema())["additionalProperties"] is False
