@@ -1,0 +1,81 @@
+"""Small scenarios, records and samples for the tests of what is made of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.recording import Calibration, CpuUse, Repetition, RunRecord, Seconds, Transfer
+from bench.samples import COLUMNS, role_of
+from testbed.scenario import Scenario
+
+DATA = Path(__file__).parent / "data"
+
+Rate = Callable[[str, float], float]  # bits per second of a flow at a time
+
+
+def scenario(**fields: Any) -> Scenario:
+    """Two pods that are promised 100 and 200 Mbit/s for 10 s, and a disturbance from 3 s to 6 s."""
+    return Scenario.model_validate(
+        {
+            "name": "small",
+            "nodes": {"master": {}, "left": {}, "right": {}},
+            "clusters": {
+                "a": {"master": "master", "workers": ["left", "right"], "pod_cidr": "172.16.0.0/16"}
+            },
+            "pods": {
+                "A": {"cluster": "a", "node": "left", "guarantee": "100M"},
+                "B": {"cluster": "a", "node": "left", "guarantee": "200M"},
+                "C": {"cluster": "a", "node": "right"},
+                "D": {"cluster": "a", "node": "right"},
+            },
+            "containers": {"one": {"node": "left"}, "two": {"node": "right"}},
+            "flows": [{"from": "A", "to": "C"}, {"from": "B", "to": "D"}],
+            "disturbances": [{"name": "noise", "from": "one", "to": "two", "start": 3, "duration": 3}],
+            **fields,
+        }
+    )
+
+
+def repetition(of: Scenario, late: float = 0.0, busy: float = 0.5) -> Repetition:
+    return Repetition(
+        transfers={
+            traffic.label: Transfer(slug=f"t{number}", started_s=traffic.start + late)
+            for number, traffic in enumerate(of.traffic)
+        },
+        cpu=[CpuUse(start_s=0.0, end_s=of.duration + 1, busy=busy, steal=0.0)],
+    )
+
+
+def record(of: Scenario, **fields: Any) -> RunRecord:
+    return RunRecord(
+        **{
+            "started_at": "2026-01-01T00:00:00Z",
+            "provider": "netns",
+            "orchestrator": "cni",
+            "seconds": Seconds(up=0.1, calibration=1.0, traffic=10.0, down=0.1),
+            "calibration": Calibration(seconds=1.0, bits_per_second={"A -> C": 5e9, "B -> D": 5e9}),
+            "repetitions": [repetition(of) for _ in range(of.measurement.repetitions)],
+            "faults": [],
+            **fields,
+        }
+    )
+
+
+def samples(of: Scenario, rate: Rate, repetitions: int | None = None) -> pd.DataFrame:
+    """One receiver's sample an interval of every transfer; ``rate`` says how much it got."""
+    rows = [
+        (number, traffic.label, role_of(of, traffic), start, start + of.measurement.interval, got, "receiver")
+        for number in range(repetitions or of.measurement.repetitions)
+        for traffic in of.traffic
+        for start in _starts(traffic.start, traffic.end, of.measurement.interval)
+        for got in [rate(traffic.label, start)]
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def _starts(start: float, end: float, interval: float) -> list[float]:
+    return [round(start + index * interval, 6) for index in range(round((end - start) / interval))]

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.recording import Recording
+from tests.unit.bench.builders import DATA
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[[str], Recording]:
+    """Return a function that copies one of the stored recordings to where it may be changed."""
+
+    def copy(name: str) -> Recording:
+        return Recording(Path(shutil.copytree(DATA / name, tmp_path / name)))
+
+    return copy

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from bench import analysis, summary
+from bench.recording import Recording
+from bench.samples import COLUMNS
+from testbed.scenario import ScenarioError
+
+Recorded = Callable[[str], Recording]
+ROOT = Path(__file__).resolve().parents[3]
+OUTPUTS = {
+    "samples.parquet",
+    "summary.json",
+    "report.html",
+    "figures/throughput.svg",
+    "figures/throughput.pdf",
+    "figures/throughput.png",
+}
+
+
+def files(recording: Recording) -> dict[str, str]:
+    return {
+        str(file.relative_to(recording.directory)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in recording.directory.rglob("*")
+        if file.is_file()
+    }
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("held", "held"), ("violated", "violated"), ("udp", "held")])
+def test_real_recordings(recorded: Recorded, name: str, outcome: str) -> None:
+    recording = recorded(name)
+    before = files(recording)
+    result = analysis.analyse(recording)
+    assert result.verdict == outcome
+    after = files(recording)
+    assert after.keys() - before.keys() == OUTPUTS
+    assert {file: after[file] for file in before} == before
+    assert summary.read(recording.summary_file) == result
+    assert list(pd.read_parquet(recording.samples_file).columns) == list(COLUMNS)
+
+
+def test_again_in_another_process_gives_the_same_bytes(recorded: Recorded) -> None:
+    recording = recorded("held")
+    analysis.analyse(recording)
+    before = files(recording)
+    for output in OUTPUTS - {"summary.json"}:
+        (recording.directory / output).unlink()
+    code = "import sys; from pathlib import Path; from bench.analysis import analyse\n"
+    code += "from bench.recording import Recording; analyse(Recording(Path(sys.argv[1])))"
+    subprocess.run([sys.executable, "-c", code, str(recording.directory)], cwd=ROOT, check=True)
+    assert files(recording) == before
+
+
+def test_the_name_of_an_unfinished_recording_is_nowhere_in_what_is_made_of_it(recorded: Recorded) -> None:
+    finished = recorded("violated")
+    unfinished = Recording(finished.directory.rename(finished.directory.with_name("violated.unfinished")))
+    analysis.analyse(unfinished)
+    before = files(unfinished)
+    finished = unfinished.finish()
+    analysis.analyse(finished)
+    assert files(finished) == before
+
+
+def test_raw_output_that_is_broken_makes_an_invalid_run(recorded: Recorded) -> None:
+    recording = recorded("held")
+    recording.raw_file(1, "1-a-1-a-4", "receiver").write_text("")
+    result = analysis.analyse(recording)
+    assert result.verdict == "invalid"
+    assert any(
+        "raw/repetition-1/1-a-1-a-4.receiver.json: the file is empty" in text for text in result.reasons
+    )
+
+
+def test_nothing_but_faults_is_still_reported(recorded: Recorded) -> None:
+    recording = recorded("violated")
+    for file in recording.directory.glob("raw/*/*.json"):
+        file.write_text('{"error": "unable to connect to server: Connection refused"}')
+    result = analysis.analyse(recording)
+    assert result.verdict == "invalid"
+    assert all(flow.phases == {} for flow in result.flows)
+    assert "Connection refused" in recording.report_file.read_text(encoding="utf-8")
+
+
+def test_what_was_run_must_be_readable(recorded: Recorded) -> None:
+    recording = recorded("violated")
+    recording.run_file.write_text("{}")
+    with pytest.raises(ValidationError):
+        analysis.analyse(recording)
+    recording.scenario_file.unlink()
+    with pytest.raises(ScenarioError):
+        analysis.analyse(recording)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    analysis.write(file, b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fchmod", fail)
+    with pytest.raises(OSError, match="disk full"):
+        analysis.write(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_summary_is_plain_json(recorded: Recorded) -> None:
+    recording = recorded("held")
+    analysis.analyse(recording)
+    assert json.loads(recording.summary_file.read_text())["schema"] == 1

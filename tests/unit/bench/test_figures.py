@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import figures, observations, summary, verdict
+from bench.recording import Recording
+from testbed.scenario import Scenario
+from tests.unit.bench.builders import DATA, record, samples, scenario
+
+ROOT = Path(__file__).resolve().parents[3]
+DIGESTS = """
+import hashlib, sys
+from pathlib import Path
+from bench import figures, observations, samples, summary, verdict
+from bench.recording import Recording
+recording = Recording(Path(sys.argv[1]))
+scenario, record = recording.scenario(), recording.run_record()
+table = samples.read(recording, scenario, record).samples
+observed = observations.observe(table, scenario, record)
+judged = verdict.judge(scenario, record, observed, [])
+result = summary.build(recording, scenario, record, observed, judged)
+for kind, content in figures.render(table, scenario, result).items():
+    print(kind, hashlib.sha256(content).hexdigest())
+"""
+
+
+def digests(**environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", DIGESTS, str(DATA / "held")],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_bytes_are_the_same_in_any_process_whatever_its_surroundings(tmp_path: Path) -> None:
+    style = tmp_path / "matplotlibrc"
+    style.write_text(
+        "figure.dpi: 33\nsavefig.dpi: 44\nfont.family: serif\nfont.size: 20\naxes.facecolor: pink\n"
+        "lines.linewidth: 9\nsvg.fonttype: none\nsavefig.bbox: tight\ntext.usetex: True\nbackend: pdf\n"
+        "axes.formatter.use_locale: True\npdf.compression: 0\n"
+    )
+    plain = digests()
+    assert [line.split()[0] for line in plain.splitlines()] == ["svg", "pdf", "png"]
+    assert plain == digests(
+        MATPLOTLIBRC=str(style), SOURCE_DATE_EPOCH="86400", TZ="Asia/Tokyo", PYTHONHASHSEED="7", LC_ALL="C"
+    )
+
+
+def many(count: int) -> Scenario:
+    """As many flows, some without a guarantee, some with names that mean something to others."""
+    pods: dict[str, dict[str, str]] = {}
+    flows: list[dict[str, object]] = []
+    for number in range(count):
+        guarantee = {} if number % 4 == 3 else {"guarantee": f"{100 * (1 + number // 2)}M"}
+        pods[f"S-{number}"] = {"cluster": "a", "node": "left", **guarantee}
+        pods[f"D-{number}"] = {"cluster": "a", "node": "right"}
+        flow: dict[str, object] = {"from": f"S-{number}", "to": f"D-{number}"}
+        flows.append(
+            flow if number % 2 else {**flow, "name": f"$\\frac{{{number}}} <b>&--> {'long ' * 6}{number}"}
+        )
+    return scenario(pods=pods, flows=flows, disturbances=[], containers={})
+
+
+def rendered(experiment: Scenario, rate: float = 1e8) -> dict[str, bytes]:
+    made = record(experiment)
+    table = samples(experiment, lambda _f, _t: rate)
+    observed = observations.observe(table, experiment, made)
+    result = summary.build(
+        Recording(Path("run")), experiment, made, observed, verdict.judge(experiment, made, observed, [])
+    )
+    return figures.render(table, experiment, result)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_any_number_of_flows(count: int) -> None:
+    files = rendered(many(count))
+    assert files["svg"].startswith(b"<?xml")
+    assert files["pdf"].startswith(b"%PDF")
+    assert files["png"].startswith(b"\x89PNG")
+
+
+def test_no_dates_and_no_foreign_addresses_in_the_files() -> None:
+    files = rendered(scenario())
+    assert b"CreationDate" not in files["pdf"]
+    assert b"dc:date" not in files["svg"]
+    assert b"matplotlib.org" not in files["svg"]
+
+
+def test_a_flow_that_got_nothing_can_be_drawn() -> None:
+    assert rendered(scenario(), rate=0.0)["svg"]
+
+
+def test_no_samples_can_be_drawn() -> None:
+    experiment = scenario()
+    made = record(experiment, repetitions=[])
+    table = samples(experiment, lambda _f, _t: 0.0).iloc[:0]
+    result = summary.build(
+        Recording(Path("run")), experiment, made, [], verdict.judge(experiment, made, [], [])
+    )
+    assert figures.render(table, experiment, result)["png"]
+
+
+def test_a_series_is_the_median_and_the_range_of_the_repetitions() -> None:
+    experiment = scenario(measurement={"repetitions": 3})
+    table = samples(experiment, lambda _f, _t: 0.0)
+    table["bits_per_second"] = table["repetition"].map({0: 5.0, 1: 1.0, 2: 9.0})
+    table.loc[table["repetition"] == 1, ["start_s", "end_s"]] += 0.03
+    lines = figures.series(table, 0.1)
+    assert len(lines["A -> C"].seconds) == 100
+    assert len(lines["noise"].seconds) == 30
+    assert np.all(lines["noise"].median == 5.0)
+    assert np.all(lines["noise"].low == 1.0)
+    assert np.all(lines["noise"].high == 9.0)
+
+
+@given(
+    wanted=st.lists(st.floats(min_value=0, max_value=3), min_size=1, max_size=20),
+    gap=st.floats(min_value=0.05, max_value=0.4),
+)
+def test_labels_never_overlap_and_keep_their_order(wanted: list[float], gap: float) -> None:
+    places = figures.spread(wanted, gap, room=3.0)
+    order = sorted(range(len(wanted)), key=lambda index: (wanted[index], index))
+    steps = [places[b] - places[a] for a, b in pairwise(order)]
+    assert all(step >= gap - 1e-9 for step in steps)
+    assert min(places) >= -1e-9
+    assert max(places) <= max(3.0, gap * (len(wanted) - 1)) + 1e-9
+
+
+def test_labels_with_room_stay_where_they_belong() -> None:
+    assert figures.spread([2.0, 0.5, 1.0], 0.3, room=3.0) == [2.0, 0.5, 1.0]
