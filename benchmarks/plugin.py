@@ -48,7 +48,7 @@ def compare(plugin: Path) -> None:
     """ADD and DEL with shaping, Concorde and the reference chain by turns."""
     print(f"ADD and DEL of one shaped pod, {ROUNDS} rounds by turns, milliseconds")
     print(f"{'':36}{'median':>9}{'least':>9}{'most':>9}")
-    runs = {"concorde": lambda pod: concorde(plugin, pod)}
+    runs: dict[str, Callable[[str], tuple[float, float]]] = {"concorde": lambda pod: concorde(plugin, pod)}
     if all((REFERENCE / name).exists() for name in ("bridge", "host-local", "bandwidth")):
         runs["bridge+host-local+bandwidth"] = reference
     else:

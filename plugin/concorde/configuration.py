@@ -72,7 +72,7 @@ class Configuration(Identity):
                 found, overlay_mtu = flannel.read(self._subnet_file)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
-                raise invalid("subnetFile", f"{shown(self._subnet_file)} {reason}") from error
+                raise invalid("subnetFile", f"{self._subnet_file}: {reason}") from error
             return found, self._mtu or overlay_mtu
         if not self._subnet:
             raise invalid("subnet", "needed, or subnetFile, unless the plugin follows another in a chain")

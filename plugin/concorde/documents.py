@@ -54,14 +54,31 @@ def decode(content: bytes) -> dict[str, Any]:
     """The object in some UTF-8 text. Raises CniError 6."""
     try:
         text = content.decode().strip(_BLANKS)
-        document, end = make_scanner(_Rules)(text, 0)  # type: ignore[arg-type]  # it reads attributes, of anything
-    except StopIteration as stop:
-        raise CniError(UNDECODABLE, f"standard input is not JSON: character {stop.value}") from stop
+        document, end = make_scanner(_Rules)(text, 0)  # type: ignore[arg-type]  # it takes any attributes
+    except (StopIteration, SystemError) as error:
+        # SystemError: it looks for json's own exception, which CPython before 3.13 finds only if loaded.
+        raise _malformed(_mistake(text)) from error
     except (ValueError, RecursionError) as error:
-        raise CniError(UNDECODABLE, f"standard input is not proper JSON: {str(error)[:200]}") from error
-    if end != len(text) or not isinstance(document, dict):
-        raise CniError(UNDECODABLE, "standard input is not one JSON object")
+        raise _malformed(str(error)) from error
+    if end != len(text):
+        raise _malformed(f"something follows the object at character {end}")
+    if not isinstance(document, dict):
+        raise _malformed("not an object")
     return document
+
+
+def _mistake(text: str) -> str:
+    import json  # only now: there is time for a mistake
+
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return "malformed"
+
+
+def _malformed(mistake: str) -> CniError:
+    return CniError(UNDECODABLE, f"standard input is not proper JSON: {mistake[:200]}")
 
 
 def encode(document: dict[str, Any]) -> bytes:

@@ -25,7 +25,7 @@ class AttachmentLock:
     def __init__(self, directory: str, container: str, interface: str) -> None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         self._path = f"{directory}/lock"
-        self._offset = names.digest(container, interface) >> 2
+        self._offset = names.digest(container, interface) & 0x3FFFFFFFFFFFFFFF  # an off_t is signed
         self._descriptor = -1
 
     def __enter__(self) -> None:

@@ -47,7 +47,7 @@ def digest(*parts: str) -> int:
 
 def host_veth(network: str, container: str, interface: str) -> str:
     """The node's end of an attachment's veth pair. It follows from the names, so DEL needs no look-up."""
-    return f"veth{digest(network, container, interface) >> 20:011x}"
+    return f"veth{_folded(digest(network, container, interface), 44):011x}"
 
 
 def is_host_veth(text: str) -> bool:
@@ -60,4 +60,9 @@ def default_bridge(network: str) -> str:
     whole = f"cni-{network}"
     if len(whole) <= _LONGEST_INTERFACE:
         return whole
-    return f"cni-{network[:5]}-{digest(network) >> 44:05x}"
+    return f"cni-{network[:5]}-{_folded(digest(network), 20):05x}"
+
+
+def _folded(value: int, bits: int) -> int:
+    # The highest bits of FNV hardly depend on the last byte; RFC 9923, section 3 (xor-folding).
+    return (value >> bits ^ value) & ((1 << bits) - 1)

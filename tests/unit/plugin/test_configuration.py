@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde import guarantees
+from concorde.cni import INVALID_CONFIGURATION, CniError
+from concorde.configuration import Configuration, Identity
+from concorde.terms import terms
+
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+
+
+def document(**keys: object) -> dict[str, Any]:
+    return {"cniVersion": "1.1.0", "name": "net", "type": "concorde", "subnet": "172.16.1.0/24", **keys}
+
+
+def annotated(**annotations: object) -> dict[str, Any]:
+    names = {"guarantee": guarantees.GUARANTEE, "ceiling": guarantees.CEILING}
+    return {"runtimeConfig": {ANNOTATIONS: {names[key]: value for key, value in annotations.items()}}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"name": "a b"}, "name"),
+        ({"name": None}, "name"),
+        ({"name": ["net"]}, "name"),
+        ({"bridge": "sixteen-letters-"}, "bridge"),
+        ({"bridge": "a b"}, "bridge"),
+        ({"bridge": "-v"}, "bridge"),
+        ({"bridge": "all"}, "bridge"),
+        ({"stateDir": "run/concorde"}, "stateDir"),
+        ({"stateDir": "/run/../etc"}, "stateDir"),
+        ({"enforcement": "most"}, "enforcement"),
+        ({"enforcement": 1}, "enforcement"),
+        ({"count": "bytes"}, "count"),
+        ({"mtu": 100}, "mtu"),
+        ({"mtu": True}, "mtu"),
+        ({"mtu": 1450.0}, "mtu"),
+        ({"burst": 0}, "burst"),
+        ({"burst": "1M"}, "burst"),
+        ({"subnet": "172.16.1.5/24"}, "subnet"),
+        ({"subnet": "172.16.1.0"}, "subnet"),
+        ({"subnet": "172.16.1.0/31"}, "subnet"),
+        ({"subnet": "172.16.01.0/24"}, "subnet"),
+        ({"subnet": "fd00::/64"}, "subnet"),
+        ({"subnet": None}, "subnet"),
+        ({"subnetFile": "/run/flannel/subnet.env"}, "subnetFile"),
+        ({"subnet": None, "subnetFile": "/nowhere/subnet.env"}, "subnetFile"),
+        ({"prevResult": []}, "prevResult"),
+        ({"dns": "10.0.0.1"}, "dns"),
+        ({"runtimeConfig": 1}, "runtimeConfig"),
+        ({"runtimeConfig": {ANNOTATIONS: []}}, ANNOTATIONS),
+        (annotated(guarantee=1_000_000), guarantees.GUARANTEE),
+        (annotated(guarantee="lots"), guarantees.GUARANTEE),
+        (annotated(ceiling="2P"), guarantees.CEILING),
+        ({"runtimeConfig": {"bandwidth": []}}, "bandwidth"),
+        ({"runtimeConfig": {"bandwidth": {"egressRate": "1G"}}}, "runtimeConfig.bandwidth.egressRate"),
+        ({"runtimeConfig": {"bandwidth": {"egressRate": 10}}}, "runtimeConfig.bandwidth.egressRate"),
+        ({"runtimeConfig": {"bandwidth": {"egressRate": 10**9, "EgressRate": 1}}}, "egressRate"),
+        ({"defaultGuarantee": "1x"}, "defaultGuarantee"),
+        ({"defaultGuarantee": "1k", "burst": 1 << 30}, "burst"),
+    ],
+)
+def test_a_bad_value_is_named_by_its_path(keys: dict[str, Any], path: str) -> None:
+    with pytest.raises(CniError) as caught:
+        read(document(**keys))
+    assert caught.value.code == INVALID_CONFIGURATION
+    assert path in caught.value.msg.partition(": ")[0]
+
+
+def read(whole: dict[str, Any]) -> None:
+    configuration = Configuration(whole)
+    configuration.subnet()
+    terms(configuration, 1450)
+
+
+def test_two_long_network_names_get_different_bridges() -> None:
+    one, other = (Identity(document(name=f"a-very-long-network-name-{n}")).bridge for n in "ab")
+    assert one != other
+    assert len(one) == len(other) == 15
+
+
+def test_the_bridge_is_named_after_the_network() -> None:
+    assert Identity(document(name="a")).bridge == "cni-a"
+
+
+def test_flannels_file_gives_subnet_and_mtu(tmp_path: Path) -> None:
+    file = tmp_path / "subnet.env"
+    file.write_text("FLANNEL_NETWORK=172.16.0.0/16\nFLANNEL_SUBNET=172.16.1.1/24\nFLANNEL_MTU=1450\n")
+    subnet, mtu = Configuration(document(subnet=None, subnetFile=str(file))).subnet()
+    assert (str(subnet), mtu) == ("172.16.1.0/24", 1450)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "FLANNEL_SUBNET=172.16.1.1/24\n", "FLANNEL_SUBNET=x\nFLANNEL_MTU=1450\n"]
+)
+def test_a_broken_flannel_file_is_an_error_naming_it(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "subnet.env"
+    file.write_text(content)
+    with pytest.raises(CniError, match=r"subnetFile: .*subnet\.env"):
+        Configuration(document(subnet=None, subnetFile=str(file))).subnet()
+
+
+def test_the_annotation_goes_before_the_capability_and_that_before_the_default() -> None:
+    runtime = {ANNOTATIONS: {guarantees.GUARANTEE: "1G"}, "bandwidth": {"EgressRate": 2_000_000}}
+    assert guarantees.promise({"runtimeConfig": runtime, "defaultGuarantee": "3M"}).guarantee == 10**9
+    del runtime[ANNOTATIONS]
+    assert guarantees.promise({"runtimeConfig": runtime, "defaultGuarantee": "3M"}).guarantee == 2_000_000
+    assert guarantees.promise({"defaultGuarantee": "3M"}).guarantee == 3_000_000
+
+
+def test_a_ceiling_alone_is_the_limit_and_no_guarantee() -> None:
+    promise = guarantees.promise(annotated(ceiling="2G"))
+    assert (promise.guarantee, promise.ceiling, promise.limit) == (None, 2 * 10**9, 2 * 10**9)
+
+
+def test_no_promise_is_no_limit() -> None:
+    assert guarantees.promise({}).limit is None
+
+
+def test_a_guarantee_above_the_ceiling_is_an_error_naming_both() -> None:
+    with pytest.raises(CniError) as caught:
+        guarantees.promise(annotated(guarantee="2G", ceiling="1G"))
+    assert guarantees.GUARANTEE in caught.value.msg
+    assert guarantees.CEILING in caught.value.msg

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from concorde import addresses
+from concorde.cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
+from concorde.leases import Lease, Link, Terms
+from concorde.store import Store
+from hypothesis import given
+from hypothesis import strategies as st
+
+SUBNET = addresses.parse_subnet("172.16.1.0/29")
+POD = Terms("pod", 10**9, 2 * 10**9, 10**9, 10 << 20)
+
+
+def attach(store: Store, name: str, subnet: addresses.Subnet = SUBNET) -> str:
+    with store:
+        address = store.next_address(subnet)
+        store.add(Lease(name, "eth0", POD, Link("eth0", 1450, address, subnet, "cni-a", f"veth-{name}")))
+    return addresses.dotted(address)
+
+
+def test_the_first_pod_gets_the_second_usable_address(tmp_path: Path) -> None:
+    assert attach(Store(str(tmp_path)), "a") == "172.16.1.2"
+
+
+def test_a_freed_address_is_not_given_out_at_once(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    attach(store, "a")
+    store.drop("a", "eth0")
+    assert attach(store, "a") == "172.16.1.3"
+
+
+def test_a_full_subnet_is_an_error_until_an_address_is_free(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    given_out = [attach(store, name) for name in "abcde"]
+    assert given_out == [f"172.16.1.{n}" for n in (2, 3, 4, 5, 6)]
+    assert store.free_addresses(SUBNET) == 0
+    with pytest.raises(CniError, match=r"all 5 addresses of subnet 172\.16\.1\.0/29") as caught:
+        attach(store, "f")
+    assert caught.value.code == NO_FREE_ADDRESS
+    store.drop("c", "eth0")
+    assert attach(store, "f") == "172.16.1.4"
+
+
+def test_a_second_lease_for_an_attachment_is_refused_and_takes_no_address(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    attach(store, "a")
+    with pytest.raises(CniError) as caught:
+        attach(store, "a")
+    assert caught.value.code == ALREADY_ATTACHED
+    assert attach(store, "b") == "172.16.1.3"
+
+
+def test_a_lease_is_read_back_whole(tmp_path: Path) -> None:
+    attach(Store(str(tmp_path)), "a")
+    lease = Store(str(tmp_path)).find("a", "eth0")
+    assert lease is not None
+    assert lease.link is not None
+    assert vars(lease.terms) == vars(POD)
+    assert (str(lease.link.subnet), lease.link.bridge, lease.link.mtu) == (str(SUBNET), "cni-a", 1450)
+
+
+def test_a_chained_lease_holds_no_address(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    for name in "ab":
+        with store:
+            store.add(Lease(name, "eth0", POD, None))
+    assert [lease.link for lease in store.leases()] == [None, None]
+
+
+def test_a_new_subnet_starts_at_its_own_beginning(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    attach(store, "a")
+    assert attach(store, "b", addresses.parse_subnet("172.16.9.0/24")) == "172.16.9.2"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 7)), max_size=40))
+def test_no_two_leases_ever_share_an_address(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, int]]
+) -> None:
+    store = Store(str(tmp_path_factory.mktemp("store")))
+    held: dict[int, str] = {}
+    for adding, pod in steps:
+        if not adding:
+            store.drop(str(pod), "eth0")
+            held.pop(pod, None)
+        elif pod not in held and len(held) < SUBNET.size:
+            address = attach(store, str(pod))
+            assert address not in held.values()
+            held[pod] = address
+    assert len(store.leases()) == len(held) == SUBNET.size - store.free_addresses(SUBNET)
