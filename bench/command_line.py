@@ -76,7 +76,7 @@ class _Program(Program):
     def _refusing(parse: Callable[..., Any], *arguments: Any) -> None:
         try:
             parse(*arguments)
-        except ParseError as error:
+        except (ParseError, ValueError) as error:  # ValueError: --scale=many
             raise Exit(message=str(error), code=BAD_INPUT) from None
 
 

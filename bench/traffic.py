@@ -122,8 +122,9 @@ def _send_all(testbed: Testbed, running: Sequence[_Running], interval: float, ze
         status = one.sender.wait(timeout=max(0.0, deadline - time.monotonic()))
         if status is None:
             one.fail(f"sender: still running {GRACE_SECONDS:g} s after its end")
-        elif status != 0:
-            one.fail(f"sender: {one.complaint('sender') or f'iperf3 ended with {status}'}")
+        # With --json iperf3 ends with 0 even when it could not connect.
+        elif (complaint := one.complaint("sender")) or status != 0:
+            one.fail(f"sender: {complaint or f'iperf3 ended with {status}'}")
         elif one.receiver.wait(timeout=RECEIVER_GRACE_SECONDS) is None:
             one.fail("receiver: still waiting for an end that its sender has reached")
         elif complaint := one.complaint("receiver"):

@@ -11,7 +11,8 @@ from testbed.scenario import Scenario
 class NetnsProvider:
     """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
 
-    def __init__(self, scenario: Scenario, name: str = "bench") -> None:
+    def __init__(self, scenario: Scenario, name: str = "a.run") -> None:
+        # The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
         self._scenario = scenario
         self._name = name
         self.sandbox: Sandbox | None = None

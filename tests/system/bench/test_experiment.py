@@ -1,0 +1,202 @@
+"""Whole runs at a tenth of the scale and a third of the time, down to the recording they leave."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import analysis, experiment
+from bench.live import Display
+from bench.observer import OnRates
+from bench.recording import Recording
+from bench.summary import Summary
+from testbed.providers.netns.sandbox import Sandbox
+from testbed.scenario import Scenario, load
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SHORT = [
+    "flows[0].duration=3",
+    "flows[1].duration=3",
+    "disturbances[0].start=1",
+    "disturbances[0].duration=1",
+    # Other tests run beside this one: leave them some of the machine.
+    "disturbances[0].rate=5G",
+]
+
+
+class Watcher(Display):
+    """A display that calls a function once, while the traffic flows."""
+
+    def __init__(self, name: str, during: Callable[[], None] | None = None) -> None:
+        super().__init__(Console(file=io.StringIO()), name)
+        self._during = during
+
+    @contextmanager
+    def traffic(self, scenario: Scenario, repetition: int) -> Iterator[OnRates]:
+        with super().traffic(scenario, repetition) as shown:
+
+            def on_rates(seconds: float, rates: dict[str, float]) -> None:
+                shown(seconds, rates)
+                if self._during is not None:
+                    during, self._during = self._during, None
+                    during()
+
+            yield on_rates
+
+
+def run(
+    reports: Path, overrides: list[str], during: Callable[[], None] | None = None
+) -> tuple[Recording, Summary]:
+    scenario = load(SCENARIOS / "kubernetes.yaml", [*SHORT, *overrides], scale=0.1)
+    recording = experiment.run(
+        scenario, provider="netns", orchestrator="cni", reports=reports, display=Watcher("test", during)
+    )
+    return recording, analysis.analyse(recording)
+
+
+def sandbox_of_this_run() -> Sandbox:
+    """The sandbox that this process started: other tests run beside this one."""
+    mine = {int(pid) for pid in _descendants()}
+    return next(box for box in Sandbox.all() if box.pid in mine)
+
+
+def _descendants() -> Iterator[str]:
+    import os
+
+    parents: dict[str, list[str]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(fields[1], []).append(entry.name)
+    waiting = [str(os.getpid())]
+    while waiting:
+        children = parents.get(waiting.pop(), [])
+        yield from children
+        waiting += children
+
+
+def in_pod(name: str, *argv: str) -> Callable[[], None]:
+    """Return what runs a command in a pod of worker-01 while the traffic flows."""
+
+    def act() -> None:
+        node = sandbox_of_this_run().node("worker-01")
+        node.run(["nsenter", f"--net=/run/netns/{name}", "--", *argv])
+
+    return act
+
+
+def machine_was_the_limit(summary: Summary) -> bool:
+    """A run may be invalid for want of a quiet machine, never for another reason here."""
+    return summary.verdict == "invalid" and all(
+        "processors" in reason or "machine" in reason for reason in summary.reasons
+    )
+
+
+def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
+    recording, summary = run(tmp_path, [])
+    assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
+    assert recording.directory.name.endswith(".unfinished")
+    final = recording.finish()
+    assert [entry.name for entry in tmp_path.iterdir()] == [final.run_id]
+
+    assert final.scenario().flows[0].duration == 3
+    record = final.run_record()
+    assert record.faults == []
+    assert record.calibration is not None
+    assert set(record.calibration.bits_per_second) == {"(1) A-1 -> A-4", "(2) A-2 -> A-3"}
+    transfers = record.repetitions[0].transfers
+    assert set(transfers) == {"(1) A-1 -> A-4", "(2) A-2 -> A-3", "disturbance"}
+    for label, transfer in transfers.items():
+        assert transfer.error is None
+        raw = json.loads(final.raw_file(0, transfer.slug, "receiver").read_text())
+        received = raw["end"]["sum_received"]["bytes"]
+        # What left the pod by the kernel's count is what arrived, plus headers and what TCP sent again.
+        assert transfer.sender_interface_bytes is not None
+        assert 1.0 < transfer.sender_interface_bytes / received < 1.10, label
+    assert transfers["(1) A-1 -> A-4"].class_bytes is not None
+    assert transfers["disturbance"].class_bytes is None
+    assert transfers["disturbance"].started_s == pytest.approx(1.0, abs=0.1)
+    assert record.repetitions[0].cpu
+
+    environment = json.loads(final.environment_file.read_text())
+    assert environment["tools"]["iperf3"].startswith("iperf 3.")
+    assert environment["addresses"]["A-1"] == "172.16.1.2"
+    assert environment["nodes"]["worker-01"]["sysctls"]["net.ipv4.ip_forward"] == "1"
+    assert any(q["kind"] == "htb" for q in environment["pods"]["A-1"]["qdiscs"])
+    for file in ("figures/throughput.svg", "figures/throughput.pdf", "figures/throughput.png", "report.html"):
+        assert (final.directory / file).stat().st_size > 1000
+
+
+def test_shaping_removed_by_hand_is_noticed(tmp_path: Path) -> None:
+    remove = in_pod("A-1", "tc", "qdisc", "del", "dev", "eth0", "root")
+    recording, summary = run(tmp_path, [], remove)
+    assert summary.verdict == "invalid"
+    assert any(reason.startswith("pod A-1: ") for reason in summary.reasons), summary.reasons
+    assert any("A-1" in fault and "no HTB" in fault for fault in recording.run_record().faults)
+
+
+def test_a_class_made_slower_by_hand_is_noticed(tmp_path: Path) -> None:
+    slower = ["tc", "class", "change", "dev", "eth0", "parent", "1:", "classid", "1:1", "htb"]
+    rate = ["rate", "10mbit", "ceil", "10mbit", "burst", "10kb", "cburst", "10kb"]
+    _, summary = run(tmp_path, [], in_pod("A-1", *slower, *rate))
+    assert summary.verdict == "invalid"
+    assert any("(1) A-1 -> A-4" in reason and "mean" in reason for reason in summary.reasons)
+    assert any(reason.startswith("pod A-1: ") for reason in summary.reasons), summary.reasons
+
+
+def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
+    """The underlay carries less than is promised, the qdiscs are all in place: the guarantee's own fault."""
+    _, summary = run(tmp_path, ["underlay.rate=3G", "enforcement=pod", "disturbances[0].parallel=8"])
+    if machine_was_the_limit(summary):
+        pytest.skip(f"the machine was the limit: {summary.reasons}")
+    assert summary.verdict == "violated", summary.reasons
+    assert any("disturbed" in reason for reason in summary.reasons)
+
+
+def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Path) -> None:
+    refuse = in_pod("A-1", "ip", "link", "set", "eth0", "down")
+    recording, summary = run(tmp_path, ["flows[0].start=1", "disturbances[0].start=1.5"], refuse)
+    transfer = recording.run_record().repetitions[0].transfers["(1) A-1 -> A-4"]
+    assert transfer.error is not None
+    assert "unable to connect" in transfer.error
+    assert summary.verdict == "invalid"
+    assert any("unable to connect" in reason for reason in summary.reasons)
+    flow = next(flow for flow in summary.flows if flow.name == "(1) A-1 -> A-4")
+    assert all(phase.mean_bps != 0 for phase in flow.phases.values())
+    other = recording.run_record().repetitions[0].transfers["(2) A-2 -> A-3"]
+    assert other.error is None
+
+
+def test_udp_and_parallel_streams(tmp_path: Path) -> None:
+    overrides = [
+        "flows[0].protocol=udp",
+        "flows[0].rate=900M",
+        "flows[1].parallel=4",
+        "disturbances=[]",
+    ]
+    _, summary = run(tmp_path, overrides)
+    assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
+    udp = next(flow for flow in summary.flows if flow.name == "(1) A-1 -> A-4")
+    assert udp.expected_goodput_bps == pytest.approx(90_000_000)
+
+
+def test_payload_counting_gives_the_guarantee_as_goodput(tmp_path: Path) -> None:
+    _, summary = run(tmp_path, ["count=payload", "disturbances=[]", "underlay.mtu=9000"])
+    assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
+    flow = summary.flows[0]
+    assert flow.expected_goodput_bps == flow.guarantee_bps == 100_000_000
+
+
+def test_repetitions_are_recorded_one_by_one(tmp_path: Path) -> None:
+    overrides = ["measurement.repetitions=2", "flows[0].duration=2", "flows[1].duration=2", "disturbances=[]"]
+    recording, _ = run(tmp_path, overrides)
+    assert len(recording.run_record().repetitions) == 2
+    assert recording.raw_file(1, "1-a-1-a-4", "receiver").is_file()
