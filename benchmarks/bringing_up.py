@@ -1,9 +1,9 @@
 """How long a testbed takes to come up and go down, beside Mininet building as many hosts and links.
 
 The ContMEC scenario has 12 hosts (4 nodes, 6 pods, 2 containers), 7 bridges and 12 links; Mininet builds 12
-hosts, 7 Linux bridges and 12 links. The testbed also programs two overlays, NAT, addresses through a CNI plugin
-and shaping, Mininet nothing of the kind. Both by turns, imports not counted; Mininet runs in a sandbox of its
-own, so that nothing of it stays. Needs Debian's mininet and bridge-utils for the comparison.
+hosts, 7 Linux bridges and 12 links. The testbed also programs two overlays, NAT, addresses through a CNI
+plugin and shaping, Mininet nothing of the kind. Both by turns, imports not counted; Mininet runs in a sandbox
+of its own, so that nothing of it stays. Needs Debian's mininet and bridge-utils for the comparison.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from testbed.nodes import InNamespace, Place  # noqa: E402
+from testbed.orchestrators import PodPlace  # noqa: E402
 from testbed.providers.netns.sandbox import Sandbox, node_directory  # noqa: E402
 from testbed.scenario import load  # noqa: E402
 from testbed.testbed import assemble  # noqa: E402
@@ -55,10 +56,10 @@ def by_hand(box: Sandbox) -> tuple[InNamespace, InNamespace]:
     """Make the path with nothing but ``ip`` and ``bridge``; return its two pods."""
     box.add_nodes(["n1", "n2"])
     lines = ["link add sw type bridge", "link set sw up"]
-    for node in ("n1", "n2"):
+    for name in ("n1", "n2"):
         lines += [
-            f"link add p-{node} type veth peer name eth0 netns {node_directory(node)}/ns/net",
-            f"link set p-{node} master sw up",
+            f"link add p-{name} type veth peer name eth0 netns {node_directory(name)}/ns/net",
+            f"link set p-{name} master sw up",
         ]
     box.switch.run(["ip", "-batch", "-"], stdin="\n".join(lines) + "\n")
     pods = []
@@ -74,19 +75,19 @@ link set vx up
 address add 10.1.{this}.0/32 dev vx
 neighbour add 10.1.{other}.0 lladdr 0e:00:00:00:00:0{other} dev vx nud permanent
 route add 10.1.{other}.0/24 via 10.1.{other}.0 dev vx onlink
-link add br type bridge
-link set br mtu 1450 up
+link add name bridge0 type bridge
+link set bridge0 mtu 1450 up
 address add 10.1.{this}.1/24 dev br
 netns add pod
-link add v mtu 1450 type veth peer name eth0 mtu 1450 netns pod
-link set v master br up
+link add name veth0 mtu 1450 type veth peer name eth0 mtu 1450 netns pod
+link set veth0 master bridge0 up
 """.lstrip(),
         )
         node.run(
             ["bridge", "fdb", "add", f"0e:00:00:00:00:0{other}", "dev", "vx", "dst", f"192.168.1.{other}"]
         )
         node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1")
-        pod = InNamespace("pod", node, "/run/netns/pod", f"10.1.{this}.2", "v")
+        pod = InNamespace("pod", node, "/run/netns/pod", f"10.1.{this}.2", "veth0")
         pod.run(
             ["ip", "-batch", "-"],
             stdin=f"address add {pod.address}/24 dev eth0\nlink set eth0 up\n"
@@ -96,15 +97,14 @@ link set v master br up
     return pods[0], pods[1]
 
 
-def throughput(source: Place, destination: InNamespace | Place) -> float:
+def throughput(source: Place, destination: PodPlace) -> float:
     """Return the Gbit/s of payload that one TCP flow brings to the receiver."""
     with tempfile.TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
         server = destination.start(["iperf3", "-s", "-1", "-J", "-p", str(PORT)], stdout=out, stderr=err)
         while not destination.run(["ss", "-Hltn", f"sport = :{PORT}"]).stdout:
             time.sleep(0.01)
-        address = destination.address  # type: ignore[union-attr]
-        source.run(["iperf3", "-c", address, "-p", str(PORT), "-t", str(SECONDS)], timeout=60)
+        source.run(["iperf3", "-c", destination.address, "-p", str(PORT), "-t", str(SECONDS)], timeout=60)
         server.wait(10)
         end = json.loads(out.read_text())["end"]["sum_received"]
     return float(end["bytes"] * 8 / end["seconds"] / 1e9)
