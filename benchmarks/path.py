@@ -77,7 +77,7 @@ neighbour add 10.1.{other}.0 lladdr 0e:00:00:00:00:0{other} dev vx nud permanent
 route add 10.1.{other}.0/24 via 10.1.{other}.0 dev vx onlink
 link add name bridge0 type bridge
 link set bridge0 mtu 1450 up
-address add 10.1.{this}.1/24 dev br
+address add 10.1.{this}.1/24 dev bridge0
 netns add pod
 link add name veth0 mtu 1450 type veth peer name eth0 mtu 1450 netns pod
 link set veth0 master bridge0 up
