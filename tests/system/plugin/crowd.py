@@ -1,6 +1,6 @@
 """A runtime in a hurry, run as a program on a node: many calls at once, some of them killed.
 
-Prints a JSON object: pod -> its result's address, or null where the plugin was killed or failed.
+Prints a JSON object: pod -> its result's address, or null where the plugin was killed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def call(plugin: str, verb: str, pod: str, network: dict[str, Any], patience: fl
     except subprocess.TimeoutExpired:
         process.kill()
         stdout, stderr = process.communicate()
-    if stderr:
-        raise RuntimeError(stderr.decode())
-    if process.returncode != 0:
-        return None
+        if process.returncode != 0:
+            return None
+    if process.returncode != 0 or stderr:
+        raise RuntimeError(f"{verb} {pod}: {stdout.decode()} {stderr.decode()}")
     answer = json.loads(stdout or b"{}")
     return str(answer["ips"][0]["address"]) if verb == "ADD" else ""
 

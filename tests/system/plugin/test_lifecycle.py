@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -171,6 +172,8 @@ def test_del_waits_for_what_a_killed_add_left_running(node: Node) -> None:
     add.communicate()
     assert len(node.veths()) == 1
     delete = node.start("DEL", "A-2", network(), netns="")
+    with pytest.raises(subprocess.TimeoutExpired):
+        delete.wait(0.5)  # alone it takes 0.03 s
     node.run("sh", "-c", "echo > /run/go; cat /run/made")  # from here on the link is there
     assert delete.communicate() == (b"", b"")
     assert len(node.veths()) == 1
