@@ -16,35 +16,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench import labels
+from bench.labels import MUTED, Label
 from bench.phases import Span, merge
+from bench.series import Series, series
 from bench.summary import FlowSummary, Summary
 from bench.units import Unit, format_bps, unit_for
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 FORMATS = ("svg", "pdf", "png")
 
 # Okabe & Ito, "Color Universal Design" (2008), without the yellow that vanishes on white paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")  # as many again as have no divisor in common
-MUTED = "#595959"
-SHADE = "#E9E9E9"
+SHADE = "#EEEEEE"
 MARKERS_ON_A_LINE = 9
 
 # Inches. The width is that of a page's text.
 WIDTH, UPPER, LOWER, GAP = 7.0, 2.8, 1.1, 0.14
-LEFT, LABELS, TOP, BOTTOM = 0.55, 1.75, 0.3, 0.42
-NAME_SIZE, RATE_SIZE = 7.5, 6.5  # points
-LONGEST_NAME = 24
-TWO_LINE_LABELS = 8  # up to so many flows a label has room for its rates on a second line
+LEFT, RIGHT, TOP, BOTTOM = 0.55, 1.75, 0.3, 0.42  # at the right are the labels
+INNER = WIDTH - LEFT - RIGHT
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -68,16 +64,6 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Series:
-    """One transfer: median, lowest and highest of the repetitions, bits per second."""
-
-    seconds: Floats
-    median: Floats
-    low: Floats
-    high: Floats
-
-
-@dataclass(frozen=True)
 class _Look:
     colour: str
     marker: str
@@ -94,40 +80,6 @@ def render(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> dict[
         return {kind: _save(figure, kind) for kind in FORMATS}
 
 
-def series(samples: pd.DataFrame, interval_s: float) -> dict[str, Series]:
-    """Return what the receivers saw, by flow; the n-th samples of all repetitions belong together."""
-    import numpy as np
-
-    result: dict[str, Series] = {}
-    for flow, table in samples[samples["source"] == "receiver"].groupby("flow", sort=False):
-        begun = table.groupby("repetition")["start_s"].transform("min")
-        number = ((table["start_s"] - begun) / interval_s).round()
-        middle = (table["start_s"] + table["end_s"]) / 2
-        together = table.assign(middle=middle).groupby(number)
-        rates = together["bits_per_second"]
-        columns = (together["middle"].median(), rates.median(), rates.min(), rates.max())
-        result[str(flow)] = Series(*(np.asarray(column, dtype=np.float64) for column in columns))
-    return result
-
-
-def spread(wanted: Sequence[float], gap: float, room: float) -> list[float]:
-    """Return positions near those wanted, in the same order, at least ``gap`` apart, within 0 to ``room``.
-
-    If they cannot all fit they keep their gap and leave the room at the top.
-    """
-    order = sorted(range(len(wanted)), key=lambda index: (wanted[index], index))
-    places = [0.0] * len(wanted)
-    limit = 0.0
-    for index in order:
-        places[index] = limit = max(wanted[index], limit)
-        limit += gap
-    limit = max(room, gap * (len(wanted) - 1))
-    for index in reversed(order):
-        places[index] = limit = min(places[index], limit)
-        limit -= gap
-    return places
-
-
 def _save(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, metadata=METADATA[kind])
@@ -137,9 +89,7 @@ def _save(figure: Figure, kind: str) -> bytes:
 def _draw(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> Figure:
     from matplotlib.figure import Figure
 
-    lines = series(samples, scenario.measurement.interval)
-    judged = samples[samples["start_s"] >= scenario.measurement.warm_up]
-    peaks = judged[judged["source"] == "receiver"].groupby("flow")["bits_per_second"].max().to_dict()
+    lines = series(samples, scenario)
     looks = {
         flow.name: _Look(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)])
         for index, flow in enumerate(summary.flows)
@@ -149,16 +99,16 @@ def _draw(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> Figure
     figure = Figure(figsize=(WIDTH, total))
     top = total - TOP
     for index, (flows, height) in enumerate(panels):
-        axes = figure.add_axes(
-            (LEFT / WIDTH, (top - height) / total, 1 - (LEFT + LABELS) / WIDTH, height / total)
-        )
+        axes = figure.add_axes((LEFT / WIDTH, (top - height) / total, INNER / WIDTH, height / total))
         top -= height + GAP
-        peak = max([*(f.guarantee_bps or 0 for f in flows), *(peaks.get(f.name, 0) for f in flows)])
+        promised = [flow.guarantee_bps or 0.0 for flow in flows]
+        peak = max([*promised, *(lines[flow.name].peak for flow in flows if flow.name in lines)])
         unit = unit_for([peak])
         _frame(axes, scenario, (peak or unit.bits_per_second) / unit.bits_per_second, unit, height)
         for flow in flows:
             _flow(axes, flow, lines.get(flow.name), looks[flow.name], unit, scenario)
-        _labels(axes, flows, lines, looks, unit, height)
+        named = [_label(flow, lines.get(flow.name), looks[flow.name], axes, unit, height) for flow in flows]
+        labels.draw(axes, named, INNER, height)
         if index < len(panels) - 1:
             axes.tick_params(labelbottom=False)
         else:
@@ -172,14 +122,9 @@ def _panels(flows: Sequence[FlowSummary]) -> list[tuple[list[FlowSummary], float
     upper = [flow for flow in flows if flow.role == "guaranteed"]
     lower = [flow for flow in flows if flow.role != "guaranteed"]
     if not upper:
-        return [(lower, max(UPPER, len(lower) * _gap(lower)))]
-    panels = [(upper, max(UPPER, len(upper) * _gap(upper)))]
-    return [*panels, (lower, max(LOWER, len(lower) * _gap(lower)))] if lower else panels
-
-
-def _gap(flows: Sequence[FlowSummary]) -> float:
-    """Return the inches from one label to the next."""
-    return 0.3 if len(flows) <= TWO_LINE_LABELS else 0.16
+        return [(lower, max(UPPER, len(lower) * labels.gap(len(lower))))]
+    panels = [(upper, max(UPPER, len(upper) * labels.gap(len(upper))))]
+    return [*panels, (lower, max(LOWER, len(lower) * labels.gap(len(lower))))] if lower else panels
 
 
 def _frame(axes: Axes, scenario: Scenario, peak: float, unit: Unit, height: float) -> None:
@@ -187,7 +132,7 @@ def _frame(axes: Axes, scenario: Scenario, peak: float, unit: Unit, height: floa
     axes.set_xlim(0, max(traffic.end for traffic in scenario.traffic))
     axes.set_ylim(0, peak * 1.08)
     axes.set_ylabel(f"throughput in {unit.name}" if height >= UPPER else unit.name)
-    axes.yaxis.set_label_coords(-0.7 * LEFT / (WIDTH - LEFT - LABELS), 0.5)  # the same in every panel
+    axes.yaxis.set_label_coords(-0.7 * LEFT / INNER, 0.5)  # the same in every panel
     axes.locator_params(axis="y", nbins="auto", steps=[1, 2, 2.5, 5, 10])
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     axes.set_axisbelow(True)
@@ -214,7 +159,7 @@ def _flow(
         return
     if scenario.measurement.repetitions > 1:
         axes.fill_between(
-            line.seconds, line.low / scale, line.high / scale, color=look.colour, alpha=0.25, linewidth=0
+            line.seconds, line.low / scale, line.high / scale, color=look.colour, alpha=0.2, linewidth=0
         )
     every = max(1, len(line.seconds) // MARKERS_ON_A_LINE)
     axes.plot(
@@ -229,73 +174,14 @@ def _flow(
     )
 
 
-def _labels(
-    axes: Axes,
-    flows: Sequence[FlowSummary],
-    lines: dict[str, Series],
-    looks: dict[str, _Look],
-    unit: Unit,
-    height: float,
-) -> None:
-    """Name each line at the right, beside where it ends, with a leader in its colour and its marker."""
-    scale, (_, ceiling) = unit.bits_per_second, axes.get_ylim()
-    ends = [_end(flow, lines.get(flow.name)) / scale for flow in flows]
-    wanted = [min(end / ceiling, 1.0) * height for end in ends]
-    places = spread(wanted, _gap(flows), height)
-    inch = 1 / (WIDTH - LEFT - LABELS)  # in shares of the axes' width
-    for flow, start, place in zip(flows, wanted, places, strict=True):
-        look = looks[flow.name]
-        axes.plot(
-            [1 + 0.04 * inch, 1 + 0.14 * inch, 1 + 0.2 * inch, 1 + 0.27 * inch],
-            [start / height, start / height, place / height, place / height],
-            color=look.colour,
-            marker=look.marker,
-            markersize=3.5,
-            markeredgewidth=0,
-            markevery=[3],
-            linewidth=0.8,
-            transform=axes.transAxes,
-            clip_on=False,
-        )
-        name, rates = _shortened(flow.name), _rates(flow)
-        two_lines = bool(rates) and len(flows) <= TWO_LINE_LABELS
-        axes.text(
-            1 + 0.34 * inch,
-            place / height,
-            name,
-            transform=axes.transAxes,
-            fontsize=NAME_SIZE,
-            va="bottom" if two_lines else "center",
-            parse_math=False,
-        )
-        if two_lines:
-            axes.text(
-                1 + 0.34 * inch,
-                place / height,
-                rates,
-                transform=axes.transAxes,
-                fontsize=RATE_SIZE,
-                color=MUTED,
-                va="top",
-            )
-
-
-def _end(flow: FlowSummary, line: Series | None) -> float:
-    """Return the rate beside which a line's label belongs: what is expected, or else its own median."""
-    if flow.expected_goodput_bps is not None:
-        return flow.expected_goodput_bps
-    return 0.0 if line is None else float(sorted(line.median)[len(line.median) // 2])
-
-
-def _rates(flow: FlowSummary) -> str:
-    return "no guarantee" if flow.guarantee_bps is None else f"guaranteed {format_bps(flow.guarantee_bps)}"
-
-
-def _shortened(name: str) -> str:
-    """Return a name that fits; long ones differ at their beginning or end more often than in the middle."""
-    name = name.replace("->", "→")
-    half = LONGEST_NAME // 2
-    return name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
+def _label(
+    flow: FlowSummary, line: Series | None, look: _Look, axes: Axes, unit: Unit, height: float
+) -> Label:
+    """Return a flow's label, beside what is expected of it or else beside what it got."""
+    rate = flow.expected_goodput_bps or (line.level if line else 0.0)
+    share = min(rate / unit.bits_per_second / axes.get_ylim()[1], 1.0)
+    promise = "no guarantee" if flow.guarantee_bps is None else f"guaranteed {format_bps(flow.guarantee_bps)}"
+    return Label(flow.name, promise, share * height, look.colour, look.marker)
 
 
 def _key(figure: Figure, scenario: Scenario, summary: Summary, total: float) -> None:

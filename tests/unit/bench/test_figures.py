@@ -3,13 +3,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench import figures, observations, summary, verdict
 from bench.recording import Recording
@@ -111,33 +107,3 @@ def test_no_samples_can_be_drawn() -> None:
         Recording(Path("run")), experiment, made, [], verdict.judge(experiment, made, [], [])
     )
     assert figures.render(table, experiment, result)["png"]
-
-
-def test_a_series_is_the_median_and_the_range_of_the_repetitions() -> None:
-    experiment = scenario(measurement={"repetitions": 3})
-    table = samples(experiment, lambda _f, _t: 0.0)
-    table["bits_per_second"] = table["repetition"].map({0: 5.0, 1: 1.0, 2: 9.0})
-    table.loc[table["repetition"] == 1, ["start_s", "end_s"]] += 0.03
-    lines = figures.series(table, 0.1)
-    assert len(lines["A -> C"].seconds) == 100
-    assert len(lines["noise"].seconds) == 30
-    assert np.all(lines["noise"].median == 5.0)
-    assert np.all(lines["noise"].low == 1.0)
-    assert np.all(lines["noise"].high == 9.0)
-
-
-@given(
-    wanted=st.lists(st.floats(min_value=0, max_value=3), min_size=1, max_size=20),
-    gap=st.floats(min_value=0.05, max_value=0.4),
-)
-def test_labels_never_overlap_and_keep_their_order(wanted: list[float], gap: float) -> None:
-    places = figures.spread(wanted, gap, room=3.0)
-    order = sorted(range(len(wanted)), key=lambda index: (wanted[index], index))
-    steps = [places[b] - places[a] for a, b in pairwise(order)]
-    assert all(step >= gap - 1e-9 for step in steps)
-    assert min(places) >= -1e-9
-    assert max(places) <= max(3.0, gap * (len(wanted) - 1)) + 1e-9
-
-
-def test_labels_with_room_stay_where_they_belong() -> None:
-    assert figures.spread([2.0, 0.5, 1.0], 0.3, room=3.0) == [2.0, 0.5, 1.0]
