@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -117,12 +116,8 @@ def execute(name: str, place: str, command: Sequence[str]) -> int:
 def capture(name: str, place: str, expression: Sequence[str]) -> int:
     """Become tcpdump on the eth0 of a pod, container or node."""
     from testbed import lasting
-    from testbed.providers.netns.sandbox import ENVIRONMENT
 
-    if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]) is None:
-        raise LookupError("tcpdump is not installed: apt-get install tcpdump")
-    # As root in a user namespace there is no other user to become, which tcpdump does unless told not to.
-    lasting.execute(name, place, ["tcpdump", "-n", "-l", "-i", "eth0", "-Z", "root", *expression])
+    lasting.capture(name, place, list(expression))
     return HELD
 
 

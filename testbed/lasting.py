@@ -6,13 +6,18 @@ on the host, and the knowledge ends with what it is about.
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from contextlib import suppress
 
 from pydantic import BaseModel
 
+from testbed import packets
 from testbed.nodes import CommandError, InNamespace
 from testbed.providers.netns import NetnsProvider
-from testbed.providers.netns.sandbox import Claim, Sandbox, valid_name
+from testbed.providers.netns.sandbox import ENVIRONMENT, Claim, Entrance, Sandbox, valid_name
 from testbed.scenario import Scenario
 from testbed.testbed import Progress, Testbed
 
@@ -79,14 +84,38 @@ def execute(name: str, place: str, argv: list[str]) -> None:
 
     Raises LookupError if there is no such testbed or place.
     """
+    node, enter = _way(name, place)
+    node.replace_self([*enter, *argv])
+
+
+def capture(name: str, place: str, arguments: list[str]) -> None:
+    """Become a tcpdump that shows what passes the eth0 of a pod, container or node. Does not return.
+
+    Raises LookupError if there is no such testbed or place, or no tcpdump.
+    """
+    tcpdump = shutil.which("tcpdump", path=ENVIRONMENT["PATH"])
+    if tcpdump is None:
+        raise LookupError("tcpdump is not installed: apt-get install tcpdump")
+    node, enter = _way(name, place)
+    if os.geteuid() == 0:
+        node.replace_self([*enter, tcpdump, "-n", "-l", "-i", "eth0", *arguments])
+    reader = subprocess.Popen(
+        [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, "eth0"], stdout=subprocess.PIPE
+    )
+    assert reader.stdout is not None
+    os.dup2(reader.stdout.fileno(), 0)
+    os.execv(tcpdump, [tcpdump, "-n", "-l", "-r", "-", *arguments])
+
+
+def _way(name: str, place: str) -> tuple[Entrance, list[str]]:
+    """Return the node of a place, and the command that leads from there into the place."""
     box, known = _find(name), state(name)
     if place in known.nodes:
-        box.node(place).replace_self(argv)
+        return box.node(place), []
     if place not in known.places:
         raise LookupError(f"testbed {name!r} has no {place!r}: {', '.join([*known.places, *known.nodes])}")
     location = known.places[place]
-    enter = ["nsenter", f"--net={location.namespace}", "--", *argv]
-    box.node(location.node).replace_self(enter)
+    return box.node(location.node), ["nsenter", f"--net={location.namespace}", "--"]
 
 
 def down(name: str) -> None:
