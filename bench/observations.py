@@ -1,7 +1,8 @@
 """What every transfer got in each phase, over all repetitions and in each.
 
 Only the receiver's samples count, and only phases long enough to be one (``phases.required``): a sample or
-two at the edge of a disturbance that lasts as long as the flow is no quiet phase.
+two at the edge of a disturbance that lasts as long as the flow is no quiet phase. A flow's warm-up is left
+out; a disturbance is not judged, and what it does at its beginning disturbs as well.
 """
 
 from __future__ import annotations
@@ -79,16 +80,16 @@ class _Cell:
 def _observe(
     traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord
 ) -> Iterator[Observation]:
+    role = role_of(scenario, traffic)
     cells: dict[Phase, dict[int, _Cell | None]] = {}
     for number, repetition in enumerate(record.repetitions):
         disturbed = phases.disturbances(scenario, repetition)
         begun, end = phases.span_of(traffic, repetition)
-        judged = Span(begun + scenario.measurement.warm_up, end)
+        judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         table = tables.get((traffic.label, number))
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
             cell = None if table is None else _cell(table, phase, judged, disturbed, repetition)
             cells.setdefault(phase, {})[number] = cell
-    role = role_of(scenario, traffic)
     expected = accounting.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     threshold = None if expected is None else scenario.thresholds.sample * expected
     for phase in phases.PHASES:

@@ -1,7 +1,7 @@
 """Which samples are quiet and which disturbed, and which belong to neither.
 
 A sample is *disturbed* if any part of it lies within a disturbance, otherwise *quiet*. A sample that begins
-within its transfer's warm-up is neither. A disturbance lasts from the moment its client was started for its
+within its flow's warm-up is neither. A disturbance lasts from the moment its client was started for its
 scenario's duration, so a client that was started late makes no quiet sample out of a disturbed one.
 """
 

@@ -43,6 +43,14 @@ def test_phases_are_measured_apart_and_the_warm_up_not_at_all() -> None:
     assert disturbed.shortfall == pytest.approx(1 - 4e7 / EXPECTED)
 
 
+def test_a_disturbance_has_no_warm_up() -> None:
+    experiment = scenario(measurement={"warm_up": 5})
+    observed = by_key(observe(samples(experiment, lambda _f, _t: 1.0), experiment, record(experiment)))
+    overall = observed["noise", "disturbed"].overall
+    assert overall is not None
+    assert overall.samples == 30
+
+
 def test_repetitions_apart_and_together() -> None:
     experiment = scenario(measurement={"repetitions": 2}, disturbances=[])
     table = samples(experiment, lambda _f, _t: EXPECTED)
