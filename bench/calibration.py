@@ -6,12 +6,12 @@ without a guarantee, on the same nodes and in the same clusters: same veth, brid
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 from bench import traffic
 from bench.recording import Calibration
+from bench.records import RawDataError, read_records
 from testbed.scenario import Pod, Scenario, Traffic
 from testbed.testbed import Testbed
 
@@ -61,10 +61,12 @@ def measure(testbed: Testbed, scenario: Scenario, raw: Path) -> Calibration | No
     rates: dict[str, float] = {}
     errors: list[str] = []
     for flow, (label, transfer) in zip(_guaranteed(scenario), done.transfers.items(), strict=True):
-        if transfer.error:
-            errors.append(f"{label}: {transfer.error}")
-        else:
+        try:
+            if transfer.error:
+                raise RawDataError(transfer.error)
             rates[flow.label] = _received(raw / DIRECTORY / f"{transfer.slug}.receiver.json")
+        except RawDataError as error:
+            errors.append(f"{label}: {error}")
     return Calibration(
         seconds=time.monotonic() - begin, bits_per_second=rates, error="; ".join(errors) or None
     )
@@ -75,6 +77,6 @@ def _guaranteed(scenario: Scenario) -> list[Traffic]:
 
 
 def _received(output: Path) -> float:
-    """Return a receiver's mean rate, payload bits per second."""
-    end = json.loads(output.read_text(encoding="utf-8"))["end"]["sum_received"]
-    return float(end["bytes"] * 8 / end["seconds"])
+    """Return a receiver's mean rate, payload bits per second. Raises RawDataError."""
+    records = read_records(output)
+    return sum(record.bytes for record in records) * 8 / records[-1].end_s

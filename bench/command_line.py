@@ -1,7 +1,7 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
-0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the machine could not do it, so the
-run is invalid; 128 + n ended by signal n.
+0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the run is invalid and proves nothing;
+4 it failed, because something could not be brought up; 128 + n ended by signal n.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from testbed.scenario import ScenarioError
 
 P = ParamSpec("P")
 
-HELD, VIOLATED, BAD_INPUT, INVALID = 0, 1, 2, 3
+HELD, VIOLATED, BAD_INPUT, INVALID, FAILED = 0, 1, 2, 3, 4
 
 
 class Terminated(KeyboardInterrupt):
@@ -56,7 +56,7 @@ def _status(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return fail("interrupted; nothing is left running", 128 + signal.SIGINT)
     except (RuntimeError, OSError) as error:
-        return fail(error, INVALID)
+        return fail(error, FAILED)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

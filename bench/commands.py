@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.command_line import BAD_INPUT, HELD, INVALID, VIOLATED
+from bench.command_line import BAD_INPUT, FAILED, HELD, INVALID, VIOLATED
 from testbed.quantities import format_rate
 from testbed.scenario import Scenario, load, render_schema
 
@@ -144,7 +144,7 @@ def examine() -> int:
         )
         if not finding.fine:
             console.print(f"         {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
-            status = INVALID if finding.needed else status
+            status = FAILED if finding.needed else status
     return status
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from bench.accounting import block_size
+from bench.records import RawDataError, decode
 from testbed.networks.flannel import pod_mtu
 from testbed.scenario import Scenario, Traffic
 
@@ -43,7 +43,7 @@ def sender(scenario: Scenario, traffic: Traffic, address: str, interval: float) 
 def complaint(output: Path, errors: Path) -> str | None:
     """Return what iperf3 said went wrong, from its JSON or else its standard error; None if nothing did."""
     try:
-        said = json.loads(output.read_text(encoding="utf-8", errors="replace")).get("error")
-    except (OSError, ValueError, AttributeError):
+        said = decode(output.read_text(encoding="utf-8", errors="replace")).get("error")
+    except (OSError, RawDataError):
         said = None
     return said or errors.read_text(encoding="utf-8", errors="replace").strip() or None

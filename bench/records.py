@@ -34,7 +34,7 @@ def read_records(file: Path) -> list[Record]:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise RawDataError(error.strerror or str(error)) from None
-    output = _decode(text)
+    output = decode(text)
     if "error" in output:
         raise RawDataError(f"iperf3: {output['error']}")
     try:
@@ -50,8 +50,11 @@ def read_records(file: Path) -> list[Record]:
     return records
 
 
-def _decode(text: str) -> dict[str, Any]:
-    """Return the first JSON document; some iperf3 3.16 and 3.17 print it twice (esnet/iperf#1716)."""
+def decode(text: str) -> dict[str, Any]:
+    """Return the first JSON document; some iperf3 3.16 and 3.17 print it twice (esnet/iperf#1716).
+
+    Raises RawDataError if there is none.
+    """
     text = text.lstrip()
     if not text:
         raise RawDataError("the file is empty: iperf3 ended without a report")

@@ -28,7 +28,7 @@ TOOLS = {
     "iperf3": "iperf3",
 }
 OPTIONAL_TOOLS = {
-    "tcpdump": ("tcpdump", "invoke capture"),
+    "tcpdump": ("tcpdump", "./invokew capture"),
     "ethtool": ("ethtool", "the offloads in environment.json"),
 }
 

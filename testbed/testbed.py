@@ -41,6 +41,7 @@ class Testbed:
             progress("nodes and underlay")
             self.provider.up()
             progress("pod and container networks")
+            self.containers = {name: self._container(name) for name in self.scenario.containers}
             in_parallel(self._network, self.scenario.nodes)
             progress("pods")
             self._orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
@@ -89,15 +90,20 @@ class Testbed:
             node.run(["tee", flannel.subnet_file(cluster)], stdin=text)
         if own_containers:
             node.run(["nft", "-f", "-"], stdin=containers.render_translation(scenario, name))
-        for index, container in enumerate(own_containers):
-            self.containers[container] = place = InNamespace(
-                name=container,
-                node=node,
-                namespace=f"/run/netns/{container}",
-                address=str(containers.address(scenario, container).ip),
-                host_interface=containers.host_interface(index),
-            )
-            place.run(["ip", "-batch", "-"], stdin=containers.render_inside(scenario, container))
+        for container in own_containers:
+            inside = containers.render_inside(scenario, container)
+            self.containers[container].run(["ip", "-batch", "-"], stdin=inside)
+
+    def _container(self, name: str) -> InNamespace:
+        node = self.scenario.containers[name].node
+        index = containers.on_node(self.scenario, node).index(name)
+        return InNamespace(
+            name=name,
+            node=self.provider.nodes[node],
+            namespace=f"/run/netns/{name}",
+            address=str(containers.address(self.scenario, name).ip),
+            host_interface=containers.host_interface(index),
+        )
 
 
 def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:

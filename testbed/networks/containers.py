@@ -38,7 +38,8 @@ def render_links(scenario: Scenario, node: str) -> str:
     network = scenario.container_cidr
     lines = [
         f"link add {BRIDGE} type bridge",
-        f"link set {BRIDGE} mtu {mtu} addrgenmode none up",
+        f"link set {BRIDGE} mtu {mtu} addrgenmode none",
+        f"link set {BRIDGE} up",
         f"address add {network.network_address + 1}/{network.prefixlen} broadcast + dev {BRIDGE}",
     ]
     for index, name in enumerate(on_node(scenario, node)):
@@ -46,7 +47,8 @@ def render_links(scenario: Scenario, node: str) -> str:
         lines += [
             f"netns add {name}",
             f"link add {veth} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {name}",
-            f"link set {veth} master {BRIDGE} addrgenmode none up",
+            f"link set {veth} master {BRIDGE} addrgenmode none",
+            f"link set {veth} up",
         ]
     return "\n".join(lines) + "\n"
 

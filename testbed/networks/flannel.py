@@ -54,7 +54,8 @@ def render_links(scenario: Scenario, node: str) -> str:
             f"link add {vtep} address {vtep_mac(scenario, cluster, node)} mtu {pod_mtu(scenario)} type vxlan "
             f"id {vxlan.vni} dev {underlay.UPLINK} local {_address(scenario, node)} "
             f"dstport {vxlan.port} nolearning",
-            f"link set {vtep} addrgenmode none up",
+            f"link set {vtep} addrgenmode none",
+            f"link set {vtep} up",
             f"address add {_vtep_address(scenario, cluster, node)}/32 dev {vtep}",
         ]
         for remote in _others(scenario, cluster, node):

@@ -43,15 +43,26 @@ def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
     ``namespaces`` holds the path of each node's network namespace.
     """
     mtu = scenario.underlay.mtu
-    lines = [f"link add {SWITCH} type bridge", f"link set {SWITCH} mtu {mtu} up"]
+    # Everything here speaks IPv4 only; without link-local addresses (addrgenmode, before the link is up) no
+    # neighbour discovery is flooded through the bridges while something is measured.
+    lines = [
+        f"link add {SWITCH} type bridge",
+        f"link set {SWITCH} mtu {mtu} addrgenmode none",
+        f"link set {SWITCH} up",
+    ]
     for index, node in enumerate(scenario.nodes):
         port = port_name(index)
         lines += [
             f"link add {port} mtu {mtu} type veth peer name {UPLINK} mtu {mtu} netns {namespaces[node]}",
-            f"link set {port} master {SWITCH} addrgenmode none up",
+            f"link set {port} master {SWITCH} addrgenmode none",
+            f"link set {port} up",
         ]
         if scenario.underlay.rate is not None:
-            lines += [f"link add {port}-in mtu {mtu} type ifb", f"link set {port}-in addrgenmode none up"]
+            lines += [
+                f"link add {port}-in mtu {mtu} type ifb",
+                f"link set {port}-in addrgenmode none",
+                f"link set {port}-in up",
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -86,5 +97,6 @@ def render_uplink(scenario: Scenario, node: str) -> str:
     return (
         "link set lo up\n"
         f"address add {addresses(scenario)[node]} broadcast + dev {UPLINK}\n"
+        f"link set {UPLINK} addrgenmode none\n"
         f"link set {UPLINK} up\n"
     )

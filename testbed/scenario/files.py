@@ -39,11 +39,12 @@ def load(file: FilePath | str, overrides: Sequence[str] = (), scale: float = 1.0
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(str(file), map(_fault, error.errors())) from None
-    if found := faults(scenario):
-        raise ScenarioError(str(file), found)
     if not 0 < scale <= 1000:
         raise ScenarioError("--scale", [Fault((), f"{scale:g} is no factor for rates; 0.1 is a tenth")])
-    return scenario.scaled(scale)
+    scenario = scenario.scaled(scale)
+    if found := faults(scenario):
+        raise ScenarioError(str(file), found)
+    return scenario
 
 
 def render_yaml(scenario: Scenario) -> str:

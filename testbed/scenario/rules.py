@@ -11,6 +11,7 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from typing import NamedTuple
 
+from testbed.quantities import format_rate
 from testbed.scenario.model import Scenario, Traffic
 
 Path = tuple[str | int, ...]
@@ -19,6 +20,8 @@ Path = tuple[str | int, ...]
 RESERVED_ADDRESSES = 3
 # A node's probes, a sender and a receiver, with which a run finds out what the machine can carry.
 PROBES = 2
+# What the plugin takes for a promise: less is surely a slip of the unit, more no link carries.
+LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
 
@@ -96,6 +99,9 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
                 f"{pod.node!r} is no worker of cluster {pod.cluster!r} "
                 f"(workers: {', '.join(cluster.workers)})",
             )
+        for field, rate in (("guarantee", pod.guarantee), ("ceiling", pod.ceiling)):
+            if rate is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
+                yield Fault((*at, field), f"{format_rate(rate)} is not between 1k and 1T bits per second")
         if pod.guarantee and pod.ceiling and pod.ceiling < pod.guarantee:
             yield Fault((*at, "ceiling"), "a ceiling below the guarantee would break the promise")
 

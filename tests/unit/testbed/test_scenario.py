@@ -65,6 +65,8 @@ FAULTS = {
     "pods.A-1.cluster=c": "pods.A-1.cluster: no cluster 'c' (clusters: a, b)",
     "pods.A-1.guarantee=fast": "pods.A-1.guarantee: 'fast' is not a rate",
     "pods.A-1.guarantee=0": "pods.A-1.guarantee: 0 is not a positive rate",
+    "pods.A-1.guarantee=999": "pods.A-1.guarantee: 999 is not between 1k and 1T bits per second",
+    "pods.A-1.ceiling=2T": "pods.A-1.ceiling: 2T is not between 1k and 1T bits per second",
     "pods.A-1.ceiling=1M": "pods.A-1.ceiling: a ceiling below the guarantee",
     "pods.a-1={cluster: a, node: worker-01}": "pods.a-1: the name is taken by pods.A-1",
     "pods.A_1={cluster: a, node: worker-01}": "pods.A_1: string should match pattern",
@@ -117,6 +119,11 @@ def test_an_override_that_points_nowhere(override: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load(CONTMEC, [override])
     assert str(caught.value).startswith(message)
+
+
+def test_a_scale_that_leaves_no_promise_worth_the_name() -> None:
+    with pytest.raises(ScenarioError, match=r"pods.A-1.guarantee: 100 is not between 1k and 1T"):
+        load(CONTMEC, scale=1e-7)
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])
