@@ -118,9 +118,7 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
 
 def _drop_stale(libraries: Path, digest: str) -> None:
     for path in libraries.iterdir():
-        if path.name == digest or path.name.startswith("."):
-            continue
-        if time.time() - path.stat().st_mtime > STALE_SECONDS:
+        if path.name != digest and time.time() - path.lstat().st_mtime > STALE_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -17,7 +17,6 @@ ENFORCEMENTS = ("pod", "none")
 COUNTS = ("layer2", "payload")
 DEFAULT_STATE = "/run/concorde"
 DEFAULT_MTU = 1500
-LEAST_MTU, MOST_MTU = 576, 65535
 
 
 class Identity:
@@ -49,7 +48,7 @@ class Configuration(Identity):
         self.burst = number(document, "burst", 1600, 1 << 30)
         self.previous = table(document, "prevResult")
         self.dns = table(document, "dns")
-        self._mtu = number(document, "mtu", LEAST_MTU, MOST_MTU)
+        self._mtu = number(document, "mtu", addresses.LEAST_MTU, addresses.MOST_MTU)
         self._subnet = text(document, "subnet", "")
         self._subnet_file = text(document, "subnetFile", "")
         if self._subnet and self._subnet_file:

@@ -19,6 +19,8 @@ def read(path: str) -> tuple[addresses.Subnet, int]:
     mtu = entries.get("FLANNEL_MTU", "")
     if not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5):
         raise ValueError("has no proper FLANNEL_MTU")
+    if not addresses.LEAST_MTU <= int(mtu) <= addresses.MOST_MTU:
+        raise ValueError(f"has FLANNEL_MTU={mtu}, not from {addresses.LEAST_MTU} to {addresses.MOST_MTU}")
     try:
         return addresses.parse_interface(subnet)[1], int(mtu)
     except ValueError as error:

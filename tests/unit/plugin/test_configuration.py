@@ -95,7 +95,8 @@ def test_flannels_file_gives_subnet_and_mtu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "FLANNEL_SUBNET=172.16.1.1/24\n", "FLANNEL_SUBNET=x\nFLANNEL_MTU=1450\n"]
+    "content",
+    ["", "FLANNEL_SUBNET=172.16.1.1/24\n", "FLANNEL_SUBNET=x\nFLANNEL_MTU=1450\n", "FLANNEL_MTU=52\n"],
 )
 def test_a_broken_flannel_file_is_an_error_naming_it(tmp_path: Path, content: str) -> None:
     file = tmp_path / "subnet.env"
