@@ -77,10 +77,13 @@ def execute(_context: Context, place: str, name: str = "testbed") -> None:
     command_line.ends_with_status(commands.execute)(name, place, command_line.after_dashes())
 
 
-@task(positional=["place"], help={**NAME, "place": "a pod, container or node"})
-def capture(_context: Context, place: str, name: str = "testbed") -> None:
-    """Show the packets on the eth0 of a pod, container or node: capture A-1 -- tcp port 5201."""
-    command_line.ends_with_status(commands.capture)(name, place, command_line.after_dashes())
+@task(
+    positional=["place"],
+    help={**NAME, "place": "a pod, container or node", "interface": "one of its network interfaces"},
+)
+def capture(_context: Context, place: str, name: str = "testbed", interface: str = "eth0") -> None:
+    """Show the packets of a pod, container or node: capture A-1 -- tcp port 5201."""
+    command_line.ends_with_status(commands.capture)(name, place, interface, command_line.after_dashes())
 
 
 @task(help=NAME)

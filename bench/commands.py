@@ -113,11 +113,11 @@ def execute(name: str, place: str, command: Sequence[str]) -> int:
     return HELD
 
 
-def capture(name: str, place: str, expression: Sequence[str]) -> int:
-    """Become tcpdump on the eth0 of a pod, container or node."""
+def capture(name: str, place: str, interface: str, expression: Sequence[str]) -> int:
+    """Become tcpdump on an interface of a pod, container or node."""
     from testbed import lasting
 
-    lasting.capture(name, place, list(expression))
+    lasting.capture(name, place, interface, list(expression))
     return HELD
 
 

@@ -81,7 +81,6 @@ def _host() -> Environment:
         "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load_average": os.getloadavg(),
-        "kernel_arguments": _read("/proc/cmdline"),
         "root": os.geteuid() == 0,
     }
 

@@ -34,6 +34,8 @@ def sender(scenario: Scenario, traffic: Traffic, address: str, interval: float) 
     ]  # fmt: skip
     if traffic.protocol == "udp":
         command.append("--udp")
+    else:
+        command += ["--congestion", scenario.measurement.congestion_control]
     if traffic.protocol == "udp" or traffic.rate is not None:
         # For UDP 0 lifts iperf3's default of 1 Mbit/s.
         command += ["--bitrate", str((traffic.rate or 0) // traffic.parallel)]
@@ -41,9 +43,11 @@ def sender(scenario: Scenario, traffic: Traffic, address: str, interval: float) 
 
 
 def complaint(output: Path, errors: Path) -> str | None:
-    """Return what iperf3 said went wrong, from its JSON or else its standard error; None if nothing did."""
+    """Return what iperf3 said went wrong; None if nothing did.
+
+    It says so in its JSON. Its standard error, which also has warnings, counts only where there is no JSON.
+    """
     try:
-        said = decode(output.read_text(encoding="utf-8", errors="replace")).get("error")
+        return decode(output.read_text(encoding="utf-8", errors="replace")).get("error")
     except (OSError, RawDataError):
-        said = None
-    return said or errors.read_text(encoding="utf-8", errors="replace").strip() or None
+        return errors.read_text(encoding="utf-8", errors="replace").strip() or "no report"

@@ -72,6 +72,11 @@ FEATURES = (
         "chain b { type nat hook postrouting priority srcnat; masquerade; }; }\n",
     ),
     Feature(
+        "TCP congestion control cubic",
+        ("grep", "-w", "cubic", "/proc/sys/net/ipv4/tcp_available_congestion_control"),
+        "CONFIG_TCP_CONG_CUBIC (modprobe tcp_cubic)",
+    ),
+    Feature(
         "TBF (underlay.rate)",
         ("tc", "qdisc", "add", "dev", "d1", "root", "tbf", "rate", "1gbit", "burst", "1mb", "limit", "1mb"),
         "CONFIG_NET_SCH_TBF",

@@ -88,8 +88,8 @@ def execute(name: str, place: str, argv: list[str]) -> None:
     node.replace_self([*enter, *argv])
 
 
-def capture(name: str, place: str, arguments: list[str]) -> None:
-    """Become a tcpdump that shows what passes the eth0 of a pod, container or node. Does not return.
+def capture(name: str, place: str, interface: str, arguments: list[str]) -> None:
+    """Become a tcpdump that shows what passes an interface of a pod, container or node. Does not return.
 
     Raises LookupError if there is no such testbed or place, or no tcpdump.
     """
@@ -98,9 +98,9 @@ def capture(name: str, place: str, arguments: list[str]) -> None:
         raise LookupError("tcpdump is not installed: apt-get install tcpdump")
     node, enter = _way(name, place)
     if os.geteuid() == 0:
-        node.replace_self([*enter, tcpdump, "-n", "-l", "-i", "eth0", *arguments])
+        node.replace_self([*enter, tcpdump, "-n", "-l", "-i", interface, *arguments])
     reader = subprocess.Popen(
-        [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, "eth0"], stdout=subprocess.PIPE
+        [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, interface], stdout=subprocess.PIPE
     )
     assert reader.stdout is not None
     os.dup2(reader.stdout.fileno(), 0)

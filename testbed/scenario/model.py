@@ -137,6 +137,10 @@ class Measurement(Part):
     )
     warm_up: Seconds = Field(0.5, description="seconds of each flow left out at its start: TCP's slow start")
     repetitions: int = Field(1, ge=1, le=1000)
+    congestion_control: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]{1,15}$")] = Field(
+        "cubic",
+        description="TCP's, by the kernel's name for it; said here, so that it is no habit of the host's",
+    )
 
 
 class Thresholds(Part):
