@@ -28,8 +28,11 @@ STALE_SECONDS = 3600
 
 EXECUTABLE = """\
 #!{interpreter} -IS
+import gc
 import os
 import sys
+
+gc.disable()  # it would look through all that is imported, and nothing lives long enough to be collected
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)) + "/{libraries}/{digest}")
 
