@@ -99,9 +99,8 @@ def capture(name: str, place: str, interface: str, arguments: list[str]) -> None
     node, enter = _way(name, place)
     if os.geteuid() == 0:
         node.replace_self([*enter, tcpdump, "-n", "-l", "-i", interface, *arguments])
-    reader = subprocess.Popen(
-        [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, interface], stdout=subprocess.PIPE
-    )
+    read = [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, interface]
+    reader = subprocess.Popen(read, stdout=subprocess.PIPE)
     assert reader.stdout is not None
     os.dup2(reader.stdout.fileno(), 0)
     os.execv(tcpdump, [tcpdump, "-n", "-l", "-r", "-", *arguments])

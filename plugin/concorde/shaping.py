@@ -15,9 +15,12 @@ _LEAST_BURST = 3200  # two full frames of 1500 bytes, or no rate would be reache
 # The kernel keeps a burst as time: 32 bits in ticks of 64 ns are 274 s (include/net/pkt_sched.h).
 _LONGEST_BURST_SECONDS = 200
 
+LARGEST_PACKET = 65536  # GSO_LEGACY_MAX_SIZE, include/linux/netdevice.h: what a veth pair starts with
+_LONGEST_PACKET_MILLISECONDS = 2
+
 # The class shares with no other, so the quantum is of no account, but left out the kernel computes one of
 # rate / r2q, and warns above 16 Mbit/s (htb_change_class). One largest offloaded packet is a sane turn.
-QUANTUM = 65536
+QUANTUM = LARGEST_PACKET
 
 
 def class_rate(limit: int, count: str, mtu: int) -> int:
@@ -43,6 +46,16 @@ def default_burst(rate: int) -> int:
 def longest_burst(rate: int) -> int:
     """The largest burst (bytes) the kernel can hold for a rate (bits per second)."""
     return rate * _LONGEST_BURST_SECONDS // 8
+
+
+def largest_packet(rate: int) -> int:
+    """The most an offloaded packet may hold (bytes) at a rate (bits per second): what passes in 2 ms.
+
+    HTB lets a packet go in one piece, and TCP makes it as large as the device allows when the round trip is
+    short (net/ipv4/tcp_output.c, tcp_tso_autosize). The usual 64 KiB would be 26 ms of a 20 Mbit/s class: a
+    rate that comes in lumps. From 262 Mbit/s up nothing changes; two full frames are the least.
+    """
+    return max(_LEAST_BURST, min(LARGEST_PACKET, rate // 8 * _LONGEST_PACKET_MILLISECONDS // 1000))
 
 
 def batch(interface: str, rate: int, burst: int) -> str:

@@ -32,6 +32,13 @@ def install(lease: Lease, netns: str) -> None:
         if failure.line > 1:
             _delete_qdisc(lease.interface, netns)
         raise
+    largest = shaping.largest_packet(lease.terms.rate)
+    if largest < shaping.LARGEST_PACKET:
+        try:
+            _limit_packets(lease.interface, largest, netns)
+        except run.CommandError:
+            _delete_qdisc(lease.interface, netns)
+            raise
 
 
 def remove(lease: Lease, netns: str) -> None:
@@ -44,6 +51,8 @@ def remove(lease: Lease, netns: str) -> None:
         return  # no interface, or no namespace: nothing to undo
     if shaped:
         _delete_qdisc(lease.interface, netns)
+        if shaping.largest_packet(lease.terms.rate) < shaping.LARGEST_PACKET:
+            _limit_packets(lease.interface, shaping.LARGEST_PACKET, netns)
 
 
 def check(lease: Lease, netns: str) -> None:
@@ -70,6 +79,10 @@ def _has_qdisc(interface: str, netns: str) -> bool:
         and int(str(qdisc.get("options", {}).get("default", "0")), 16) == 1
         for qdisc in json.loads(output or "[]")
     )
+
+
+def _limit_packets(interface: str, size: int, netns: str) -> None:
+    run.run("ip", "link", "set", "dev", interface, "gso_max_size", str(size), netns=netns)
 
 
 def _delete_qdisc(interface: str, netns: str) -> None:

@@ -65,6 +65,16 @@ def test_del_undoes_the_shaping_and_nothing_else(node: Node) -> None:
     assert node.veths() == set()
 
 
+def test_del_gives_a_slow_pod_s_interface_its_large_packets_back(node: Node) -> None:
+    previous = attach(node)
+    sizes = []
+    for command in ("ADD", "DEL"):
+        node.call(command, "A-1", chained(previous, "20M"))
+        (shown,) = node.show("ip", "-d", "-j", "link", "show", "dev", "eth0", pod="A-1")
+        sizes.append(shown["gso_max_size"])
+    assert sizes == [5000, 65536]
+
+
 def test_del_succeeds_when_the_interface_or_the_namespace_is_gone(node: Node) -> None:
     previous = attach(node)
     node.call("ADD", "A-1", chained(previous))

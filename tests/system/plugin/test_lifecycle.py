@@ -43,6 +43,14 @@ def test_add_makes_what_the_papers_figures_show(node: Node) -> None:
     }
 
 
+@pytest.mark.parametrize(("promise", "largest"), [("20M", 5000), ("1G", 65536)])
+def test_a_slow_pod_s_packets_are_small_enough_to_flow_evenly(node: Node, promise: str, largest: int) -> None:
+    node.add_pod_namespace("A-1")
+    node.call("ADD", "A-1", promising(promise))
+    (shown,) = node.show("ip", "-d", "-j", "link", "show", "dev", "eth0", pod="A-1")
+    assert shown["gso_max_size"] == largest
+
+
 def test_pods_get_addresses_one_after_the_other(node: Node) -> None:
     node.add_pod_namespace("A-1", "A-2")
     addresses = [node.call("ADD", pod, promising("1G"))["ips"][0]["address"] for pod in ("A-1", "A-2")]

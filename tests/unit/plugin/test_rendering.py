@@ -35,6 +35,13 @@ def test_shaping_is_the_papers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rate", "largest"), [(10**9, 65536), (262_144_000, 65536), (20_000_000, 5000), (3_600_000, 3200)]
+)
+def test_an_offloaded_packet_lasts_two_milliseconds_at_most(rate: int, largest: int) -> None:
+    assert shaping.largest_packet(rate) == largest
+
+
 @pytest.mark.parametrize(("rate", "burst"), [(4 * 10**9, 10 << 20), (10**7, 104857), (1000, 3200)])
 def test_the_burst_is_the_papers_or_as_long_as_the_papers(rate: int, burst: int) -> None:
     assert shaping.default_burst(rate) == burst
