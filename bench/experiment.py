@@ -44,7 +44,9 @@ def run(
         with clock.measure("down"):
             testbed.down()
     recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
-    record = _record(started_at, provider, orchestrator, clock, calibrated, repetitions, faults)
+    record = _record(
+        recording.run_id, started_at, provider, orchestrator, clock, calibrated, repetitions, faults
+    )
     recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return recording
 
@@ -84,6 +86,7 @@ def _unshaped(testbed: Testbed, scenario: Scenario) -> list[str]:
 
 
 def _record(
+    run_id: str,
     started_at: str,
     provider: str,
     orchestrator: str,
@@ -93,6 +96,7 @@ def _record(
     faults: list[str],
 ) -> RunRecord:
     return RunRecord(
+        run_id=run_id,
         started_at=started_at,
         provider=provider,
         orchestrator=orchestrator,

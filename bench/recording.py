@@ -71,6 +71,7 @@ class RunRecord(Entry):
     """``raw/run.json``: what was done, beside iperf3's own output."""
 
     schema_version: int = 1
+    run_id: str  # the recording's name when it was made; it may be kept under another
     started_at: str  # UTC, ISO 8601
     provider: str
     orchestrator: str

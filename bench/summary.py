@@ -121,7 +121,7 @@ def build(
     for observation in observations:
         observed.setdefault(observation.flow, []).append(observation)
     return Summary(
-        run_id=recording.run_id,
+        run_id=record.run_id,
         started_at=record.started_at,
         scenario=scenario.name,
         title=scenario.title,

@@ -52,6 +52,7 @@ def repetition(of: Scenario, late: float = 0.0, busy: float = 0.5) -> Repetition
 
 def record(of: Scenario, **fields: Any) -> RunRecord:
     return RunRecord(
+        run_id="20260101T000000Z-small-pod",
         **{
             "started_at": "2026-01-01T00:00:00Z",
             "provider": "netns",

@@ -54,8 +54,8 @@ def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) 
         "28.062",
         "How it was judged",
         "The machine",
-        "./invokew figures violated",
-        "--scenario reports/violated/scenario.yaml",
+        "./invokew figures 20261120T091416Z-violated-pod",
+        "--scenario reports/20261120T091416Z-violated-pod/scenario.yaml",
         "guarantee: 60M",
         "iperf 3.12",
     ]
