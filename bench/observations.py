@@ -35,6 +35,8 @@ class Measured:
     p01_bps: float
     attainment: float | None  # None: no guarantee to attain
     cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
+    # The same without the samples in which the machine stood still, or caught up after; None: it never did.
+    running: Measured | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,14 @@ class _Cell:
     seconds: Floats
     busy: Floats  # CPU seconds seen, and of them busy, by sample
     watched: Floats
+    stalled: NDArray[np.bool_]  # the machine stood still in the sample, or just before it
+
+    def running(self) -> _Cell:
+        """Return the cell without the stalled samples."""
+        kept = ~self.stalled
+        return _Cell(
+            self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.stalled[kept]
+        )
 
 
 def _observe(
@@ -88,7 +98,9 @@ def _observe(
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         table = tables.get((traffic.label, number))
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
-            cell = None if table is None else _cell(table, phase, judged, disturbed, repetition)
+            cell = None
+            if table is not None:
+                cell = _cell(table, phase, judged, disturbed, repetition, scenario.measurement.interval)
             cells.setdefault(phase, {})[number] = cell
     expected = accounting.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     threshold = None if expected is None else scenario.thresholds.sample * expected
@@ -109,7 +121,12 @@ def _observe(
 
 
 def _cell(
-    table: pd.DataFrame, phase: Phase, judged: Span, disturbed: list[Span], repetition: Repetition
+    table: pd.DataFrame,
+    phase: Phase,
+    judged: Span,
+    disturbed: list[Span],
+    repetition: Repetition,
+    interval: float,
 ) -> _Cell | None:
     import numpy as np
 
@@ -123,7 +140,11 @@ def _cell(
         shared = statistics.overlaps(starts, ends, np.array([use.start_s]), np.array([use.end_s]))
         busy += shared * use.busy
         watched += shared
-    return _Cell(table["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched)
+    stalled = np.zeros(len(starts), dtype=np.bool_)
+    for stall in repetition.stalls:
+        # What was held up arrives in the interval after.
+        stalled |= (starts < stall.end_s + interval) & (ends > stall.start_s)
+    return _Cell(table["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, stalled)
 
 
 def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
@@ -138,4 +159,12 @@ def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
         p01_bps=statistics.p01(rates),
         attainment=None if threshold is None else statistics.attainment(rates, threshold),
         cpu_busy=busy / watched if watched > 0 else None,
+        running=_without_stalls(cells, threshold),
     )
+
+
+def _without_stalls(cells: list[_Cell], threshold: float | None) -> Measured | None:
+    if not any(cell.stalled.any() for cell in cells):
+        return None
+    rest = [running for cell in cells if len((running := cell.running()).rates)]
+    return _measure(rest, threshold) if rest else None

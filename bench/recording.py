@@ -43,11 +43,19 @@ class CpuUse(Entry):
     steal: float  # taken by the hypervisor
 
 
+class Stall(Entry):
+    """A stretch of time in which the machine ran nothing, as far as the harness could tell."""
+
+    start_s: float
+    end_s: float
+
+
 class Repetition(Entry):
     """All transfers of one repetition, on one clock that starts at 0 with the repetition."""
 
     transfers: dict[str, Transfer]  # by the label of the flow or disturbance
     cpu: list[CpuUse]
+    stalls: list[Stall] = []
 
 
 class Calibration(Entry):
@@ -207,6 +215,7 @@ __all__ = [
     "Repetition",
     "RunRecord",
     "Seconds",
+    "Stall",
     "Transfer",
     "find",
     "slug",

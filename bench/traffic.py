@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import counters, iperf3
+from bench.heartbeat import Heartbeat
 from bench.observer import Observer, OnRates
 from bench.recording import Repetition, Transfer, slug
 from testbed.nodes import Process, in_parallel
@@ -58,11 +59,12 @@ def run(
         for traffic in transfers
     ]
     before = _count(testbed, transfers)
-    with Observer(testbed, transfers, on_rates) as observer:
+    with Observer(testbed, transfers, on_rates) as observer, Heartbeat() as heartbeat:
         try:
             in_parallel(lambda one: _listen(testbed, one, interval), running)
             zero = time.monotonic() + LEAD_SECONDS
             observer.start(zero)
+            heartbeat.start(zero)
             _send_all(testbed, [one for one in running if not one.transfer.error], interval, zero)
         finally:
             for one in running:
@@ -76,7 +78,11 @@ def run(
         one.transfer.sender_interface_bytes = new.interface_bytes - old.interface_bytes
         if new.class_bytes is not None and old.class_bytes is not None:
             one.transfer.class_bytes = new.class_bytes - old.class_bytes
-    return Repetition(transfers={one.traffic.label: one.transfer for one in running}, cpu=observer.cpu)
+    return Repetition(
+        transfers={one.traffic.label: one.transfer for one in running},
+        cpu=observer.cpu,
+        stalls=heartbeat.stalls,
+    )
 
 
 def _count(testbed: Testbed, transfers: Sequence[Traffic]) -> dict[str, counters.Counters]:

@@ -6,7 +6,8 @@ not, and the machine had capacity to spare. *invalid*: the run proves neither.
 Being short of processor time can only lower a flow's rate, never raise it. So a flow that met its guarantee
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
-judged one by one, so that a good one cannot make up for a bad one.
+judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
+is none without the samples in which the machine stood still (``heartbeat``).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Verdict:
 @dataclass(frozen=True)
 class _Miss:
     text: str
-    starved: bool  # the processors were saturated meanwhile
+    starved: bool  # the machine may have been the cause
 
 
 def judge(
@@ -58,7 +59,7 @@ def judge(
     misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
     violated = [miss.text for miss in misses if not miss.starved]
     starved = [miss.text for miss in misses if miss.starved]
-    notes = list(_busy(guaranteed))
+    notes = [*_busy(guaranteed), *_stalls(record)]
     if record.calibration is None:
         notes.append("the machine's own limit is not known: no calibration was recorded")
     if invalid:
@@ -147,6 +148,9 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
             text += (
                 f"; the processors were {format_share(measured.cpu_busy or 0)} busy, so it may be the machine"
             )
+        elif measured.running and _shortfall(scenario, measured.running, observation.expected_bps) is None:
+            starved = True
+            text += "; the machine stood still meanwhile, and without those moments both thresholds are met"
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
 
@@ -179,3 +183,10 @@ def _busy(guaranteed: list[Observation]) -> Iterator[str]:
         ]
         if shares and max(shares) >= CPU_SATURATED:
             yield f"{phase}: the processors were saturated (up to {format_share(max(shares))} busy)"
+
+
+def _stalls(record: RunRecord) -> Iterator[str]:
+    lengths = [stall.end_s - stall.start_s for done in record.repetitions for stall in done.stalls]
+    if lengths:
+        count = f"{len(lengths)} times" if len(lengths) > 1 else "once"
+        yield f"the machine stood still {count}, for {max(lengths) * 1000:.0f} ms at the longest"

@@ -62,7 +62,7 @@ def record(of: Scenario, **fields: Any) -> RunRecord:
             "repetitions": [repetition(of) for _ in range(of.measurement.repetitions)],
             "faults": [],
             **fields,
-        }
+        },
     )
 
 

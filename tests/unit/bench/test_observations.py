@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.observations import Observation, observe
-from bench.recording import CpuUse
+from bench.recording import CpuUse, Stall
 from tests.unit.bench.builders import record, repetition, samples, scenario
 
 EXPECTED = 1e8 * 1398 / 1464
@@ -93,3 +93,24 @@ def test_the_senders_own_count_is_not_judged() -> None:
     experiment = scenario()
     table = samples(experiment, lambda _f, _t: 1.0).assign(source="sender")
     assert all(o.overall is None for o in observe(table, experiment, record(experiment)))
+
+
+def test_samples_in_which_the_machine_stood_still_are_told_apart() -> None:
+    experiment = scenario(disturbances=[])
+    table = samples(experiment, lambda _f, time: 0.0 if 4.95 < time < 5.05 else EXPECTED)
+    made = record(experiment)
+    made.repetitions[0].stalls = [Stall(start_s=5.01, end_s=5.07)]
+    overall = by_key(observe(table, experiment, made))["A -> C", "quiet"].overall
+    assert overall is not None
+    assert overall.mean_bps < EXPECTED
+    assert overall.running is not None
+    assert overall.running.mean_bps == pytest.approx(EXPECTED)
+    # The sample itself, and the next, in which what was held up arrives.
+    assert overall.samples - overall.running.samples == 2
+
+
+def test_a_machine_that_never_stood_still_has_nothing_to_tell_apart() -> None:
+    experiment = scenario()
+    for observed in observe(samples(experiment, lambda _f, _t: 1e8), experiment, record(experiment)):
+        assert observed.overall is not None
+        assert observed.overall.running is None

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from bench.observations import Measured, Observation
-from bench.recording import Calibration, RunRecord
+from bench.recording import Calibration, RunRecord, Stall
 from bench.verdict import Verdict, judge, met
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import record, scenario
@@ -95,6 +96,23 @@ def test_thresholds_are_the_scenarios() -> None:
 def test_a_miss_on_a_saturated_machine_proves_nothing(share: float, busy: float | None, outcome: str) -> None:
     found = verdict(QUIET, observation(measured(share, busy=busy)))
     assert found.outcome == outcome
+
+
+@pytest.mark.parametrize(("rest", "outcome"), [(1.0, "invalid"), (0.98, "violated"), (None, "violated")])
+def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | None, outcome: str) -> None:
+    running = None if rest is None else measured(rest)
+    found = verdict(QUIET, observation(dataclasses.replace(measured(0.98), running=running)))
+    assert found.outcome == outcome
+    assert ("stood still meanwhile" in found.reasons[0]) == (outcome == "invalid")
+
+
+def test_stalls_are_said_even_if_the_guarantee_held() -> None:
+    of = scenario()
+    made = record(of)
+    made.repetitions[0].stalls = [Stall(start_s=1.0, end_s=1.06), Stall(start_s=2.0, end_s=2.04)]
+    found = verdict(QUIET, observation(measured()), of=of, made=made)
+    assert found.outcome == "held"
+    assert found.notes == ["the machine stood still 2 times, for 60 ms at the longest"]
 
 
 def test_how_busy_the_machine_was_is_said_even_if_the_guarantee_held() -> None:
