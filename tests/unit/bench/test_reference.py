@@ -1,0 +1,22 @@
+"""The committed reference recordings: what anyone can make again from their raw files."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.analysis import analyse
+from bench.recording import Recording
+
+REFERENCE = Path(__file__).parents[3] / "reports" / "reference"
+
+
+@pytest.mark.parametrize("name", ["contmec", "kubernetes"])
+def test_a_reference_recording_gives_the_same_again(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / name
+    shutil.copytree(REFERENCE / name, copy)
+    for made in ("samples.parquet", "report.html", "figures/throughput.svg"):
+        (copy / made).unlink()
+    assert analyse(Recording(copy)).verdict == "held"
+    for text in ("summary.json", "figures/throughput.svg", "report.html"):
+        assert (copy / text).read_bytes() == (REFERENCE / name / text).read_bytes(), text
