@@ -33,7 +33,7 @@ def flows(summary: Summary) -> Table:
     for heading in ("guaranteed", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
-    for heading in ("mean", "p01", "attained"):
+    for heading in ("observed", "p01", "attained"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for flow in summary.flows:
