@@ -10,7 +10,7 @@ from testbed.nodes import Place
 
 @dataclass(frozen=True)
 class Counters:
-    """What a pod's eth0 has sent so far."""
+    """What the eth0 of a pod or node has sent so far."""
 
     interface_bytes: int  # layer 2
     class_bytes: int | None  # layer 2, through its HTB; None without one
@@ -18,7 +18,7 @@ class Counters:
 
 
 def read(place: Place) -> Counters:
-    """Read the counters of one pod. Raises CommandError."""
+    """Read the counters of one place. Raises CommandError."""
     interface = sent_bytes(place.run(["cat", "/proc/net/dev"]).stdout)["eth0"]
     qdiscs = place.run(["tc", "-j", "-s", "qdisc", "show", "dev", "eth0"]).json()
     root = next((q for q in qdiscs if q.get("root") and q["kind"] == "htb"), None)

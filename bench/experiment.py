@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import calibration, counters, environment, traffic
 from bench.live import Display
 from bench.recording import Calibration, Recording, Repetition, RunRecord, Seconds
-from testbed.nodes import CommandError
+from testbed.nodes import CommandError, Place
 from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed, assemble
 
@@ -68,20 +68,24 @@ def _repeat(testbed: Testbed, scenario: Scenario, recording: Recording, display:
 
 
 def _unshaped(testbed: Testbed, scenario: Scenario) -> list[str]:
-    """Return a fault for every guaranteed pod of which packets left without passing its class."""
+    """Return a fault for every interface with classes that packets left without passing one of them."""
+    guaranteed = {name: pod for name, pod in scenario.pods.items() if pod.guarantee is not None}
+    shaped: dict[str, Place] = {}
+    if scenario.enforcement == "pod":
+        shaped = {f"pod {name}": testbed.place(name) for name in guaranteed}
+    elif scenario.enforcement == "node":
+        shaped = {f"node {pod.node}": testbed.nodes[pod.node] for pod in guaranteed.values()}
     faults = []
-    for name, pod in scenario.pods.items():
-        if pod.guarantee is None or scenario.enforcement == "none":
-            continue
+    for name, place in shaped.items():
         try:
-            count = counters.read(testbed.place(name))
+            count = counters.read(place)
         except CommandError as error:
-            faults.append(f"pod {name}: {error}")
+            faults.append(f"{name}: {error}")
             continue
         if count.class_bytes is None:
-            faults.append(f"pod {name}: eth0 has no HTB, so nothing kept its guarantee")
+            faults.append(f"{name}: eth0 has no HTB, so nothing kept a guarantee")
         elif count.direct_packets:
-            faults.append(f"pod {name}: {count.direct_packets} packets passed by its class")
+            faults.append(f"{name}: {count.direct_packets} packets passed by its classes")
     return faults
 
 

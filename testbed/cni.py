@@ -27,6 +27,7 @@ class NetworkList:
     name: str
     plugins: Sequence[Json]
     cni_version: str = "1.0.0"
+    disable_check: bool = False  # the runtime is not to call CHECK (specification, section 1)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Runtime:
 
     def check(self, network: NetworkList, attachment: Attachment, result: Json) -> None:
         """Ask every plugin whether all is as ADD left it. Raises CniError if one says it is not."""
+        if network.disable_check:
+            return
         for plugin in network.plugins:
             self._call("CHECK", network, plugin, attachment, result)
 
@@ -78,7 +81,9 @@ class Runtime:
         if done.status != 0:
             words = answer.get("msg") if isinstance(answer, dict) else None
             details = answer.get("details") if isinstance(answer, dict) else None
-            text = ": ".join(filter(None, (words, details))) or done.stderr.strip() or done.stdout.strip()
+            # A plugin that crashed says so first, and then at length where.
+            crash = (done.stderr.strip() or done.stdout.strip()).partition("\n")[0]
+            text = ": ".join(filter(None, (words, details))) or crash
             raise CniError(
                 f'plugin type="{plugin["type"]}" failed ({command.lower()}): {text or "no message"}'
             )

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from testbed.cni import Json, NetworkList
-from testbed.networks import flannel
+from testbed.networks import flannel, underlay
 from testbed.quantities import format_rate
 from testbed.scenario import Pod, Scenario
 
@@ -14,6 +14,12 @@ ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = ROOT / "build" / "cni"
 # Where Debian and Kubernetes put the reference plugins.
 REFERENCE_DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni")
+
+# A node's tree is a little slower than its link, so that packets queue where they are told apart, on the
+# node, and not at the switch, which knows no pods.
+NODE_SHARE = 0.99
+PAPER_BURST_BITS = 8 * 10 * 2**20  # the paper's burst of 10 MiB (fig. 10) ...
+PAPER_BURST_MILLISECONDS = 84  # ... which is this long at the least of its rates, 1 Gbit/s
 
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"
@@ -30,21 +36,48 @@ def build() -> Path:
     return DIRECTORY
 
 
-def network_list(scenario: Scenario, cluster: str) -> NetworkList:
-    """Return the configuration of one cluster's pod network, the same on each of its nodes."""
-    return NetworkList(
-        name=f"cluster-{cluster}",
-        plugins=[
-            {
-                "type": "concorde",
-                "bridge": f"cni-{cluster}",
-                "subnetFile": flannel.subnet_file(cluster),
-                "enforcement": scenario.enforcement,
-                "count": scenario.count,
-                "capabilities": {"bandwidth": True, ANNOTATIONS: True},
-            }
-        ],
-    )
+def network_list(scenario: Scenario, cluster: str, node: str) -> NetworkList:
+    """Return the configuration of one cluster's pod network on one of its nodes."""
+    name = f"cluster-{cluster}"
+    if scenario.enforcement == "bandwidth":
+        # CHECK of the reference bandwidth plugin crashes for a pod without a limit (release 1.1.1).
+        return NetworkList(name, _reference_chain(scenario, cluster, node), disable_check=True)
+    return NetworkList(name, [_concorde(scenario, cluster)])
+
+
+def _concorde(scenario: Scenario, cluster: str) -> Json:
+    configuration: Json = {
+        "type": "concorde",
+        "bridge": f"cni-{cluster}",
+        "subnetFile": flannel.subnet_file(cluster),
+        "enforcement": scenario.enforcement,
+        "count": scenario.count,
+        "capabilities": {ANNOTATIONS: True},
+    }
+    if scenario.enforcement == "node":
+        assert scenario.underlay.rate is not None
+        configuration["uplink"] = underlay.UPLINK
+        configuration["capacity"] = str(round(scenario.underlay.rate * NODE_SHARE))
+    return configuration
+
+
+def _reference_chain(scenario: Scenario, cluster: str, node: str) -> list[Json]:
+    """Return the reference plugins as a cluster without Concorde uses them; they only know limits."""
+    return [
+        {
+            "type": "bridge",
+            "bridge": f"cni-{cluster}",
+            "isGateway": True,
+            "mtu": flannel.pod_mtu(scenario),
+            "ipam": {
+                "type": "host-local",
+                "dataDir": "/run/cni-addresses",
+                "ranges": [[{"subnet": str(scenario.pod_subnet(cluster, node))}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
+        },
+        {"type": "bandwidth", "capabilities": {"bandwidth": True}},
+    ]
 
 
 def pod_annotations(pod: Pod) -> dict[str, str]:
@@ -53,18 +86,20 @@ def pod_annotations(pod: Pod) -> dict[str, str]:
     return {name: format_rate(rate) for name, rate in stated.items() if rate is not None}
 
 
-def capabilities(pod: Pod) -> Json:
-    """Return what containerd hands to plugins that declare these capabilities, in its own spelling.
+def capabilities(scenario: Scenario, pod: Pod) -> Json:
+    """Return what a runtime hands to plugins that declare these capabilities, in containerd's spelling.
 
-    containerd fills ``bandwidth`` from the standard annotations, with capitalised keys and a burst of
-    2^32 - 1 bits, and leaves it out when the pod asks for no limit.
+    The reference plugin knows only limits, so there the guarantee is written as what it understands. Its
+    burst is the paper's: containerd's own, 2^32 - 1 bits, lets a pod send for seconds without any limit
+    (kubernetes/kubernetes#90839), which would be no comparison.
     """
     offered: Json = {ANNOTATIONS: pod_annotations(pod)}
-    if pod.ceiling is not None:
+    limit = pod.guarantee if scenario.enforcement == "bandwidth" else pod.ceiling
+    if limit is not None:
         offered["bandwidth"] = {
             "IngressRate": 0,
             "IngressBurst": 0,
-            "EgressRate": pod.ceiling,
-            "EgressBurst": 2**32 - 1,
+            "EgressRate": limit,
+            "EgressBurst": min(PAPER_BURST_BITS, max(limit * PAPER_BURST_MILLISECONDS // 1000, 40_000)),
         }
     return offered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from testbed import plugin
-from testbed.cni import Attachment, CniError, Json, Runtime
+from testbed.cni import Attachment, CniError, Json, NetworkList, Runtime
 from testbed.nodes import InNamespace, Node, in_parallel
 from testbed.scenario import Scenario
 
@@ -19,7 +19,6 @@ class CniOrchestrator:
         self._scenario = scenario
         directories = (str(plugin.DIRECTORY), *plugin.REFERENCE_DIRECTORIES)
         self._runtimes = {name: Runtime(node, directories) for name, node in nodes.items()}
-        self._networks = {name: plugin.network_list(scenario, name) for name in scenario.clusters}
         self._results: dict[str, Json] = {}
         self.pods: dict[str, InNamespace] = {}
 
@@ -49,34 +48,35 @@ class CniOrchestrator:
         runtime = self._runtime(name)
         runtime.node.run(["ip", "-batch", "-"], stdin=f"netns add {name}\n")
         runtime.node.run(["nsenter", f"--net={NAMESPACES}/{name}", "ip", "link", "set", "lo", "up"])
-        network = self._networks[self._scenario.pods[name].cluster]
         try:
-            self._results[name] = runtime.add(network, self._attachment(name))
+            self._results[name] = runtime.add(self._network(name), self._attachment(name))
         except CniError as error:
             raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
 
     def _check(self, name: str) -> str | None:
-        network = self._networks[self._scenario.pods[name].cluster]
         try:
-            self._runtime(name).check(network, self._attachment(name), self._results[name])
+            self._runtime(name).check(self._network(name), self._attachment(name), self._results[name])
         except CniError as error:
             return f"pod {name}: {error}"
         return None
 
     def _stop(self, name: str) -> None:
         runtime = self._runtime(name)
-        network = self._networks[self._scenario.pods[name].cluster]
-        runtime.delete(network, self._attachment(name), self._results.pop(name))
+        runtime.delete(self._network(name), self._attachment(name), self._results.pop(name))
         runtime.node.run(["ip", "netns", "delete", name])
 
     def _runtime(self, name: str) -> Runtime:
         return self._runtimes[self._scenario.pods[name].node]
 
+    def _network(self, name: str) -> NetworkList:
+        pod = self._scenario.pods[name]
+        return plugin.network_list(self._scenario, pod.cluster, pod.node)
+
     def _attachment(self, name: str) -> Attachment:
         return Attachment(
             container_id=f"{self._scenario.name}-{name}",
             namespace=f"{NAMESPACES}/{name}",
-            capabilities=plugin.capabilities(self._scenario.pods[name]),
+            capabilities=plugin.capabilities(self._scenario, self._scenario.pods[name]),
             arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": name.lower()},
         )
 

@@ -163,7 +163,11 @@ class Scenario(Part):
         IPv4Network("172.18.0.0/16"),
         description="every node's container network, behind masquerading as Docker's",
     )
-    enforcement: Literal["none", "pod"] = Field("pod", description="how guarantees are kept")
+    enforcement: Literal["none", "pod", "node", "bandwidth"] = Field(
+        "pod",
+        description="how guarantees are kept: not at all, by HTB on the pod's eth0 (the paper's), "
+        "by one tree on the node's uplink, or by the limit of the reference bandwidth plugin",
+    )
     count: Literal["layer2", "payload"] = Field(
         "layer2", description="what a guarantee counts: Ethernet frames as tc does, or the payload users see"
     )

@@ -35,7 +35,18 @@ class Fault(NamedTuple):
 
 def faults(scenario: Scenario) -> list[Fault]:
     """Return everything in which the scenario contradicts itself, in the order of its fields."""
-    rules = (_clusters, _networks, _pods, _subnets, _containers, _names, _traffic, _disturbances, _schedules)
+    rules = (
+        _enforcement,
+        _clusters,
+        _networks,
+        _pods,
+        _subnets,
+        _containers,
+        _names,
+        _traffic,
+        _disturbances,
+        _schedules,
+    )
     return [fault for rule in rules for fault in rule(scenario)]
 
 
@@ -72,6 +83,14 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
                 ("clusters", other, "flannel", "vni"),
                 f"cluster {one!r} shares a node and already has VNI {a.flannel.vni}",
             )
+
+
+def _enforcement(scenario: Scenario) -> Iterator[Fault]:
+    if scenario.enforcement == "node" and scenario.underlay.rate is None:
+        yield Fault(
+            ("underlay", "rate"),
+            "enforcement node shares out the nodes' links, so their rate must be known, such as 9G",
+        )
 
 
 def _networks(scenario: Scenario) -> Iterator[Fault]:

@@ -85,6 +85,7 @@ FAULTS = {
     "measurement.interval=0.01": "measurement.interval: input should be greater than or equal to 0.1",
     "measurement.warm_up=9.8": "flows[0].duration: 10 s leave no five samples after the warm-up of 9.8 s",
     "enforcement=magic": "enforcement: input should be",
+    "enforcement=node": "underlay.rate: enforcement node shares out the nodes' links",
     "nodes={}": "nodes: ",
     "name=no spaces": "name: string should match pattern",
 }
