@@ -24,7 +24,7 @@ NAME = {"name": "which testbed, if several are up side by side"}
     help={
         **SCENARIO,
         **REPORTS,
-        "enforcement": "how guarantees are kept: none, pod",
+        "enforcement": "how guarantees are kept: none, pod, node, bandwidth",
         "repetitions": "how often each scenario's traffic runs",
         "provider": "where nodes come from: netns",
         "orchestrator": "what runs the pods: cni",
@@ -49,6 +49,32 @@ def bench(
         overrides.append(f"measurement.repetitions={repetitions}")
     run = command_line.ends_with_status(commands.run_bench)
     run(scenario, overrides, scale, provider, orchestrator, Path(reports))
+
+
+@task(
+    iterable=["scenario", "enforcement", "set_"],
+    help={
+        **SCENARIO,
+        **REPORTS,
+        "scenario": "a scenario's name or file; may be repeated (default: contmec and congested)",
+        "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
+        "provider": "where nodes come from: netns",
+        "orchestrator": "what runs the pods: cni",
+    },
+)
+def matrix(
+    _context: Context,
+    scenario: list[str],
+    enforcement: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
+    run = command_line.ends_with_status(commands.run_matrix)
+    run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
 
 
 @task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
 SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
+COMPARED = ("contmec", "congested")
 STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 
 
@@ -63,10 +64,47 @@ def _run_one(scenario: Scenario, provider: str, orchestrator: str, reports: Path
     return STATUS_OF_VERDICT[summary.verdict]
 
 
-def draw_figures(run: str, reports: Path) -> int:
-    """Make samples, summary, figures and report of a recording again, and show its verdict."""
-    from bench import analysis, recording, tables
+def run_matrix(
+    names: Sequence[str],
+    enforcements: Sequence[str],
+    overrides: Sequence[str],
+    scale: float,
+    provider: str,
+    orchestrator: str,
+    reports: Path,
+) -> int:
+    """Run scenarios under one enforcement after another, and show them side by side."""
+    from bench import matrix
 
+    files = [scenario_file(name) for name in names or COMPARED]
+    plan = matrix.Plan(files, enforcements or matrix.ENFORCEMENTS, overrides, scale)
+    directory = matrix.run(plan, provider, orchestrator, reports, Console())
+    return show_matrix(directory)
+
+
+def show_matrix(directory: Path) -> int:
+    """Show a matrix's tables, and where its figure and page are."""
+    from bench import matrix, tables
+
+    console = Console()
+    index, summaries = matrix.read(directory)
+    for scenario in index.scenarios:
+        console.print(tables.compare(index, summaries, scenario))
+        console.print()
+    console.print(f"recordings: {directory}", soft_wrap=True, highlight=False)
+    console.print(f"figure:     {directory / 'figures'}", soft_wrap=True, highlight=False)
+    console.print(f"page:       {directory / 'matrix.html'}", soft_wrap=True, highlight=False)
+    return HELD
+
+
+def draw_figures(run: str, reports: Path) -> int:
+    """Make everything that follows from a recording, or a matrix, again, and show it."""
+    from bench import analysis, matrix, recording, tables
+
+    for directory in (Path(run), reports / run):
+        if (directory / matrix.INDEX).is_file():
+            matrix.analyse(directory)
+            return show_matrix(directory)
     found = recording.find(run, reports)
     summary = analysis.analyse(found)
     tables.show(Console(), summary, found)

@@ -12,7 +12,7 @@ on the machine.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +70,18 @@ class _Look:
 
 
 def render(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> dict[str, bytes]:
-    """Return the figure by format: ``svg``, ``pdf`` and ``png``. It is drawn once."""
+    """Return the figure by format: ``svg``, ``pdf`` and ``png``."""
+    return files(lambda: _draw(samples, scenario, summary))
+
+
+def files(draw: Callable[[], Figure]) -> dict[str, bytes]:
+    """Draw a figure once, in the project's style and nobody else's, and return its files by format."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
-        figure = _draw(samples, scenario, summary)
+        figure = draw()
         return {kind: _save(figure, kind) for kind in FORMATS}
 
 

@@ -30,6 +30,29 @@ SENTENCES = {
 
 def render(recording: Recording, scenario: Scenario, record: RunRecord, summary: Summary, svg: bytes) -> str:
     """Return the page; ``svg`` is the figure as ``figures.render`` gives it."""
+    return (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            scenario=scenario,
+            record=record,
+            symbol=SYMBOLS[summary.verdict],
+            sentence=SENTENCES[summary.verdict],
+            unit=unit_for(flow.guarantee_bps for flow in summary.flows),
+            figure=inline(svg),
+            yaml=recording.scenario_file.read_text(encoding="utf-8"),
+            environment=_environment(recording),
+            cpu=_cpu(record),
+            limits=verdict,
+            fewest_samples=FEWEST_SAMPLES,
+            pod_mtu=pod_mtu(scenario),
+        )
+    )
+
+
+def templates() -> Environment:
+    """Return what renders pages, with the filters they share."""
     environment = Environment(
         loader=PackageLoader("bench"),
         autoescape=True,
@@ -41,21 +64,7 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
         bps=format_bps, fixed=format_fixed, number=format_number, share=_share, percentage=_percentage
     )
     environment.tests["nested"] = lambda value: isinstance(value, (dict, list)) and bool(value)
-    return environment.get_template("report.html.j2").render(
-        summary=summary,
-        scenario=scenario,
-        record=record,
-        symbol=SYMBOLS[summary.verdict],
-        sentence=SENTENCES[summary.verdict],
-        unit=unit_for(flow.guarantee_bps for flow in summary.flows),
-        figure=_inline(svg),
-        yaml=recording.scenario_file.read_text(encoding="utf-8"),
-        environment=_environment(recording),
-        cpu=_cpu(record),
-        limits=verdict,
-        fewest_samples=FEWEST_SAMPLES,
-        pod_mtu=pod_mtu(scenario),
-    )
+    return environment
 
 
 def _share(value: float) -> str:
@@ -66,7 +75,7 @@ def _percentage(value: float | None) -> str:
     return format_percentage(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def _inline(svg: bytes) -> Markup:
+def inline(svg: bytes) -> Markup:
     """Return an SVG file as an element within a page: without the XML prologue and document type.
 
     The figure is made by matplotlib, which escapes the text it is given.

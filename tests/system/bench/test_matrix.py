@@ -1,0 +1,43 @@
+"""A small matrix for real, with the reference plugins as one of its enforcements."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.system.conftest import ROOT
+
+REFERENCE = [Path(directory) / "bandwidth" for directory in ("/usr/lib/cni", "/opt/cni/bin")]
+
+
+@pytest.mark.skipif(
+    not any(plugin.exists() for plugin in REFERENCE),
+    reason="the reference plugins are not installed (Debian: containernetworking-plugins)",
+)
+def test_enforcements_side_by_side(tmp_path: Path) -> None:
+    settings = ["flows[0].duration=3", "flows[1].duration=3", "disturbances=[]"]
+    done = subprocess.run(
+        [sys.executable, "tasks.py", "matrix", "--reports", str(tmp_path), "--scale", "0.05",
+         "--scenario", "kubernetes", "--enforcement", "none", "--enforcement", "bandwidth",
+         "--enforcement", "node", *(word for setting in settings for word in ("--set", setting))],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (directory,) = tmp_path.iterdir()
+    assert directory.name.endswith("-matrix")
+    index = json.loads((directory / "matrix.json").read_text())
+    recordings = {cell["enforcement"]: cell["recording"] for cell in index["cells"]}
+    assert recordings["node"] is None  # the scenario's links have no rate to share out
+    assert (directory / "matrix.html").stat().st_size > 1000
+
+    def means(enforcement: str) -> list[float]:
+        summary = json.loads((directory / recordings[enforcement] / "summary.json").read_text())
+        return [flow["phases"]["quiet"]["mean_bps"] for flow in summary["flows"]]
+
+    # The limits of 50 and 150 Mbit/s are frames; 4 % of tolerance is for bursts that go on after the warm-up.
+    assert means("bandwidth") == pytest.approx([50e6 * 1398 / 1464, 150e6 * 1398 / 1464], rel=0.04)
+    assert all(rate > 400e6 for rate in means("none"))
