@@ -12,6 +12,7 @@ from pathlib import Path
 from bench import calibration, counters, environment, traffic
 from bench.live import Display
 from bench.recording import Calibration, Recording, Repetition, RunRecord, Seconds
+from testbed import places
 from testbed.nodes import CommandError, Place
 from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed, assemble
@@ -35,11 +36,12 @@ def run(
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
+        places.install(testbed)
         with clock.measure("traffic"):
             repetitions = _repeat(testbed, scenario, recording, display)
         display.stage("checking what the kernel has against what was configured")
-        faults = [*testbed.check(), *_unshaped(testbed, scenario)]
-        surroundings = environment.describe(testbed)
+        faults = [*testbed.check(), *_unshaped(testbed, scenario), *places.check(testbed)]
+        surroundings = environment.describe(testbed) | {"shaping": places.counters(testbed)}
     finally:
         with clock.measure("down"):
             testbed.down()

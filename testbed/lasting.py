@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
-from testbed import packets
+from testbed import packets, places
 from testbed.nodes import CommandError, InNamespace
 from testbed.providers.netns import NetnsProvider
 from testbed.providers.netns.sandbox import ENVIRONMENT, Claim, Entrance, Sandbox, valid_name
@@ -54,6 +54,7 @@ def up(scenario: Scenario, name: str, progress: Progress) -> State:
         testbed = Testbed(scenario, provider)
         testbed.up(progress)
         try:
+            places.install(testbed)
             state = _describe(testbed)
             assert provider.sandbox is not None
             provider.sandbox.switch.run(["tee", STATE], stdin=state.model_dump_json())

@@ -151,6 +151,22 @@ class Thresholds(Part):
     attainment: float = Field(0.95, ge=0, le=1, description="the share of samples that must attain")
 
 
+class Shaping(Part):
+    """HTB at one of the five interfaces of the paper's section 3.2, for a study of these places."""
+
+    at: Literal["physical", "vtep", "bridge", "bridge-veth", "eth0"] = Field(
+        description="the node's eth0, the VTEP, the bridge, or either side of the pod's veth pair"
+    )
+    classify: Literal["none", "source", "inner-source"] = Field(
+        "none",
+        description="how packets of pods that share the interface are told apart: not at all, by the source "
+        "in the outermost IP header, or by the source inside VXLAN",
+    )
+    ceiling: Literal["rate", "link"] = Field(
+        "rate", description="what a class may reach: its rate, as in the paper, or the link's"
+    )
+
+
 class Scenario(Part):
     """One experiment."""
 
@@ -171,6 +187,7 @@ class Scenario(Part):
     count: Literal["layer2", "payload"] = Field(
         "layer2", description="what a guarantee counts: Ethernet frames as tc does, or the payload users see"
     )
+    shaping: Shaping | None = Field(None, description="HTB at one place; with enforcement none only")
     pods: dict[Name, Pod] = Field(min_length=1)
     containers: dict[Name, Container] = {}
     flows: list[Traffic] = Field(min_length=1)

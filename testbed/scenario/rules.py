@@ -37,6 +37,7 @@ def faults(scenario: Scenario) -> list[Fault]:
     """Return everything in which the scenario contradicts itself, in the order of its fields."""
     rules = (
         _enforcement,
+        _shaping,
         _clusters,
         _networks,
         _pods,
@@ -91,6 +92,20 @@ def _enforcement(scenario: Scenario) -> Iterator[Fault]:
             ("underlay", "rate"),
             "enforcement node shares out the nodes' links, so their rate must be known, such as 9G",
         )
+
+
+def _shaping(scenario: Scenario) -> Iterator[Fault]:
+    shaping = scenario.shaping
+    if shaping is None:
+        return
+    if scenario.enforcement != "none":
+        yield Fault(("shaping",), "shaping at a place is measured by itself: write enforcement: none")
+    if scenario.underlay.rate is None:
+        yield Fault(("underlay", "rate"), "shaping needs to know the rate of the nodes' links, such as 9G")
+    if shaping.classify != "none" and shaping.at in ("bridge-veth", "eth0"):
+        yield Fault(("shaping", "classify"), f"{shaping.at} belongs to one pod: nothing to tell apart")
+    if shaping.classify == "inner-source" and shaping.at != "physical":
+        yield Fault(("shaping", "classify"), "only the physical interface sees packets inside VXLAN")
 
 
 def _networks(scenario: Scenario) -> Iterator[Fault]:
