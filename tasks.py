@@ -77,6 +77,31 @@ def matrix(
     run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
 
 
+@task(
+    iterable=["place", "set_"],
+    help={
+        **REPORTS,
+        "place": "physical, vtep, bridge, bridge-veth, eth0; may be repeated (default: all)",
+        "set_": SCENARIO["set_"],
+        "scale": SCENARIO["scale"],
+        "provider": "where nodes come from: netns",
+        "orchestrator": "what runs the pods: cni",
+    },
+)
+def places(
+    _context: Context,
+    place: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
+    run = command_line.ends_with_status(commands.run_places)
+    run(place, set_, scale, provider, orchestrator, Path(reports))
+
+
 @task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
 def figures(_context: Context, run: str, reports: str = "reports") -> None:
     """Make samples, summary, figures and report again from a recording alone."""

@@ -97,14 +97,52 @@ def show_matrix(directory: Path) -> int:
     return HELD
 
 
+def run_places(
+    names: Sequence[str],
+    overrides: Sequence[str],
+    scale: float,
+    provider: str,
+    orchestrator: str,
+    reports: Path,
+) -> int:
+    """Measure at which of the paper's places bandwidth can be guaranteed; see bench.places."""
+    from bench import places
+
+    known = list(dict.fromkeys(case.place for case in places.CASES))
+    for name in names:
+        if name not in known:
+            raise LookupError(f"--place: no place {name!r} (places: {', '.join(known)})")
+    wanted = {places.UNSHAPED, *(names or known)}
+    directory = SCENARIOS / "places"
+    cases = [(c, c.load(directory, overrides, scale)) for c in places.CASES if c.place in wanted]
+    return show_places(places.run(cases, provider, orchestrator, reports, Console()))
+
+
+def show_places(directory: Path) -> int:
+    """Show a study of places; it is invalid if any of its runs is."""
+    from bench import places, places_table
+
+    console = Console()
+    study = places.read(directory)
+    for table in (places_table.rates(study), places_table.answers(study)):
+        console.print(table)
+        console.print()
+    console.print(f"recordings: {directory}", soft_wrap=True, highlight=False)
+    console.print(f"figure:     {directory / 'figures'}", soft_wrap=True, highlight=False)
+    return INVALID if any(row.verdict in (None, "invalid") for row in study.rows) else HELD
+
+
 def draw_figures(run: str, reports: Path) -> int:
-    """Make everything that follows from a recording, or a matrix, again, and show it."""
-    from bench import analysis, matrix, recording, tables
+    """Make everything that follows from a recording, a matrix or a study of places again, and show it."""
+    from bench import analysis, matrix, places, recording, tables
 
     for directory in (Path(run), reports / run):
         if (directory / matrix.INDEX).is_file():
             matrix.analyse(directory)
             return show_matrix(directory)
+        if (directory / places.INDEX).is_file():
+            places.analyse(directory)
+            return show_places(directory)
     found = recording.find(run, reports)
     summary = analysis.analyse(found)
     tables.show(Console(), summary, found)
