@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from . import documents, requests
 from .cni import COMMAND_FAILED, INTERNAL, IO_FAILURE, LATEST, TRY_AGAIN, VERSIONS, CniError, require_version
@@ -13,7 +14,14 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Serve one call; 0, or 1 after an error object. Nothing else ever appears on standard output."""
+    """Serve one call; 0, or 1 after an error object. Nothing else ever appears on standard output.
+
+    With arguments, which no runtime gives, it is a program for people.
+    """
+    if len(sys.argv) > 1:
+        from . import program
+
+        return program.main(sys.argv[1:])
     version = LATEST
     try:
         verb = requests.command(os.environ)

@@ -36,9 +36,9 @@ def add(request: Request) -> dict[str, Any]:
 
 
 def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
-    lease = Lease(request.container, request.interface, terms(configuration, mtu), None)
+    lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
-        _prepare(lease, subnet is not None, request.netns)
+        _prepare(configuration, lease, subnet is not None, request.netns)
         # Not above: loading SQLite takes 4 ms, in which the tools are loaded too.
         from .store import Store
 
@@ -50,33 +50,33 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
             store.add(lease)
         try:
-            _install(lease, request.netns)
+            _install(configuration, lease, request.netns)
         except Exception as error:
             _undo(lease, store, error)
             raise
     return lease
 
 
-def _prepare(lease: Lease, makes_link: bool, netns: str) -> None:
+def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns: str) -> None:
     """Start the tools _install() will want, in the order of their use."""
     if makes_link:
         run.prepare("ip")
-    enforcements.load(lease.terms.enforcement).prepare(lease, netns)
+    enforcements.load(lease.terms.enforcement).prepare(configuration, lease, netns)
     if makes_link:
         run.prepare("ip", netns)
 
 
-def _install(lease: Lease, netns: str) -> None:
+def _install(configuration: Configuration, lease: Lease, netns: str) -> None:
     enforcement = enforcements.load(lease.terms.enforcement)
     if lease.link is None:
-        enforcement.install(lease, netns)
+        enforcement.install(configuration, lease, netns)
         return
     links.create(lease.link, netns)
-    enforcement.install(lease, netns)
+    enforcement.install(configuration, lease, netns)
     try:
         links.configure(lease.link, netns)
     except Exception:
-        enforcement.remove(lease, netns)
+        enforcement.remove(configuration, lease, netns)
         raise
 
 

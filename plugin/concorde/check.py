@@ -37,7 +37,7 @@ def check(request: Request) -> None:
             _check_previous(lease.link, previous)
             _check_node(lease.link)
             _check_pod(lease.link, previous, request.netns)
-        enforcements.load(lease.terms.enforcement).check(lease, request.netns)
+        enforcements.load(lease.terms.enforcement).check(configuration, lease, request.netns)
     except run.CommandError as failure:
         raise CniError(CHECK_FAILED, str(failure)) from failure
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ENFORCEMENTS = ("pod", "none")
+ENFORCEMENTS = ("pod", "node", "none")
 COUNTS = ("layer2", "payload")
 DEFAULT_STATE = "/run/concorde"
 DEFAULT_MTU = 1500
@@ -32,6 +32,7 @@ class Identity:
         if not names.is_path(state):
             raise invalid("stateDir", f"{shown(state)} is not a plain absolute path")
         self.directory = f"{state.rstrip('/')}/{self.name}"
+        self.node_directory = node_directory(state)
         self.bridge = text(document, "bridge", names.default_bridge(self.name))
         if not names.is_interface(self.bridge):
             raise invalid("bridge", f"{shown(self.bridge)} is not an interface name")
@@ -83,6 +84,11 @@ class Configuration(Identity):
     def node_mtu(self) -> int:
         """The pods' MTU (bytes), also where another plugin gives the addresses. Raises CniError 7."""
         return self.subnet()[1] if self.names_subnet else self._mtu or DEFAULT_MTU
+
+
+def node_directory(state: str) -> str:
+    """Where the state lies that all networks of the node share."""
+    return f"{state.rstrip('/')}/node"
 
 
 def invalid(path: str, problem: str) -> CniError:

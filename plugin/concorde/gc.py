@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from . import links, names, run
 from .cni import COMMAND_FAILED, CniError, shown
@@ -21,7 +22,7 @@ def gc(request: Request) -> None:
     """Remove all stale attachments, going on after an error. Raises CniError with all errors."""
     network = Identity(request.document)
     valid = _valid(request)
-    errors = _drop_leases(network, valid) + _drop_ports(network, valid)
+    errors = _drop_leases(network, valid) + _drop_entries(network, valid) + _drop_ports(network, valid)
     if errors:
         raise CniError(COMMAND_FAILED, errors[0], "\n".join(errors))
 
@@ -46,6 +47,23 @@ def _drop_leases(network: Identity, valid: set[tuple[str, str]]) -> list[str]:
             continue
         try:
             release(network, lease.container, lease.interface, netns="")
+        except run.CommandError as failure:
+            errors.append(str(failure))
+    return errors
+
+
+def _drop_entries(network: Identity, valid: set[tuple[str, str]]) -> list[str]:
+    """Drop this network's entries of the node's ledger that no lease tells of; others' are not ours."""
+    from .node import ledger
+
+    if not os.path.exists(ledger.path(network.node_directory)):
+        return []
+    errors = []
+    for entry in ledger.Ledger(network.node_directory).entries():
+        if entry.network != network.name or (entry.container, entry.interface) in valid:
+            continue
+        try:
+            release(network, entry.container, entry.interface, netns="")
         except run.CommandError as failure:
             errors.append(str(failure))
     return errors

@@ -32,18 +32,25 @@ class Promise:
         return self.ceiling if self.guarantee is None else self.guarantee
 
 
-def promise(document: dict[str, Any]) -> Promise:
+def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Promise:
     """The promise in a network configuration as the runtime passes it.
 
-    The annotation goes before the capability, the capability before the network's default. Raises
-    CniError 7 naming the key, and both keys when a guarantee exceeds the ceiling.
+    The annotation goes before the capability, the capability before the network's default. Runtimes derive
+    the capability from the ceiling's annotation; where a ceiling means something of its own, the capability
+    must be taken for one. Raises CniError 7 naming the key, and both keys when a guarantee exceeds the
+    ceiling.
     """
     runtime = table(document, "runtimeConfig") or {}
     annotations = table(runtime, ANNOTATIONS) or {}
     ceiling_path, ceiling = _quantity(annotations, CEILING, _annotation(CEILING))
+    capability = _capability(runtime)
+    if capability_is_ceiling:
+        if ceiling is None:
+            ceiling_path, ceiling = capability
+        capability = capability[0], None
     for path, guarantee in (
         _quantity(annotations, GUARANTEE, _annotation(GUARANTEE)),
-        _capability(runtime),
+        capability,
         _quantity(document, "defaultGuarantee", "defaultGuarantee"),
     ):
         if guarantee is None:

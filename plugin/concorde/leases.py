@@ -45,10 +45,16 @@ class Terms:
 
 
 class Lease:
-    """One attachment, its terms, and its link unless another plugin of the chain made the interface."""
+    """One attachment, its terms, and its link unless another plugin of the chain made the interface.
 
-    def __init__(self, container: str, interface: str, terms: Terms, link: Link | None) -> None:
+    `pod` is the pod's name for people, if the runtime told it; it is not stored.
+    """
+
+    def __init__(
+        self, container: str, interface: str, terms: Terms, link: Link | None, pod: str = ""
+    ) -> None:
         self.container = container
         self.interface = interface
         self.terms = terms
         self.link = link
+        self.pod = pod

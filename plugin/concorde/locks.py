@@ -1,7 +1,7 @@
-"""A lock per attachment, which outlives the process that took it as long as a child of it runs.
+"""Locks on an attachment and on the node, which outlive their process as long as a child of it runs.
 
 When a runtime kills this plugin, the `ip` it started goes on and may still create a link. A DEL that ran
-in between would find nothing, and leave that link behind for ever. So the lock belongs to an open file
+in between would find nothing, and leave that link behind for ever. So a lock belongs to an open file
 description, which the children inherit: DEL waits for such an orphan to end, then cleans up after it.
 """
 
@@ -31,9 +31,32 @@ class AttachmentLock:
     def __enter__(self) -> None:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         os.set_inheritable(self._descriptor, True)
-        # struct flock: l_type, l_whence, l_start, l_len, l_pid; 0q pads it to the alignment of off_t.
-        flock = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, self._offset, 1, 0)
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, flock)
+        _lock(self._descriptor, fcntl.F_WRLCK, self._offset)
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+
+class NodeLock:
+    """Exclusive right to change what all networks of the node share: `with lock:`.
+
+    Made, it is only opened: tools started from then on inherit it, and hold it too once it is taken. Left, it
+    is free at once, whoever still inherits it.
+    """
+
+    def __init__(self, directory: str) -> None:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        self._descriptor = os.open(f"{directory}/ledger.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        os.set_inheritable(self._descriptor, True)
+
+    def __enter__(self) -> None:
+        _lock(self._descriptor, fcntl.F_WRLCK, 0)
+
+    def __exit__(self, *_: object) -> None:
+        _lock(self._descriptor, fcntl.F_UNLCK, 0)
+        os.close(self._descriptor)
+
+
+def _lock(descriptor: int, kind: int, offset: int) -> None:
+    # struct flock: l_type, l_whence, l_start, l_len, l_pid; 0q pads it to the alignment of off_t.
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, offset, 1, 0))

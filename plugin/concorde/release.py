@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from . import enforcements, links, names
 from .configuration import Identity
 from .locks import AttachmentLock
@@ -20,6 +22,11 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
         store = Store(network.directory)
         lease = store.find(container, interface)
         if lease is not None:
-            enforcements.load(lease.terms.enforcement).remove(lease, netns)
+            enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
+        elif os.path.exists(f"{network.node_directory}/ledger.sqlite"):
+            # Somebody removed the lease; the node's ledger may still know of the attachment.
+            from .enforcements.node import withdraw
+
+            withdraw(network, container, interface)
         removal.finish()
         store.drop(container, interface)

@@ -27,8 +27,11 @@ _MOST_INPUT = 4 << 20
 class Request:
     """An operation on one attachment (ADD, DEL, CHECK) or on the network (GC, STATUS)."""
 
-    def __init__(self, document: dict[str, Any], container: str, interface: str, netns: str) -> None:
+    def __init__(
+        self, document: dict[str, Any], container: str, interface: str, netns: str, pod: str = ""
+    ) -> None:
         self.document = document
+        self.pod = pod
         self.container = container
         self.interface = interface
         self.netns = netns
@@ -80,7 +83,17 @@ def request(verb: str, environment: Mapping[str, str], document: dict[str, Any])
         raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {shown(netns)} is not a plain absolute path")
     if verb != "DEL":
         _require_pod_namespace(netns)
-    return Request(document, container, interface, netns)
+    return Request(document, container, interface, netns, pod_name(environment.get("CNI_ARGS", "")))
+
+
+def pod_name(arguments: str) -> str:
+    """Namespace and name of the pod in CNI_ARGS, as containerd and CRI-O give them, or nothing.
+
+    Only for people to read: what is no name is left out.
+    """
+    pairs = dict(pair.partition("=")[::2] for pair in arguments.split(";"))
+    parts = pairs.get("K8S_POD_NAMESPACE", ""), pairs.get("K8S_POD_NAME", "")
+    return "/".join(parts) if all(map(names.is_identifier, parts)) else ""
 
 
 def _require_pod_namespace(netns: str) -> None:

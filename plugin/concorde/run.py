@@ -1,4 +1,4 @@
-"""Running `ip` and `tc`: the one place where this plugin starts processes.
+"""Running `ip`, `tc` and `nft`: the one place where this plugin starts processes.
 
 Output comes back through memory files, which cannot fill up as a pipe can; no shell is involved.
 Not subprocess: importing it costs 4 ms of every call.
@@ -10,6 +10,7 @@ import os
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 TOOLS = ("ip", "tc", "nsenter")
+_NFT = ("nft", "-f", "-")
 
 
 class CommandError(Exception):
@@ -38,6 +39,7 @@ class Running:
 
     def __init__(self, command: list[str], netns: str) -> None:
         """Start it, in another network namespace if one is given. Raises FileNotFoundError."""
+        self._batch = ""
         self._command = [find(command[0]), *command[1:]]
         argv = [find("nsenter"), f"--net={netns}", *self._command] if netns else self._command
         source, self._source = os.pipe()
@@ -48,18 +50,29 @@ class Running:
         self._child = os.posix_spawn(argv[0], argv, {"PATH": _PATH, "LC_ALL": "C"}, file_actions=actions)
         os.close(source)
 
-    def finish(self, batch: str = "") -> str:
-        """Give it its batch, wait for its end and return what it printed. Raises CommandError."""
-        try:  # noqa: SIM105 - importing contextlib costs a millisecond
-            os.write(self._source, batch.encode())  # in one piece: far shorter than a pipe
+    def give(self, batch: str) -> None:
+        """Give it its batch."""
+        self._batch = batch
+        content = batch.encode()
+        try:
+            while content:  # longer than a pipe, it goes as the tool reads
+                content = content[os.write(self._source, content) :]
         except BrokenPipeError:
             pass  # it has failed already; its exit status says so
         os.close(self._source)
+
+    def wait(self) -> str:
+        """Wait for its end and return what it printed. Raises CommandError."""
         status = os.waitpid(self._child, 0)[1]
         output, errors = _content(self._output), _content(self._errors)
         if status != 0:
-            raise CommandError(self._command, errors, batch)
+            raise CommandError(self._command, errors, self._batch)
         return output
+
+    def finish(self, batch: str = "") -> str:
+        """Both. Raises CommandError."""
+        self.give(batch)
+        return self.wait()
 
 
 _waiting: dict[tuple[str, str], Running] = {}
@@ -71,13 +84,30 @@ def prepare(tool: str, netns: str = "") -> None:
     It does nothing before it has its batch; if that never comes, because this process fails or is killed,
     it reads an end of file and ends.
     """
-    _waiting[tool, netns] = Running([tool, "-batch", "-"], netns)
+    _waiting[tool, netns] = _reader(tool, netns)
 
 
 def batch(tool: str, text: str, netns: str = "") -> None:
-    """Run `tool -batch` on some lines. Raises CommandError and FileNotFoundError."""
-    running = _waiting.pop((tool, netns), None) or Running([tool, "-batch", "-"], netns)
-    running.finish(text)
+    """Run `tool -batch`, or `nft -f`, on some lines. Raises CommandError and FileNotFoundError."""
+    _prepared(tool, netns).finish(text)
+
+
+def batches(*batches: tuple[str, str]) -> None:
+    """Run several tools on their lines side by side; empty ones are left out.
+
+    Raises the first CommandError when all have ended.
+    """
+    running = [(_prepared(tool, ""), text) for tool, text in batches if text]
+    for tool, text in running:
+        tool.give(text)
+    failure = None
+    for tool, _ in running:
+        try:
+            tool.wait()
+        except CommandError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 def start(*command: str, netns: str = "") -> Running:
@@ -88,6 +118,14 @@ def start(*command: str, netns: str = "") -> Running:
 def run(*command: str, netns: str = "") -> str:
     """Run a command to its end and return what it printed. Raises CommandError and FileNotFoundError."""
     return start(*command, netns=netns).finish()
+
+
+def _reader(tool: str, netns: str) -> Running:
+    return Running([tool, "-batch", "-"] if tool != "nft" else list(_NFT), netns)
+
+
+def _prepared(tool: str, netns: str) -> Running:
+    return _waiting.pop((tool, netns), None) or _reader(tool, netns)
 
 
 def _content(descriptor: int) -> str:

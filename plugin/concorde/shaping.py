@@ -80,20 +80,26 @@ def shown_rate(rate: int) -> str:
     return f"{value}Tbit"
 
 
-def rates_of_class(shown: str) -> tuple[str, str] | None:
-    """Rate and ceil of class 1:1, as tc prints them, in the output of `tc -j class show`.
+def rates_of_classes(shown: str) -> dict[str, tuple[str, str]]:
+    """Each HTB class's rate and ceil, as tc prints them, in the output of `tc -j class show`.
 
     iproute2 prints this as plain text up to 6.1 whatever `-j` says, later as JSON with bytes per second.
     """
     if shown.lstrip().startswith("["):
         import json
 
-        for entry in json.loads(shown):
-            if entry.get("class") == "htb" and entry.get("handle") == "1:1":
-                return shown_rate(entry["rate"] * 8), shown_rate(entry["ceil"] * 8)
-        return None
-    for line in shown.splitlines():
-        words = line.split()
-        if words[:3] == ["class", "htb", "1:1"] and "rate" in words and "ceil" in words:
-            return words[words.index("rate") + 1], words[words.index("ceil") + 1]
-    return None
+        return {
+            entry["handle"]: (shown_rate(entry["rate"] * 8), shown_rate(entry["ceil"] * 8))
+            for entry in json.loads(shown)
+            if entry.get("class") == "htb"
+        }
+    found = {}
+    for words in map(str.split, shown.splitlines()):
+        if words[:2] == ["class", "htb"] and "rate" in words and "ceil" in words:
+            found[words[2]] = words[words.index("rate") + 1], words[words.index("ceil") + 1]
+    return found
+
+
+def rates_of_class(shown: str) -> tuple[str, str] | None:
+    """The same of class 1:1 alone."""
+    return rates_of_classes(shown).get("1:1")

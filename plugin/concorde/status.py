@@ -25,6 +25,13 @@ def status(request: Request) -> None:
             pass  # a transaction that writes can begin
     except (OSError, sqlite3.Error) as error:
         raise CniError(NOT_AVAILABLE, str(error)) from error
+    if configuration.enforcement == "node":
+        from .enforcements import node
+
+        try:
+            node.status(configuration)
+        except (OSError, run.CommandError) as error:
+            raise CniError(NOT_AVAILABLE, str(error)) from error
     if not configuration.names_subnet:
         return  # it follows another plugin, which gives the addresses
     try:

@@ -9,10 +9,13 @@ from .leases import Terms
 
 def terms(configuration: Configuration, mtu: int) -> Terms:
     """The terms for a pod with this MTU (bytes). Raises CniError 7."""
-    promise = guarantees.promise(configuration.document)
-    if promise.limit is None:
-        return Terms(configuration.enforcement, None, None, None, None)
-    rate = shaping.class_rate(promise.limit, configuration.count, mtu)
+    on_uplink = configuration.enforcement == "node"
+    promise = guarantees.promise(configuration.document, capability_is_ceiling=on_uplink)
+    # With `node` the guarantee is kept on the uplink; the class on the pod's interface is for its ceiling.
+    limit = promise.ceiling if on_uplink else promise.limit
+    if limit is None:
+        return Terms(configuration.enforcement, promise.guarantee, None, None, None)
+    rate = shaping.class_rate(limit, configuration.count, mtu)
     burst = configuration.burst or shaping.default_burst(rate)
     if burst > shaping.longest_burst(rate):
         raise invalid("burst", f"{burst} bytes take too long at {rate} bit/s for the kernel to count")

@@ -1,7 +1,7 @@
 """How a promise is kept: one module per way, chosen by the configuration key `enforcement`.
 
-A way is four functions on a lease; a further one is a module beside these and a name in
-configuration.ENFORCEMENTS.
+A way is four functions on a network's configuration and a lease; a further one is a module beside these and
+a name in configuration.ENFORCEMENTS.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from ..configuration import Configuration, Identity
     from ..leases import Lease
 
     class Enforcement(Protocol):
         """What the verbs need."""
 
-        def prepare(self, lease: Lease, netns: str) -> None:
-            """Start ahead the tools install() will want."""
+        def prepare(self, network: Configuration, lease: Lease, netns: str) -> None:
+            """Start ahead the tools install() will want. Raises CniError 7 for what it cannot work with."""
 
-        def install(self, lease: Lease, netns: str) -> None:
+        def install(self, network: Configuration, lease: Lease, netns: str) -> None:
             """Enforce the lease's rate before its interface carries traffic. All or nothing."""
 
-        def remove(self, lease: Lease, netns: str) -> None:
+        def remove(self, network: Identity, lease: Lease, netns: str) -> None:
             """Undo what would outlive the pod's interface; `netns` is empty when nobody knows it."""
 
-        def check(self, lease: Lease, netns: str) -> None:
+        def check(self, network: Configuration, lease: Lease, netns: str) -> None:
             """Raise CniError 104 when the kernel no longer enforces what install() set."""
 
 
@@ -34,6 +35,10 @@ def load(name: str) -> Enforcement:
         from . import pod
 
         return pod
+    if name == "node":
+        from . import node
+
+        return node
     from . import none
 
     return none

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..configuration import Identity
     from ..leases import Lease
 
 
-def prepare(lease: Lease, netns: str) -> None:
+def prepare(network: Identity, lease: Lease, netns: str) -> None:
     """Nothing to start."""
 
 
-def install(lease: Lease, netns: str) -> None:
+def install(network: Identity, lease: Lease, netns: str) -> None:
     """Nothing to install."""
 
 
-def remove(lease: Lease, netns: str) -> None:
+def remove(network: Identity, lease: Lease, netns: str) -> None:
     """Nothing to remove."""
 
 
-def check(lease: Lease, netns: str) -> None:
+def check(network: Identity, lease: Lease, netns: str) -> None:
     """Nothing to check."""

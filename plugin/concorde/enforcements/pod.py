@@ -13,16 +13,17 @@ from ..cni import CHECK_FAILED, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..configuration import Identity
     from ..leases import Lease
 
 
-def prepare(lease: Lease, netns: str) -> None:
+def prepare(network: Identity, lease: Lease, netns: str) -> None:
     """Start tc in the pod."""
     if lease.terms.rate is not None:
         run.prepare("tc", netns)
 
 
-def install(lease: Lease, netns: str) -> None:
+def install(network: Identity, lease: Lease, netns: str) -> None:
     """Add the qdisc and its class. Raises run.CommandError, having undone its own half."""
     if lease.terms.rate is None or lease.terms.burst is None:
         return
@@ -41,7 +42,7 @@ def install(lease: Lease, netns: str) -> None:
             raise
 
 
-def remove(lease: Lease, netns: str) -> None:
+def remove(network: Identity, lease: Lease, netns: str) -> None:
     """Take the shaping off an interface another plugin made; our own takes it along when it goes."""
     if lease.terms.rate is None or lease.link is not None or not os.path.exists(netns):
         return
@@ -55,7 +56,7 @@ def remove(lease: Lease, netns: str) -> None:
             _limit_packets(lease.interface, shaping.LARGEST_PACKET, netns)
 
 
-def check(lease: Lease, netns: str) -> None:
+def check(network: Identity, lease: Lease, netns: str) -> None:
     """Compare qdisc and class with the lease. Raises CniError 104 and run.CommandError."""
     if lease.terms.rate is None:
         return

@@ -1,0 +1,128 @@
+"""The tree on the uplink, as `tc -batch` text. Only rendering and sums.
+
+    c0de:         HTB, default class fffe
+    c0de:1        the capacity; rate = ceil
+    |- c0de:10 .. a class for each guarantee; rate = what it takes here, ceil = the pod's or the capacity
+    |- c0de:fffd  the node's own control traffic; rate = the reserve
+    `- c0de:fffe  everything else; rate = what is not promised
+
+All classes have the same prio: HTB offers what is idle to the lowest prio number first, and all of it
+(net/sched/sch_htb.c, htb_dequeue_tree), so any order would let one side starve the other of the excess.
+They have the same quantum too: a promise is a floor, not a weight, so those who want more share what is idle
+alike. One largest offloaded packet is a turn; with less, a class would need several turns for one packet.
+"""
+
+from __future__ import annotations
+
+from ..shaping import LARGEST_PACKET, QUANTUM, longest_burst
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .terms import Entry, Tree
+
+MAJOR = "c0de:"
+ROOT, CONTROL, DEFAULT = 0x1, 0xFFFD, 0xFFFE
+# Pods' minors. Each class's queue has the class's minor as its handle; from 8000: up the kernel numbers
+# queues that were given none.
+FIRST_MINOR, LAST_MINOR = 0x10, 0x7FFF
+
+LEAST_RATE = 8_000  # bits per second; less would be too slow for a burst of one packet to be counted
+_BURST_MILLISECONDS = 1  # what the timer of a busy node may be late without loss
+_QUEUE_MILLISECONDS = 50  # of the guarantee: longer than a data centre's round trip, shorter than a timeout
+_DEFAULT_QUEUE_MILLISECONDS = 10  # of the capacity, as the rest may have all of it
+_LEAST_QUEUE = 8 * LARGEST_PACKET
+
+
+def handle(minor: int) -> str:
+    """A class's name: `c0de:10`."""
+    return f"{MAJOR}{minor:x}"
+
+
+def default_rate(tree: Tree, promised: int) -> int:
+    """What is left for everything else (bits per second), given the sum of what is promised."""
+    return max(LEAST_RATE, tree.promisable - promised)
+
+
+def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> tuple[int, int]:
+    """Rate and ceil (bits per second) a class must have."""
+    if entry is not None:
+        return entry.rate, entry.ceil
+    if minor == ROOT:
+        return tree.capacity, tree.capacity
+    if minor == CONTROL:
+        return max(LEAST_RATE, tree.reserve), tree.capacity
+    return default_rate(tree, promised), tree.capacity
+
+
+def queue(tree: Tree, entry: Entry | None) -> int:
+    """The size (bytes) of a class's queue.
+
+    Explicit, because a class's own queue would take the device's txqueuelen: 1,000 packets, which are 64 MB
+    when they are offloaded ones.
+    """
+    if entry is None:
+        return max(_LEAST_QUEUE, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000)
+    return max(_LEAST_QUEUE, entry.rate // 8 * _QUEUE_MILLISECONDS // 1000)
+
+
+def burst(rate: int) -> int:
+    """How many bytes a class may send at once at a rate (bits per second): 1 ms, or one offloaded packet."""
+    return min(max(LARGEST_PACKET, rate // 8 * _BURST_MILLISECONDS // 1000), longest_burst(rate))
+
+
+def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
+    """`add` or `change` a class."""
+    parent = MAJOR if minor == ROOT else handle(ROOT)
+    return (
+        f"class {verb} dev {tree.uplink} parent {parent} classid {handle(minor)} htb prio 0"
+        f" rate {rate}bit ceil {ceil}bit burst {burst(rate)}b cburst {burst(ceil)}b quantum {QUANTUM}\n"
+    )
+
+
+def queue_line(tree: Tree, minor: int, entry: Entry | None) -> str:
+    """Give a class its queue, or the queue its size."""
+    return (
+        f"qdisc replace dev {tree.uplink} parent {handle(minor)} handle {minor:x}:"
+        f" bfifo limit {queue(tree, entry)}\n"
+    )
+
+
+def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> str:
+    """A class with its queue."""
+    return class_line("add", tree, minor, *rates(tree, minor, promised, entry)) + queue_line(
+        tree, minor, entry
+    )
+
+
+def change_default(tree: Tree, rate: int) -> str:
+    """Set what everything else is sure of (bits per second)."""
+    return class_line("change", tree, DEFAULT, rate, tree.capacity)
+
+
+def delete_class(tree: Tree, minor: int) -> str:
+    """A class and its queue."""
+    return f"class delete dev {tree.uplink} classid {handle(minor)}\n"
+
+
+def delete_root(tree: Tree) -> str:
+    """Whatever is configured on the uplink; the kernel's default comes back."""
+    return f"qdisc delete dev {tree.uplink} root\n"
+
+
+def plant(tree: Tree, promised: int) -> str:
+    """The tree without pods. Traffic passes by it for the few microseconds between the first lines."""
+    return (
+        f"qdisc add dev {tree.uplink} root handle {MAJOR} htb default {DEFAULT:x}\n"
+        + class_line("add", tree, ROOT, tree.capacity, tree.capacity)
+        + add_class(tree, DEFAULT, promised)
+        + add_class(tree, CONTROL, promised)
+        + arp_filter(tree)
+    )
+
+
+def arp_filter(tree: Tree) -> str:
+    """ARP is control traffic: without it a node under load loses its neighbours. nftables never sees it."""
+    return (
+        f"filter add dev {tree.uplink} parent {MAJOR} protocol arp pref 1 u32 match u32 0 0"
+        f" classid {handle(CONTROL)}\n"
+    )

@@ -1,0 +1,151 @@
+"""The ledger: what is promised on the node's uplink, by all networks of the node together.
+
+The paper leaves it to the masters to promise no more than a link holds; but two masters promise from the same
+link of an overlapped worker. So this is one file per node, and a promise that does not fit is refused.
+SQLite on /run, for the reasons given in store.py.
+"""
+
+from __future__ import annotations
+
+import os
+from _sqlite3 import IntegrityError, connect  # not sqlite3, see store.py
+
+from ..cni import ALREADY_ATTACHED, INTERNAL, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
+from . import htb, words
+from .terms import Entry, Tree, promised
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PATIENCE_SECONDS = 30
+_VERSION = 1
+_SCHEMA = (
+    # One row. All rates are in bits per second of layer 2 on the uplink.
+    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
+    " ports TEXT NOT NULL)",
+    """CREATE TABLE entry (
+        network TEXT NOT NULL,
+        container TEXT NOT NULL,
+        interface TEXT NOT NULL,
+        pod TEXT NOT NULL,          -- namespace/name, or empty
+        address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
+        way TEXT NOT NULL,          -- the interface its packets come in by
+        port TEXT NOT NULL,         -- of the bridge, or empty
+        guarantee INTEGER,          -- bits per second as promised; null without a promise
+        rate INTEGER NOT NULL,      -- what that takes on the uplink
+        ceil INTEGER NOT NULL,
+        minor INTEGER UNIQUE,       -- of the class; null without a promise
+        PRIMARY KEY (network, container, interface)
+    ) WITHOUT ROWID""",
+    f"PRAGMA user_version = {_VERSION}",
+)
+_COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor"
+_KEY = "network = ? AND container = ? AND interface = ?"
+
+
+def path(directory: str) -> str:
+    """Where the ledger of a node directory lies."""
+    return f"{directory}/ledger.sqlite"
+
+
+class Ledger:
+    """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
+
+    def __init__(self, directory: str) -> None:
+        """Open or create it. Raises CniError 100 if another version of the plugin made it."""
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        self._database = connect(path(directory), timeout=_PATIENCE_SECONDS, isolation_level=None)
+        self._database.execute("PRAGMA synchronous = OFF")
+        if self._version() == 0:
+            with self:
+                for statement in _SCHEMA if self._version() == 0 else ():
+                    self._database.execute(statement)
+        if self._version() != _VERSION:
+            raise CniError(INTERNAL, f"{path(directory)} was made by another version of this plugin")
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+
+    def tree(self) -> Tree | None:
+        """The tree's parameters, once there was an ADD."""
+        row = self._database.execute("SELECT uplink, capacity, reserve, ports FROM tree").fetchone()
+        if row is None:
+            return None
+        uplink, capacity, reserve, ports = row
+        return Tree(uplink, capacity, reserve, tuple(map(int, ports.split())))
+
+    def entries(self) -> list[Entry]:
+        """All attachments, ordered by their key."""
+        return [Entry(*row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
+
+    def find(self, key: tuple[str, str, str]) -> Entry | None:
+        """An attachment's entry."""
+        row = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {_KEY}", key).fetchone()
+        return None if row is None else Entry(*row)
+
+    def promised(self) -> int:
+        """The sum of what is promised (bits per second)."""
+        (total,) = self._database.execute("SELECT total(rate) FROM entry").fetchone()
+        return int(total)
+
+    def require(self, tree: Tree, network: str) -> None:
+        """Refuse a configuration that contradicts what is already promised on the node.
+
+        One that only its own network has relied on so far may change, if what is promised still fits.
+        Raises CniError 105 and 106.
+        """
+        former = self.tree()
+        if former is None or former == tree:
+            return
+        entries = self.entries()
+        holders = {entry.network for entry in entries if entry.rate}
+        if holders - {network} or (holders and former.uplink != tree.uplink):
+            raise CniError(UPLINK_CONFLICT, words.contradiction(former, tree, holders))
+        if promised(entries) > tree.promisable:
+            raise CniError(NO_BANDWIDTH, words.shrunk(tree, entries))
+
+    def admit(self, tree: Tree, entry: Entry) -> None:
+        """Write down an attachment, and the minor of its class into the entry, if its promise fits.
+
+        To be called within a transaction. Raises CniError 105 when it does not fit, 106 when the node's tree
+        is configured otherwise, 103 when it is written down already.
+        """
+        self.require(tree, entry.network)
+        if entry.rate > tree.promisable - self.promised():
+            raise CniError(NO_BANDWIDTH, words.refusal(tree, self.entries(), entry))
+        self._database.execute("DELETE FROM tree")
+        ports = " ".join(map(str, tree.ports))
+        self._database.execute(
+            "INSERT INTO tree VALUES (?, ?, ?, ?)", (tree.uplink, tree.capacity, tree.reserve, ports)
+        )
+        if entry.guarantee is not None:
+            entry.minor = self._free_minor()
+        row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
+        try:
+            self._database.execute(f"INSERT INTO entry VALUES ({', '.join('?' * len(row))})", row)
+        except IntegrityError as error:
+            raise CniError(ALREADY_ATTACHED, words.taken(entry, self.entries())) from error
+
+    def drop(self, key: tuple[str, str, str]) -> None:
+        """Forget an attachment, if it is there; its bandwidth is free again."""
+        self._database.execute(f"DELETE FROM entry WHERE {_KEY}", key)
+
+    def _free_minor(self) -> int:
+        query = (
+            "SELECT coalesce(min(minor + 1), ?1) FROM entry AS taken WHERE minor IS NOT NULL AND NOT EXISTS"
+            " (SELECT 1 FROM entry WHERE minor = taken.minor + 1)"
+        )
+        first = self._database.execute("SELECT 1 FROM entry WHERE minor = ?", (htb.FIRST_MINOR,)).fetchone()
+        if first is None:
+            return htb.FIRST_MINOR
+        minor = int(self._database.execute(query, (htb.FIRST_MINOR,)).fetchone()[0])
+        if minor > htb.LAST_MINOR:
+            raise CniError(NO_BANDWIDTH, "the node's tree has no class left")
+        return minor
+
+    def _version(self) -> int:
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,89 @@
+"""The configuration keys of enforcement `node`."""
+
+from __future__ import annotations
+
+from .. import links, names, quantities
+from ..cni import shown
+from ..configuration import invalid, number, text
+from . import uplinks
+from .terms import VXLAN_HEADERS, Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFAULT_RESERVE = 0.02
+# sshd, the Kubernetes API server and the kubelet: without them nobody can repair a node.
+DEFAULT_PORTS = (22, 6443, 10250)
+_MOST_PORTS = 15  # they are listed in the comment of a rule, which holds 128 characters
+
+
+class Settings:
+    """The node's tree as this configuration wants it."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        """Check the keys and ask the kernel for what they leave out. Raises CniError 7."""
+        self.take_over = _flag(document, "takeOver")
+        encapsulation = number(document, "encapsulation", 0, 200)
+        self.encapsulation = VXLAN_HEADERS if encapsulation is None else encapsulation
+        uplink = _uplink(document)
+        capacity = _capacity(document, uplink)
+        # Rounded up to whole bytes a second, as the kernel keeps rates.
+        reserve = -int(-capacity * _share(document) // 8) * 8
+        self.tree = Tree(uplink, capacity, reserve, _ports(document))
+
+
+def _uplink(document: dict[str, Any]) -> str:
+    name = text(document, "uplink", "")
+    if not name:
+        found = uplinks.of_default_route()
+        if found is None:
+            raise invalid("uplink", "missing, and this node has no default route whose device could be meant")
+        name = found
+    if not names.is_interface(name):
+        raise invalid("uplink", f"{shown(name)} is not an interface name")
+    if not links.exists(name):
+        raise invalid("uplink", f"this node has no interface {name}")
+    return name
+
+
+def _capacity(document: dict[str, Any], uplink: str) -> int:
+    quantity = text(document, "capacity", "")
+    if not quantity:
+        speed = uplinks.speed(uplink)
+        if speed is None:
+            raise invalid("capacity", f"missing, and the kernel does not tell the speed of {uplink}")
+        return speed
+    try:
+        # Whole bytes a second, as the kernel keeps rates.
+        return quantities.bits_per_second(quantity) // 8 * 8
+    except ValueError as error:
+        raise invalid("capacity", f"{shown(quantity)} {error}") from error
+
+
+def _share(document: dict[str, Any]) -> float:
+    value = document.get("reserve")
+    if value is None:
+        return DEFAULT_RESERVE
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 0.5:
+        raise invalid("reserve", f"{shown(value)} is not a share from 0 to 0.5 of the capacity")
+    return value
+
+
+def _ports(document: dict[str, Any]) -> tuple[int, ...]:
+    value = document.get("controlPorts")
+    if value is None:
+        return DEFAULT_PORTS
+    if not isinstance(value, list) or len(value) > _MOST_PORTS:
+        raise invalid("controlPorts", f"{shown(value)} is not a list of at most {_MOST_PORTS} ports")
+    for port in value:
+        if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536:
+            raise invalid("controlPorts", f"{shown(port)} is not a TCP port")
+    return tuple(sorted(set(value)))
+
+
+def _flag(document: dict[str, Any], key: str) -> bool:
+    value = document.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise invalid(key, f"{shown(value)} is neither true nor false")
+    return bool(value)

@@ -1,0 +1,105 @@
+"""The plugin as a program for people: `concorde ledger` and `concorde reconcile`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import names, run
+from .cni import CniError
+from .configuration import DEFAULT_STATE, node_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .node.ledger import Ledger
+
+USAGE = """\
+usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
+       concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
+As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
+"""
+
+
+class UsageError(Exception):
+    """A command line that says nothing this program knows."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command; 0, 1 when it failed, 2 for a command line that is not understood."""
+    if arguments in (["--help"], ["-h"], ["help"]):
+        sys.stdout.write(USAGE)
+        return _flushed(0)
+    try:
+        command, as_json, state = parse(arguments)
+    except UsageError as error:
+        sys.stderr.write(f"concorde: {error}\n{USAGE}")
+        return _flushed(2)
+    try:
+        answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
+    except (CniError, run.CommandError, OSError) as error:
+        sys.stderr.write(f"concorde: {error}\n")
+        return _flushed(1)
+    sys.stdout.write(answer)
+    return _flushed(0)
+
+
+def parse(arguments: list[str]) -> tuple[str, bool, str]:
+    """Command, whether JSON is wanted, and the state directory. Raises UsageError."""
+    command, *rest = arguments
+    if command not in ("ledger", "reconcile"):
+        raise UsageError(f"{command!r} is no command")
+    as_json, state = False, DEFAULT_STATE
+    while rest:
+        option = rest.pop(0)
+        name, equals, value = option.partition("=")
+        if option == "--json" and command == "ledger":
+            as_json = True
+        elif name == "--state-dir" and (equals or rest):
+            state = value if equals else rest.pop(0)
+        else:
+            raise UsageError(f"{option!r} is no option of {command}, or lacks its value")
+    if not names.is_path(state):
+        raise UsageError(f"{state!r} is not a plain absolute path")
+    return command, as_json, state
+
+
+def _ledger(state: str, as_json: bool) -> str:
+    from .node import report
+
+    book = _open(state)
+    if book is None:
+        return report.as_json(None, []) if as_json else report.NOTHING
+    with book:  # one moment's tree and entries
+        tree, entries = book.tree(), book.entries()
+    return report.as_json(tree, entries) if as_json else report.as_table(tree, entries)
+
+
+def _reconcile(state: str) -> str:
+    from .locks import NodeLock
+    from .node import kernel, report
+
+    book = _open(state)
+    if book is None:
+        return report.NOTHING
+    with NodeLock(node_directory(state)):
+        tree, entries = book.tree(), book.entries()
+        if tree is None:
+            return report.NOTHING
+        repaired = kernel.repair(tree, entries)
+    if not repaired:
+        return "nothing to repair\n"
+    return "".join(f"repaired: {text}\n" for text in repaired)
+
+
+def _open(state: str) -> Ledger | None:
+    from .node import ledger
+
+    directory = node_directory(state)
+    return ledger.Ledger(directory) if os.path.exists(ledger.path(directory)) else None
+
+
+def _flushed(status: int) -> int:
+    # The executable ends with os._exit(), which flushes nothing.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
