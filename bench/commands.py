@@ -127,6 +127,10 @@ def show_places(directory: Path) -> int:
     for table in (places_table.rates(study), places_table.answers(study)):
         console.print(table)
         console.print()
+    for row in study.rows:
+        if row.reason:
+            text = f"not run: {row.place}, {row.classes}: {row.reason}"
+            console.print(text, soft_wrap=True, markup=False, highlight=False)
     console.print(f"recordings: {directory}", soft_wrap=True, highlight=False)
     console.print(f"figure:     {directory / 'figures'}", soft_wrap=True, highlight=False)
     return INVALID if any(row.verdict in (None, "invalid") for row in study.rows) else HELD

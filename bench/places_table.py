@@ -25,7 +25,7 @@ def rates(study: Study) -> Table:
         table.add_column(HEADINGS[situation], justify="right", no_wrap=True)
     for row in study.rows:
         cells = [_pair(row.rates_bps.get(situation, {}), unit) for situation in SITUATIONS]
-        table.add_row(row.place, row.classes, *([row.reason] if row.reason else cells))
+        table.add_row(row.place, row.classes, *cells)
     return table
 
 

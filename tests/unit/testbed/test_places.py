@@ -1,12 +1,15 @@
 """Rendering of HTB at the five places, without privileges."""
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed import places
-from testbed.places import Promise, frame_ratio, render
+from testbed.nodes import Result
+from testbed.places import Interface, Promise, frame_ratio, render
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.model import Shaping
 
@@ -87,3 +90,37 @@ def test_shaping_that_cannot_be_is_refused(overrides: list[str], words: str) -> 
 def test_bursts_are_the_papers_from_its_least_rate_up_and_as_long_below() -> None:
     assert places._paper_burst(4 * 10**9) == 10 * 2**20
     assert places._paper_burst(10**8) == 1_050_000
+
+
+class Answering:
+    """A place where ``tc`` always says the same."""
+
+    name = "worker-01"
+
+    def __init__(self, qdiscs: str, filters: str = "") -> None:
+        self._answers = {"qdisc": qdiscs, "filter": filters}
+
+    def run(self, argv: Sequence[str], **_options: Any) -> Result:
+        return Result(0, self._answers[argv[2]], "")
+
+
+HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
+
+
+@pytest.mark.parametrize(
+    ("qdiscs", "filters", "words"),
+    [
+        (HTB % 0, '[{"options": {"flowid": "1:10"}}, {"options": {"flowid": "1:11"}}, {}]', []),
+        (HTB % 0, "", ["worker-01, flannel.1: 0 filters, not the 2 that were added"]),
+        (HTB % 3, '[{"options": {"flowid": "1:10"}}, {"options": {"flowid": "1:11"}}]',
+         ["worker-01, flannel.1: 3 packets passed by the classes"]),
+        ('[{"kind": "noqueue", "root": true}]', '[{"options": {"flowid": "1:10"}}]',
+         ["worker-01, flannel.1: no HTB, so nothing was shaped",
+          "worker-01, flannel.1: 1 filters, not the 2 that were added"]),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_has_is_compared_with_what_was_set(
+    qdiscs: str, filters: str, words: list[str]
+) -> None:
+    interface = Interface(Answering(qdiscs, filters), "flannel.1", tuple(PROMISES))  # type: ignore[arg-type]
+    assert list(places._faults(Shaping(at="vtep", classify="source"), interface)) == words
