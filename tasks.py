@@ -81,7 +81,7 @@ def matrix(
     iterable=["place", "set_"],
     help={
         **REPORTS,
-        "place": "physical, vtep, bridge, bridge-veth, eth0; may be repeated (default: all)",
+        "place": "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
         "set_": SCENARIO["set_"],
         "scale": SCENARIO["scale"],
         "provider": "where nodes come from: netns",

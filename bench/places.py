@@ -79,6 +79,7 @@ CASES = (
     Case("bridge-veth", "same, ceil = link", (_LINK,)),
     Case("eth0", "one a pod"),
     Case("eth0", "same, ceil = link", (_LINK,)),
+    Case("node", "enforcement"),
 )
 
 
