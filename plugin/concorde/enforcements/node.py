@@ -163,8 +163,13 @@ def _enter(network: Configuration, settings: Settings, entry: Entry) -> None:
         if former is not None and former.uplink != settings.tree.uplink:
             kernel.abandon(former.uplink)
         _enforce(book, settings, entry, known=former == settings.tree, fresh=former is None)
-    except Exception:
-        _undo(book, settings, entry)
+    except Exception as error:
+        if not isinstance(error, CniError):  # one of those comes before anything is touched
+            others = [other for other in book.entries() if other.key != entry.key]
+            kernel.clear(settings.tree, entry, others)
+        with book:
+            book.drop(entry.key)
+            book.set_tree(former)
         raise
 
 
@@ -176,12 +181,6 @@ def _enforce(book: Ledger, settings: Settings, entry: Entry, known: bool, fresh:
             known = False
     if not known:
         kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
-
-
-def _undo(book: Ledger, settings: Settings, entry: Entry) -> None:
-    others = [other for other in book.entries() if other.key != entry.key]
-    kernel.clear(settings.tree, entry, others)
-    book.drop(entry.key)
 
 
 def _of_previous(previous: dict[str, Any]) -> tuple[int | None, str, str]:

@@ -52,7 +52,7 @@ def repair(tree: Tree, entries: list[Entry], *, take_over: bool = False, fresh: 
     if state.root is None:
         raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
     if not take_over:
-        strange = state.classes.keys() - _minors(entries) if fresh else ()
+        strange = state.classes.keys() - {htb.ROOT, htb.CONTROL, htb.DEFAULT} if fresh else ()
         require_ours(tree.uplink, state.root, bool(strange))
     _apply(tc="".join(difference.tc for difference in found), nft="".join(d.nft for d in found))
     return [difference.text for difference in found]
@@ -101,10 +101,6 @@ def abandon(uplink: str) -> None:
             run.run("tc", "qdisc", "delete", "dev", uplink, "root", "handle", htb.MAJOR)
         except run.CommandError:
             pass  # it had none
-
-
-def _minors(entries: list[Entry]) -> set[int]:
-    return {htb.ROOT, htb.CONTROL, htb.DEFAULT} | {e.minor for e in entries if e.minor is not None}
 
 
 def _apply(tc: str, nft: str) -> None:

@@ -78,6 +78,13 @@ class Ledger:
         uplink, capacity, reserve, ports = row
         return Tree(uplink, capacity, reserve, tuple(map(int, ports.split())))
 
+    def set_tree(self, tree: Tree | None) -> None:
+        """Write down the tree's parameters, or that there is none."""
+        self._database.execute("DELETE FROM tree")
+        if tree is not None:
+            row = tree.uplink, tree.capacity, tree.reserve, " ".join(map(str, tree.ports))
+            self._database.execute("INSERT INTO tree VALUES (?, ?, ?, ?)", row)
+
     def entries(self) -> list[Entry]:
         """All attachments, ordered by their key."""
         return [Entry(*row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
@@ -117,11 +124,7 @@ class Ledger:
         self.require(tree, entry.network)
         if entry.rate > tree.promisable - self.promised():
             raise CniError(NO_BANDWIDTH, words.refusal(tree, self.entries(), entry))
-        self._database.execute("DELETE FROM tree")
-        ports = " ".join(map(str, tree.ports))
-        self._database.execute(
-            "INSERT INTO tree VALUES (?, ?, ?, ?)", (tree.uplink, tree.capacity, tree.reserve, ports)
-        )
+        self.set_tree(tree)
         if entry.guarantee is not None:
             entry.minor = self._free_minor()
         row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]

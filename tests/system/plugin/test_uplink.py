@@ -1,0 +1,314 @@
+"""Enforcement node: admission across clusters, what the kernel is made to hold, and its repair."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.system.plugin.conftest import REFERENCE, Node
+from tests.system.plugin.uplinks import ledger, on_uplink
+
+PODS = ("A-1", "A-2", "B-1")
+
+
+@pytest.fixture
+def node(node: Node) -> Node:
+    node.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
+    node.run("ip", "link", "set", "eth0", "up")
+    node.run("ip", "link", "set", "eth0-peer", "up")
+    node.add_pod_namespace(*PODS)
+    return node
+
+
+def classes(node: Node) -> dict[str, tuple[str, str]]:
+    """Rate and ceil of every class of the uplink."""
+    lines = map(str.split, node.run("tc", "class", "show", "dev", "eth0").splitlines())
+    return {words[2]: (words[words.index("rate") + 1], words[words.index("ceil") + 1]) for words in lines}
+
+
+def elements(node: Node, family: str, name: str, kind: str = "set") -> list[Any]:
+    shown = node.show("nft", "-j", "list", kind, family, "concorde", name)["nftables"]
+    found: list[Any] = next(entry[kind] for entry in shown if kind in entry).get("elem", [])
+    return found
+
+
+def added(node: Node, pod: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    result = node.call("ADD", pod, configuration)
+    assert "code" not in result, result
+    return result
+
+
+def test_add_makes_the_tree_and_the_map(node: Node) -> None:
+    result = added(node, "A-1", on_uplink("100M", "200M"))
+    # 100 Mbit/s of frames of 1464 bytes are 103.4 of frames of 1514.
+    assert classes(node) == {
+        "c0de:1": ("1Gbit", "1Gbit"),
+        "c0de:10": ("103415Kbit", "206830Kbit"),
+        "c0de:fffd": ("20Mbit", "1Gbit"),
+        "c0de:fffe": ("876584Kbit", "1Gbit"),
+    }
+    assert elements(node, "ip", "classes", "map") == [["172.16.1.2", "c0de:10"]]
+    host = result["interfaces"][1]["name"]
+    assert elements(node, "bridge", "senders") == [{"concat": [host, "172.16.1.2"]}]
+    # The ceiling holds between two pods of the node too.
+    assert "ceil 200Mbit" in node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
+    (root,) = node.show("tc", "-j", "qdisc", "show", "dev", "eth0", "root")
+    assert root["options"]["direct_packets_stat"] == 0
+    assert node.call("CHECK", "A-1", on_uplink("100M", "200M", prevResult=result)) == {}
+    assert node.call("STATUS", "", on_uplink()) == {}
+
+
+def test_del_takes_the_class_away_and_leaves_the_tree(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    for _ in range(2):
+        assert node.call("DEL", "A-1", on_uplink(), netns="") == {}
+    assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
+    assert classes(node)["c0de:fffe"] == ("980Mbit", "1Gbit")
+    assert elements(node, "ip", "classes", "map") == elements(node, "bridge", "ports") == []
+    assert ledger(node)["attachments"] == []
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "ceiling", "keys", "on_pod"),
+    [("", "", {}, False), ("", "50M", {}, True), ("", "", {"bandwidth": 50_000_000}, True)],
+    ids=["neither", "ceiling", "capability"],
+)
+def test_without_a_guarantee_there_is_no_class(
+    node: Node, guarantee: str, ceiling: str, keys: dict[str, int], on_pod: bool
+) -> None:
+    configuration = on_uplink(guarantee, ceiling)
+    if keys:
+        configuration["runtimeConfig"]["bandwidth"] = {"EgressRate": keys["bandwidth"]}
+    result = added(node, "A-1", configuration)
+    assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
+    shown = node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
+    assert ("rate 50Mbit" in shown) == on_pod
+    assert len(elements(node, "bridge", "senders")) == 1
+    assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "rate"),
+    [({"count": "payload"}, "108297Kbit"), ({"encapsulation": 0}, "100Mbit"), ({}, "103415Kbit")],
+)
+def test_what_a_guarantee_counts(node: Node, keys: dict[str, Any], rate: str) -> None:
+    added(node, "A-1", on_uplink("100M", **keys))
+    assert classes(node)["c0de:10"][0] == rate
+
+
+def test_two_clusters_cannot_promise_more_than_the_uplink_has(node: Node) -> None:
+    added(node, "A-1", on_uplink("600M"))
+    added(node, "B-1", on_uplink("300M", cluster="b"))
+    before = classes(node), node.veths(), ledger(node)
+    error = node.call("ADD", "A-2", on_uplink("60M"))
+    assert error["code"] == 105
+    for words in (
+        "60 Mbit/s",
+        "on eth0",
+        "49.262 Mbit/s of 980 Mbit/s are free",
+        "cluster-a",
+        "cluster-b B-1",
+    ):
+        assert words in error["msg"]
+    assert (classes(node), node.veths(), ledger(node)) == before
+    assert [container for container, _ in node.leases("cluster-a")] == ["A-1"]
+    node.call("DEL", "B-1", on_uplink(cluster="b"))
+    added(node, "A-2", on_uplink("60M"))
+
+
+def test_a_contradicting_configuration_of_another_cluster_is_refused(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    other = on_uplink("100M", cluster="b", capacity="2G")
+    error = node.call("ADD", "B-1", other)
+    assert error["code"] == 106
+    assert "capacity 2000000000 here, 1000000000 there" in error["msg"]
+    status = node.call("STATUS", "", other)
+    assert (status["code"], status["msg"]) == (50, error["msg"])
+    assert node.call("STATUS", "", on_uplink()) == {}
+
+
+def test_the_only_cluster_may_change_the_capacity_as_far_as_its_promises_fit(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    small = on_uplink("10M", capacity="100M")
+    error = node.call("ADD", "A-2", small)
+    assert error["code"] == 105
+    assert "promised on eth0" in error["msg"]
+    assert node.call("STATUS", "", small)["code"] == 50
+    added(node, "A-2", on_uplink("10M", capacity="500M"))
+    assert classes(node)["c0de:1"] == ("500Mbit", "500Mbit")
+    assert node.call("STATUS", "", on_uplink(capacity="500M")) == {}
+
+
+@pytest.mark.parametrize(
+    "anothers", ["htb default 1", "handle c0de: htb default 5", "tbf rate 1gbit burst 1m latency 1ms"]
+)
+def test_a_root_qdisc_of_somebody_else_stays_unless_told(node: Node, anothers: str) -> None:
+    node.run("tc", "qdisc", "add", "dev", "eth0", "root", *anothers.split())
+    error = node.call("ADD", "A-1", on_uplink("100M"))
+    assert error["code"] == 106
+    assert "somebody else configured eth0" in error["msg"]
+    assert node.call("STATUS", "", on_uplink())["code"] == 50
+    assert (node.veths(), ledger(node)["attachments"]) == ({"eth0", "eth0-peer"}, [])
+    assert node.call("DEL", "A-1", on_uplink("100M")) == {}
+    added(node, "A-1", on_uplink("100M", takeOver=True))
+    assert "c0de:10" in classes(node)
+
+
+def test_a_tree_that_no_ledger_knows_is_not_taken_for_ones_own(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    error = node.call("ADD", "B-1", on_uplink("100M", cluster="b", stateDir="/run/other"))
+    assert error["code"] == 106
+    assert "knows nothing of" in error["msg"]
+    assert "c0de:10" in classes(node)
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"uplink": ""}, "uplink"),
+        ({"uplink": "eth9"}, "uplink"),
+        ({"uplink": "a b"}, "uplink"),
+        ({"uplink": "lo", "capacity": ""}, "capacity"),
+        ({"capacity": "lots"}, "capacity"),
+        ({"reserve": 0.6}, "reserve"),
+        ({"reserve": "2%"}, "reserve"),
+        ({"takeOver": 1}, "takeOver"),
+        ({"controlPorts": [0]}, "controlPorts"),
+        ({"controlPorts": 22}, "controlPorts"),
+        ({"encapsulation": -1}, "encapsulation"),
+    ],
+)
+def test_a_bad_key_is_named_and_nothing_is_made(node: Node, keys: dict[str, Any], path: str) -> None:
+    error = node.call("ADD", "A-1", on_uplink("100M", **keys))
+    assert (error["code"], error["msg"].partition(":")[0]) == (7, path)
+    assert node.veths() == {"eth0", "eth0-peer"}
+
+
+def test_uplink_and_capacity_are_the_default_routes_and_the_drivers(node: Node) -> None:
+    node.run("ip", "addr", "add", "192.168.9.1/24", "dev", "eth0")
+    node.run("ip", "route", "add", "default", "via", "192.168.9.2")
+    added(node, "A-1", on_uplink("100M", uplink=None, capacity=None))
+    tree = ledger(node)["tree"]
+    assert (tree["uplink"], tree["capacity"]) == ("eth0", 10_000_000_000)  # what veth says
+
+
+TAMPERING = {
+    "tc qdisc delete dev eth0 root": "eth0 has no root qdisc htb c0de:",
+    "tc class delete dev eth0 classid c0de:10": "class c0de:10 of cluster-a A-1 of eth0 is missing",
+    "tc class delete dev eth0 classid c0de:fffe": "class c0de:fffe (default) of eth0 is missing",
+    "tc class change dev eth0 classid c0de:10 htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
+    "tc class change dev eth0 classid c0de:fffe htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
+    "tc class add dev eth0 parent c0de:1 classid c0de:77 htb rate 7mbit quantum 65536": "belongs to nobody",
+    "tc qdisc delete dev eth0 parent c0de:10": "class c0de:10 of cluster-a A-1 of eth0 has not its queue",
+    "tc filter delete dev eth0 parent c0de:": "eth0 has no filter for ARP",
+    "nft flush ruleset": "ip concorde postrouting is missing",
+    "nft delete table ip6 concorde": "ip6 concorde postrouting is missing",
+    "nft flush chain ip concorde postrouting": "ip concorde postrouting is not as made",
+    "nft flush chain bridge concorde prerouting": "bridge concorde prerouting is not as made",
+    "nft delete element ip concorde classes { 172.16.1.2 }": "{ 172.16.1.2 : c0de:10 } of cluster-a A-1",
+    "nft delete element ip concorde ways { cni-a . 172.16.1.2 }": "ip concorde ways",
+    "nft delete element bridge concorde addresses { 172.16.1.2 }": "bridge concorde addresses",
+    "nft add element ip concorde classes { 172.16.1.9 : c0de:10 }": "belongs to nobody",
+}
+
+
+@pytest.mark.parametrize(("tampering", "message"), TAMPERING.items())
+def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str, message: str) -> None:
+    results = {}
+    for pod, configuration in (("A-1", on_uplink("100M")), ("B-1", on_uplink("200M", cluster="b"))):
+        results[pod] = added(node, pod, configuration)
+    before = classes(node), elements(node, "ip", "classes", "map")
+    checked = on_uplink("100M", prevResult=results["A-1"])
+    node.run(*tampering.split())
+    check = node.call("CHECK", "A-1", checked)
+    assert check["code"] == 104
+    status = node.call("STATUS", "", on_uplink())
+    assert status["code"] == 50
+    assert message in status["details"]
+    repaired = node.run(node.plugin, "reconcile")
+    assert message in repaired
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    assert (classes(node), elements(node, "ip", "classes", "map")) == before
+    assert node.call("CHECK", "A-1", checked) == node.call("STATUS", "", on_uplink()) == {}
+
+
+@pytest.mark.parametrize("flush", ["tc qdisc delete dev eth0 root", "nft flush ruleset"])
+def test_the_next_add_repairs_what_was_flushed(node: Node, flush: str) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    node.run(*flush.split())
+    added(node, "B-1", on_uplink("200M", cluster="b"))
+    assert classes(node).keys() >= {"c0de:10", "c0de:11"}
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+
+
+@pytest.mark.parametrize("flush", [*TAMPERING, "ip link delete dev eth0"])
+def test_del_succeeds_whatever_is_gone(node: Node, flush: str) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    node.run(*flush.split())
+    assert node.call("DEL", "A-1", on_uplink()) == {}
+    assert ledger(node)["attachments"] == []
+    assert node.leases("cluster-a") == []
+
+
+def test_gc_of_one_cluster_leaves_the_others_classes_alone(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    result = added(node, "B-1", on_uplink("200M", cluster="b"))
+    assert node.call("GC", "", {**on_uplink(), "cni.dev/valid-attachments": []}) == {}
+    assert classes(node).keys() == {"c0de:1", "c0de:11", "c0de:fffd", "c0de:fffe"}
+    assert node.call("CHECK", "B-1", on_uplink("200M", cluster="b", prevResult=result)) == {}
+
+
+def test_gc_drops_entries_whose_leases_were_removed(node: Node) -> None:
+    added(node, "A-1", on_uplink("100M"))
+    node.run("rm", "-r", "/run/concorde/cluster-a")
+    assert node.call("GC", "", {**on_uplink(), "cni.dev/valid-attachments": []}) == {}
+    assert ledger(node)["attachments"] == []
+    assert "c0de:10" not in classes(node)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        ["ledger", "--jsn"],
+        ["reconcile", "--json"],
+        ["ledger", "--state-dir"],
+        ["ledger", "--state-dir", "x"],
+    ],
+)
+def test_a_command_line_that_says_nothing_is_refused(node: Node, arguments: list[str]) -> None:
+    status = node.run("sh", "-c", '"$@" > /run/out 2> /run/err; echo $?', "sh", node.plugin, *arguments)
+    assert status == "2\n"
+    assert node.run("cat", "/run/out") == ""
+    assert "usage: concorde" in node.run("cat", "/run/err")
+
+
+def test_the_ledger_as_a_table(node: Node) -> None:
+    assert "empty" in node.run(node.plugin, "ledger")
+    added(node, "A-1", on_uplink("100M"))
+    table = node.run(node.plugin, "ledger", "--state-dir", "/run/concorde")
+    assert "free      876.584 Mbit/s" in table
+    assert table.splitlines()[-1].split()[:3] == ["c0de:10", "cluster-a", "A-1"]
+
+
+@pytest.mark.skipif(
+    not all((REFERENCE / name).exists() for name in ("ptp", "bridge", "host-local")),
+    reason=f"the reference plugins are not in {REFERENCE}",
+)
+@pytest.mark.parametrize("kind", ["ptp", "bridge"])
+def test_in_a_chain_the_class_is_given_to_the_other_plugins_interface(node: Node, kind: str) -> None:
+    ipam = {"type": "host-local", "subnet": "172.16.1.0/24", "dataDir": "/run/host-local"}
+    first = {"cniVersion": "1.0.0", "name": "cluster-a", "type": kind, "mtu": 1450, "ipam": ipam}
+    previous = node.call("ADD", "A-1", first, plugin=REFERENCE / kind)
+    chained = on_uplink("100M", "200M", subnet=None, prevResult=previous, cniVersion="1.0.0")
+    assert node.call("ADD", "A-1", chained) == previous
+    way = previous["interfaces"][0]["name"]
+    address = previous["ips"][0]["address"].partition("/")[0]
+    assert elements(node, "ip", "ways") == [{"concat": [way, address]}]
+    assert len(elements(node, "bridge", "ports")) == (kind == "bridge")
+    assert node.call("CHECK", "A-1", chained) == {}
+    assert node.call("DEL", "A-1", chained) == {}
+    assert elements(node, "ip", "ways") == elements(node, "bridge", "ports") == []
+    assert json.loads(node.in_pod("A-1", "tc", "-j", "qdisc", "show", "dev", "eth0"))[0]["kind"] == "noqueue"

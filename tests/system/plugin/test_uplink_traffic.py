@@ -1,0 +1,173 @@
+"""Nobody steps out of line: the uplink's classes count whose bytes are whose, whatever a sender tries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.plugin.conftest import Node
+from tests.system.plugin.uplinks import HOST, NEIGHBOUR, Pair, on_uplink
+
+SEND = str(Path(__file__).with_name("send.py"))
+BYTES = 100 * 1000  # what send.py sends, headers left out
+NOISE = 3000  # ARP and the like
+FIRST, SECOND, DEFAULT, CONTROL = "c0de:10", "c0de:11", "c0de:fffe", "c0de:fffd"
+REMOTE = "172.16.2.77"  # a pod's address on the other node; whether it exists is no matter to this one
+
+
+@pytest.fixture
+def pair(node: Node) -> Iterator[Pair]:
+    """Pods A-1 and B-1, of two clusters, with guarantees, and A-2 without."""
+    made = Pair(node)
+    node.add_pod_namespace("A-1", "A-2", "B-1")
+    for pod, configuration in (
+        ("A-1", on_uplink("100M")),
+        ("B-1", on_uplink("200M", cluster="b")),
+        ("A-2", on_uplink()),
+    ):
+        answer = node.call("ADD", pod, configuration)
+        assert "code" not in answer, answer
+    yield made
+    assert made.qdisc()["options"]["direct_packets_stat"] == 0
+
+
+def send(node: Node, pod: str = "", **spec: Any) -> None:
+    argument = json.dumps({"to": REMOTE, "port": 9, **spec})
+    if pod:
+        node.in_pod(pod, "/usr/bin/python3", SEND, argument)
+    else:
+        node.run("/usr/bin/python3", SEND, argument)
+
+
+def only(sent: dict[str, int], name: str) -> bool:
+    """Whether all of it, and hardly more, went by one class."""
+    others = [amount for other, amount in sent.items() if other != name]
+    return BYTES < sent[name] < 1.3 * BYTES and max(others) < NOISE
+
+
+@pytest.mark.parametrize(("pod", "name"), [("A-1", FIRST), ("B-1", SECOND), ("A-2", DEFAULT)])
+@pytest.mark.parametrize(
+    "disguise",
+    [{}, {"priority": 0xC0DE0011}, {"priority": 0xC0DE0010}, {"priority": 0xC0DE0000}, {"mark": 0xC0DE0011}],
+    ids=["plain", "priority of B-1", "priority of A-1", "priority of the qdisc", "mark"],
+)
+def test_a_pod_sends_by_its_own_class(pair: Pair, pod: str, name: str, disguise: dict[str, Any]) -> None:
+    assert only(pair.sent(lambda: send(pair.node, pod, **disguise)), name)
+
+
+def test_a_pod_behind_nat_sends_by_its_own_class(pair: Pair) -> None:
+    nat = (
+        "table ip nat { chain postrouting { type nat hook postrouting priority 100;\n"
+        "ip saddr 172.16.0.0/12 masquerade; }\n }"
+    )
+    pair.node.run("nft", "-f", "-", stdin=nat)
+    assert only(pair.sent(lambda: send(pair.node, "A-1", to=NEIGHBOUR)), FIRST)
+
+
+@pytest.mark.parametrize("disguise", [{"source": "172.16.1.2"}, {"source": "172.16.1.99"}])
+def test_what_a_pod_sends_from_another_address_is_dropped_at_its_port(
+    pair: Pair, disguise: dict[str, Any]
+) -> None:
+    pair.node.in_pod("A-2", "ip", "addr", "add", f"{disguise['source']}/32", "dev", "eth0")
+    gateway = "0a:58:ac:10:01:01"  # or its ARP request would be dropped first
+    pair.node.in_pod("A-2", *f"ip neigh replace 172.16.1.1 lladdr {gateway} dev eth0".split())
+    sent = pair.sent(lambda: send(pair.node, "A-2", **disguise))
+    assert sum(sent.values()) < NOISE
+
+
+def test_a_pod_cannot_claim_anothers_address_by_arp(pair: Pair) -> None:
+    send(pair.node, "A-1")  # so the node knows A-1
+    (before,) = pair.node.show("ip", "-j", "neigh", "show", "172.16.1.2")
+    pair.node.in_pod("A-2", "ip", "addr", "add", "172.16.1.2/24", "dev", "eth0")
+    pair.node.in_pod("A-2", "ip", "neigh", "flush", "dev", "eth0")
+    send(pair.node, "A-2", source="172.16.1.2", count=1)
+    (after,) = pair.node.show("ip", "-j", "neigh", "show", "172.16.1.2")
+    assert before["lladdr"] == after["lladdr"] == "0a:58:ac:10:01:02"
+
+
+def test_a_container_on_another_bridge_gets_nothing_by_a_pods_address(pair: Pair) -> None:
+    pair.node.run(
+        "ip",
+        "-batch",
+        "-",
+        stdin="netns add C\nlink add docker0 type bridge\naddr add 10.1.0.1/24 dev docker0\n"
+        "link set docker0 up\nlink add c0 master docker0 type veth peer name eth0 netns C\nlink set c0 up\n",
+    )
+    addresses = "addr add 10.1.0.2/24 dev eth0\naddr add 172.17.1.2/32 dev eth0\nlink set eth0 up\n"
+    pair.node.in_pod("C", "ip", "link", "set", "lo", "up")
+    pair.node.run(
+        "nsenter",
+        "--net=/run/netns/C",
+        "ip",
+        "-batch",
+        "-",
+        stdin=addresses + "route add default via 10.1.0.1\n",
+    )
+    assert only(pair.sent(lambda: send(pair.node, "C", source="10.1.0.2")), DEFAULT)
+    assert sum(pair.sent(lambda: send(pair.node, "C", source="172.17.1.2")).values()) < NOISE
+    # Not from a bridge at all, the packets reach the node's routing, but by no way of that pod's.
+    pair.node.run("nft", "flush", "chain", "bridge", "concorde", "prerouting")
+    assert only(pair.sent(lambda: send(pair.node, "C", source="172.17.1.2")), DEFAULT)
+
+
+def test_a_pod_that_removes_its_own_shaping_stays_in_its_class(pair: Pair) -> None:
+    node = pair.node
+    node.add_pod_namespace("A-3")
+    node.call("ADD", "A-3", on_uplink("50M", "60M"))
+    node.in_pod("A-3", "tc", "qdisc", "delete", "dev", "eth0", "root")
+    assert only(pair.sent(lambda: send(node, "A-3")), "c0de:12")
+    assert "ceil 62049Kbit" in node.run("tc", "class", "show", "dev", "eth0", "classid", "c0de:12")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"priority": 0xC0DE0010, "to": NEIGHBOUR},
+        {"priority": 0xC0DE0010, "to": NEIGHBOUR, "port": 8472},
+        {"priority": 0xC0DE0000, "to": NEIGHBOUR},
+        {"priority": 0xC0DE0010, "to": HOST["two"], "port": 8472},
+        {"priority": 0xC0DE0010},
+        {"priority": 0xC0DE0010, "to": "fd00::2"},
+        {"forged": "172.16.1.2"},
+        {"forged": "172.16.1.2", "to": NEIGHBOUR},
+    ],
+    ids=[
+        "priority",
+        "to VXLAN's port",
+        "past all classes",
+        "to the VTEP",
+        "to a pod",
+        "IPv6",
+        "raw",
+        "raw out",
+    ],
+)
+def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str, Any]) -> None:
+    assert only(pair.sent(lambda: send(pair.node, **spec)), DEFAULT)
+
+
+def test_the_nodes_control_traffic_has_a_class_of_its_own(pair: Pair) -> None:
+    pair.node.run("ip", "neigh", "flush", "dev", "eth0", "nud", "reachable")
+    asking = pair.sent(lambda: send(pair.node, to="192.168.9.77", count=1))
+    assert asking[CONTROL] > 0
+    assert asking[FIRST] == asking[SECOND] == 0
+    connecting = pair.sent(lambda: send(pair.node, to=NEIGHBOUR, port=6443, tcp=50))
+    assert connecting[CONTROL] >= 50 * 74
+    assert connecting[DEFAULT] < NOISE
+    by_pod = pair.sent(lambda: send(pair.node, "A-1", to=NEIGHBOUR, port=6443, tcp=50))
+    assert by_pod[FIRST] >= 50 * 74
+    assert by_pod[CONTROL] < NOISE
+
+
+def test_all_of_it_together_adds_up(pair: Pair) -> None:
+    def everything() -> None:
+        for pod in ("A-1", "B-1", "A-2", ""):
+            send(pair.node, pod, priority=0xC0DE0010)
+
+    sent = pair.sent(everything)
+    assert min(sent[FIRST], sent[SECOND]) > BYTES
+    assert sent[DEFAULT] > 2 * BYTES

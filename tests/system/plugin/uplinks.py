@@ -1,0 +1,105 @@
+"""Two nodes joined by a cable, VXLAN between them as flannel makes it, and a look at the tree's classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
+
+HOST = {"one": "192.168.9.1", "two": "192.168.9.2"}
+NEIGHBOUR = "192.168.9.9"  # where bystanders send to; nobody has to be there
+MAC = {"one": "0e:00:00:00:00:01", "two": "0e:00:00:00:00:02"}
+SIDES = {"one": 1, "two": 2}
+
+
+class Pair:
+    """A node under test and the other end of its uplink: a namespace within the same sandbox."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        node.run(
+            "ip", "-batch", "-", stdin="netns add two\nlink add eth0 type veth peer name eth0 netns two\n"
+        )
+        for side, other in (("one", "two"), ("two", "one")):
+            self.on(side, "ip", "-batch", "-", stdin=overlay(side, other))
+            self.on(side, *f"bridge fdb add {MAC[other]} dev flannel.1 dst {HOST[other]}".split())
+
+    def on(self, side: str, *command: str, stdin: str = "") -> str:
+        enter = ["nsenter", "--net=/run/netns/two"] if side == "two" else []
+        return self.node.run(*enter, *command, stdin=stdin)
+
+    def classes(self) -> dict[str, int]:
+        """Bytes each class of the uplink has sent."""
+        words = self.node.run("tc", "-s", "class", "show", "dev", "eth0").split()
+        starts = [at for at, word in enumerate(words) if word == "class"]
+        found = {}
+        for at, end in zip(starts, [*starts[1:], len(words)], strict=True):
+            own = words[at:end]
+            found[own[2]] = int(own[own.index("Sent") + 1])
+        return found
+
+    def qdisc(self) -> Any:
+        (shown,) = self.node.show("tc", "-j", "-s", "qdisc", "show", "dev", "eth0", "root")
+        return shown
+
+    def sent(self, action: Callable[[], object]) -> dict[str, int]:
+        """How many bytes each class sent meanwhile; none passed by, and the classes' sum is the qdisc's."""
+        before = self.settled()
+        action()
+        return {name: sent - before.get(name, 0) for name, sent in self.settled().items()}
+
+    def settled(self) -> dict[str, int]:
+        """The classes' bytes at a moment when nothing is under way."""
+        while True:
+            before, found, after = self.qdisc(), self.classes(), self.qdisc()
+            if before["bytes"] == after["bytes"] and after["backlog"] == 0:
+                break
+        del found["c0de:1"]
+        assert after["options"]["direct_packets_stat"] == 0
+        assert sum(found.values()) == after["bytes"]
+        return found
+
+
+def overlay(side: str, other: str) -> str:
+    """One node's end: the uplink, flannel's VTEP, and routes to the other node's pods of both clusters."""
+    mine, theirs = SIDES[side], SIDES[other]
+    lines = [
+        "link set lo up",
+        f"addr add {HOST[side]}/24 dev eth0",
+        "link set eth0 up",
+        f"link add flannel.1 type vxlan id 1 dev eth0 local {HOST[side]} dstport 8472 nolearning",
+        f"link set flannel.1 address {MAC[side]} mtu 1450 up",
+    ]
+    for cluster in (16, 17):
+        lines += [
+            f"addr add 172.{cluster}.{mine}.0/32 dev flannel.1",
+            f"route add 172.{cluster}.{theirs}.0/24 via 172.{cluster}.{theirs}.0 dev flannel.1 onlink",
+            f"neigh add 172.{cluster}.{theirs}.0 lladdr {MAC[other]} dev flannel.1 nud permanent",
+        ]
+    lines.append(f"addr add fd00::{mine}/64 dev eth0 nodad")
+    lines.append(f"neigh add {NEIGHBOUR} lladdr 0e:00:00:00:00:09 dev eth0 nud permanent")
+    return "\n".join(lines) + "\n"
+
+
+def on_uplink(guarantee: str = "", ceiling: str = "", cluster: str = "a", **keys: Any) -> Document:
+    """The network of a cluster with enforcement node, as passed for a pod with these annotations."""
+    given = ((GUARANTEE, guarantee), (CEILING, ceiling))
+    return {
+        "cniVersion": "1.1.0",
+        "name": f"cluster-{cluster}",
+        "type": "concorde",
+        "bridge": f"cni-{cluster}",
+        "subnet": f"172.{16 if cluster == 'a' else 17}.1.0/24",
+        "mtu": 1450,
+        "enforcement": "node",
+        "uplink": "eth0",
+        "capacity": "1G",
+        "runtimeConfig": {"io.kubernetes.cri.pod-annotations": {key: value for key, value in given if value}},
+        **keys,
+    }
+
+
+def ledger(node: Node) -> Any:
+    return json.loads(node.run(node.plugin, "ledger", "--json"))
