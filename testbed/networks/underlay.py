@@ -1,7 +1,9 @@
 """The network between the nodes: one switch, and a cable from its port to each node's eth0.
 
 Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switch is. A rate belongs to the
-cables and is enforced at the switch, outside the nodes, in both directions, as a real link's is.
+cables and is enforced at the switch, outside the nodes, as a real link's is: towards every node, and from
+each node whose traffic goes to several others. What a node sends to one other alone is as well shaped on that
+one's cable; shaping it twice would only cost processor time that the flows are then short of.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
             f"link set {port} master {SWITCH} addrgenmode none",
             f"link set {port} up",
         ]
-        if scenario.underlay.rate is not None:
+        if scenario.underlay.rate is not None and _sends_to_several(scenario, node):
             lines += [
                 f"link add {port}-in mtu {mtu} type ifb",
                 f"link set {port}-in addrgenmode none",
@@ -78,18 +80,27 @@ def render_rates(scenario: Scenario) -> str:
     bucket = max(SMALLEST_BUCKET, round(rate / 8 * BUCKET_SECONDS))
     limit = bucket + round(rate / 8 * QUEUE_SECONDS)
     lines = []
-    for index in range(len(scenario.nodes)):
+    for index, node in enumerate(scenario.nodes):
         port = port_name(index)
-        lines += [
-            f"qdisc add dev {interface} root tbf rate {rate}bit burst {bucket} limit {limit}"
-            for interface in (port, f"{port}-in")
-        ]
-        lines += [
-            f"qdisc add dev {port} handle ffff: ingress",
-            f"filter add dev {port} parent ffff: protocol all u32 match u32 0 0 "
-            f"action mirred egress redirect dev {port}-in",
-        ]
+        shaper = f"root tbf rate {rate}bit burst {bucket} limit {limit}"
+        lines.append(f"qdisc add dev {port} {shaper}")
+        if _sends_to_several(scenario, node):
+            lines += [
+                f"qdisc add dev {port}-in {shaper}",
+                f"qdisc add dev {port} handle ffff: ingress",
+                f"filter add dev {port} parent ffff: protocol all u32 match u32 0 0 "
+                f"action mirred egress redirect dev {port}-in",
+            ]
     return "\n".join(lines) + "\n"
+
+
+def _sends_to_several(scenario: Scenario, node: str) -> bool:
+    others = {
+        scenario.node_of(traffic.destination)
+        for traffic in scenario.traffic
+        if scenario.node_of(traffic.source) == node
+    }
+    return len(others - {node}) > 1
 
 
 def render_uplink(scenario: Scenario, node: str) -> str:

@@ -50,13 +50,29 @@ def test_an_underlay_without_a_rate_has_no_qdiscs(contmec: Scenario) -> None:
     assert "ifb" not in underlay.render_switch(contmec, dict.fromkeys(contmec.nodes, "/run/x"))
 
 
-def test_an_underlay_with_a_rate_shapes_both_directions_of_every_cable() -> None:
+def test_an_underlay_with_a_rate_shapes_what_goes_to_every_node() -> None:
     scenario = load(SCENARIOS / "contmec.yaml", ["underlay.rate=9G"])
     rates = underlay.render_rates(scenario).splitlines()
+    assert len(rates) == 4
     for index in range(4):
         assert sum(f"dev port{index} root tbf rate 9000000000bit" in line for line in rates) == 1
-        assert sum(f"dev port{index}-in root tbf rate 9000000000bit" in line for line in rates) == 1
-        assert sum(f"redirect dev port{index}-in" in line for line in rates) == 1
+
+
+def test_what_comes_from_a_node_is_shaped_if_it_goes_to_several() -> None:
+    overrides = [
+        "underlay.rate=9G",
+        "nodes.worker-03={}",
+        "clusters.a.workers=[worker-01, worker-02, worker-03]",
+    ]
+    scenario = load(SCENARIOS / "contmec.yaml", [*overrides, "pods.A-3.node=worker-03"])
+    rates = underlay.render_rates(scenario).splitlines()
+    links = underlay.render_switch(scenario, dict.fromkeys(scenario.nodes, "/run/x"))
+    ports = dict(zip(scenario.nodes, range(5), strict=True))
+    for node, index in ports.items():
+        both = node == "worker-01"
+        assert any(f"dev port{index}-in root tbf rate 9000000000bit" in line for line in rates) == both
+        assert any(f"redirect dev port{index}-in" in line for line in rates) == both
+        assert (f"link add port{index}-in " in links) == both
 
 
 def test_published_ports_lead_to_the_containers_of_the_node(contmec: Scenario) -> None:
