@@ -7,7 +7,7 @@ first, which has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,8 +17,10 @@ from rich.console import Console
 
 from bench import analysis, summary
 from bench.live import Display
+from bench.phases import Phase
 from bench.recording import UNFINISHED, Recording
-from bench.summary import FlowSummary, Summary
+from bench.summary import FlowSummary, PhaseSummary, Summary
+from bench.verdict import CPU_SATURATED
 from testbed.scenario import Scenario, load
 
 INDEX = "places.json"
@@ -27,8 +29,16 @@ SHAPED = 0.9
 # A pod got "its" rate, and no more than that, within this share of it.
 TOLERANCE = 0.1
 
+PODS = ("A-1", "A-2")  # the promised pods of scenarios/places
 Situation = Literal["alone", "towards", "sending", "disturbed"]
 SITUATIONS: tuple[Situation, ...] = ("alone", "towards", "sending", "disturbed")
+# The label of a pod's flow in each situation, and the phase of it that belongs there.
+_WHERE: dict[Situation, tuple[str, Phase]] = {
+    "alone": ("{} alone", "quiet"),
+    "towards": ("to {}", "quiet"),
+    "sending": ("{}", "quiet"),
+    "disturbed": ("{}", "disturbed"),
+}
 
 
 class Claim(NamedTuple):
@@ -66,7 +76,7 @@ _SOURCE = "shaping.classify=source"
 _INNER = "shaping.classify=inner-source"
 _LINK = "shaping.ceiling=link"
 CASES = (
-    Case(UNSHAPED, "none", ("shaping=null",)),
+    Case(UNSHAPED, "none", ("shaping=null", f"name={UNSHAPED}", "title=No shaping at all")),
     Case("physical", "one"),
     Case("physical", "u32: source", (_SOURCE,)),
     Case("physical", "u32: inner source", (_INNER,)),
@@ -93,11 +103,11 @@ class Answers(Entry):
     """What a case shows; None where the run cannot tell."""
 
     per_pod_sending: bool | None  # each pod gets at least its promise, whatever the other one sends
-    per_pod_towards: bool  # each pod receives its rate and no more
-    shapes_egress: bool
-    shapes_towards: bool
+    per_pod_towards: bool | None  # each pod receives its rate and no more
+    shapes_egress: bool | None
+    shapes_towards: bool | None
     floor: bool | None  # the promise holds while containers want the link
-    idle_used: bool  # a pod alone gets more than its promise
+    idle_used: bool | None  # a pod alone gets more than its promise
 
 
 class Row(Entry):
@@ -182,73 +192,94 @@ def analyse(directory: Path) -> Study:
 
 def measured(row: Row, result: Summary, unshaped: Summary | None) -> Row:
     """Return the row with what its recording shows."""
-    measured_rates = rates(result)
     expected = {
         flow.name: flow.expected_goodput_bps
         for flow in result.flows
-        if flow.expected_goodput_bps and flow.name != "A-1 alone"
+        if flow.expected_goodput_bps and flow.name in PODS
     }
     return row.model_copy(
         update={
             "verdict": result.verdict,
             "expected_bps": expected,
-            "rates_bps": measured_rates,
-            "answers": _answers(result, measured_rates, expected, rates(unshaped)) if unshaped else None,
+            "rates_bps": rates(result),
+            "answers": _answers(result, expected, unshaped) if unshaped else None,
         }
     )
 
 
 def rates(result: Summary) -> dict[Situation, dict[str, float]]:
     """Return each pod's mean in each situation; a pod without a measurement there is left out."""
-    wanted: dict[Situation, Callable[[str], tuple[str, Literal["quiet", "disturbed"]]]] = {
-        "alone": lambda pod: (f"{pod} alone", "quiet"),
-        "towards": lambda pod: (f"to {pod}", "quiet"),
-        "sending": lambda pod: (pod, "quiet"),
-        "disturbed": lambda pod: (pod, "disturbed"),
-    }
-    flows = {flow.name: flow for flow in result.flows}
     return {
-        situation: {
-            pod: flows[name].phases[phase].mean_bps
-            for pod in ("A-1", "A-2")
-            for name, phase in [where(pod)]
-            if name in flows and phase in flows[name].phases
-        }
-        for situation, where in wanted.items()
+        situation: {pod: phase.mean_bps for pod, phase in _phases(result, situation).items()}
+        for situation in SITUATIONS
     }
 
 
-def _answers(
-    result: Summary,
-    got: dict[Situation, dict[str, float]],
-    expected: dict[str, float],
-    unshaped: dict[Situation, dict[str, float]],
-) -> Answers:
-    def less(situation: Situation) -> bool:
-        return sum(got[situation].values()) < SHAPED * sum(unshaped[situation].values())
+def _phases(result: Summary, situation: Situation) -> dict[str, PhaseSummary]:
+    """Return what was measured of each pod in a situation."""
+    label, phase = _WHERE[situation]
+    flows = {flow.name: flow.phases for flow in result.flows}
+    return {
+        pod: flows[name][phase]
+        for pod in PODS
+        for name in [label.format(pod)]
+        if name in flows and phase in flows[name]
+    }
 
+
+def _answers(result: Summary, expected: dict[str, float], unshaped: Summary) -> Answers:
     per_pod = _held(result, "quiet")
+    less = {situation: _less(result, unshaped, situation) for situation in SITUATIONS}
+    got = rates(result)
     return Answers(
         per_pod_sending=per_pod,
-        per_pod_towards=all(
-            abs(got["towards"].get(pod, 0.0) / rate - 1) <= TOLERANCE for pod, rate in expected.items()
+        per_pod_towards=_all(
+            None if pod not in got["towards"] else abs(got["towards"][pod] / rate - 1) <= TOLERANCE
+            for pod, rate in expected.items()
         ),
-        shapes_egress=bool(per_pod) or less("alone") or less("sending"),
-        shapes_towards=less("towards"),
+        shapes_egress=_any((per_pod, less["alone"], less["sending"])),
+        shapes_towards=less["towards"],
         floor=_held(result, "disturbed"),
-        idle_used=got["alone"].get("A-1", 0.0) > (1 + TOLERANCE) * expected["A-1"],
+        idle_used=_all(rate > (1 + TOLERANCE) * expected[pod] for pod, rate in got["alone"].items())
+        if got["alone"]
+        else None,
     )
 
 
-def _held(result: Summary, phase: Literal["quiet", "disturbed"]) -> bool | None:
+def _less(result: Summary, unshaped: Summary, situation: Situation) -> bool | None:
+    """Is it less than unshaped? None if something was not measured, or if it may be the machine's fault."""
+    here, there = _phases(result, situation), _phases(unshaped, situation)
+    if not here or here.keys() != there.keys():
+        return None
+    less = _total(here) < SHAPED * _total(there)
+    return None if less and any((p.cpu_busy or 0.0) >= CPU_SATURATED for p in here.values()) else less
+
+
+def _total(phases: Mapping[str, PhaseSummary]) -> float:
+    return sum(phase.mean_bps for phase in phases.values())
+
+
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    """Return whether one is true; None if none is, but one is unknown."""
+    known = list(answers)
+    return True if True in known else None if None in known else False
+
+
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    """Return whether none is false; None if none is, but one is unknown."""
+    known = list(answers)
+    return False if False in known else None if None in known else True
+
+
+def _held(result: Summary, phase: Phase) -> bool | None:
     """Did both pods, sending at once, get what they were promised? None if the machine may be why not."""
-    together = [flow for flow in result.flows if flow.name in ("A-1", "A-2")]
+    together = [flow for flow in result.flows if flow.name in PODS]
     if all(_met(flow, phase) for flow in together):
         return True
     return None if result.verdict == "invalid" else False
 
 
-def _met(flow: FlowSummary, phase: Literal["quiet", "disturbed"]) -> bool:
+def _met(flow: FlowSummary, phase: Phase) -> bool:
     return phase in flow.phases and bool(flow.phases[phase].met)
 
 

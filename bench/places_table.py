@@ -56,10 +56,10 @@ def _answers(found: Answers) -> tuple[str, str, str, str]:
 
 
 def _direction(found: Answers) -> str:
-    words = [
-        word for word, is_so in (("sent", found.shapes_egress), ("towards", found.shapes_towards)) if is_so
-    ]
-    return " + ".join(words) or "nothing"
+    directions = (("sent", found.shapes_egress), ("towards", found.shapes_towards))
+    words = [word for word, shaped in directions if shaped]
+    unknown = "?" if None in (found.shapes_egress, found.shapes_towards) else "nothing"
+    return " + ".join(words) or unknown
 
 
 def _word(answer: bool | None, unknown: str = "?") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import commands, places, places_table
+from bench import commands, places, places_figure, places_table
 from bench.places import CASES, CLAIMS, UNSHAPED, Row, Study, measured
 from bench.summary import FlowSummary, PhaseSummary, SecondsSummary, Summary
 from bench.verdict import Outcome
@@ -138,6 +138,25 @@ def test_a_measurement_that_is_missing_is_left_out() -> None:
     assert places.rates(broken)["towards"] == {"A-1": 400e6}
 
 
+def test_what_was_not_measured_or_may_be_the_machines_fault_is_no_answer() -> None:
+    flows = [flow for flow in FREE.flows if flow.name not in ("A-1 alone", "to A-2")]
+    found = answers("vtep", FREE.model_copy(update={"flows": flows}))
+    assert found["idle_used"] is found["shapes_towards"] is found["shapes_egress"] is None
+
+    starved = summary(300, (400, 60), (400, 60), (250, 30))
+    busy = starved.flows[0].phases["quiet"].model_copy(update={"cpu_busy": 1.0})
+    flows = [starved.flows[0].model_copy(update={"phases": {"quiet": busy}}), *starved.flows[1:]]
+    assert answers("vtep", starved.model_copy(update={"flows": flows}))["shapes_egress"] is None
+    assert answers("vtep", starved)["shapes_egress"] is True
+
+
+def test_a_study_of_which_nothing_could_be_run_still_has_a_figure(tmp_path: Path) -> None:
+    study = Study(rows=[Row(place="physical", classes="one", reason="tc ended with 1")])
+    first, second = (places_figure.render(tmp_path, study) for _ in range(2))
+    assert first == second
+    assert b"<svg" in first["svg"]
+
+
 def test_the_tables_fit_80_columns_and_hold_claims_beside_answers() -> None:
     bad = Row(place="physical", classes="u32: inner source", reason="tc ended with 1")
     study = Study(rows=[row(UNSHAPED, FREE), row("bridge-veth", FREE), bad])
@@ -159,7 +178,7 @@ def test_every_case_loads_and_the_first_is_what_all_are_compared_with() -> None:
     assert CASES[0].place == UNSHAPED
     for case in CASES:
         scenario = case.load(commands.SCENARIOS / "places", [], 0.1)
-        assert case.place in (UNSHAPED, scenario.name)
+        assert case.place == scenario.name
         assert scenario.underlay.rate == 500_000_000
     assert set(CLAIMS) <= {case.place for case in CASES}
 
