@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests.system.plugin.conftest import REFERENCE, Node
+from tests.system.plugin.conftest import REFERENCE, Node, child_of
 from tests.system.plugin.uplinks import ledger, on_uplink
 
 PODS = ("A-1", "A-2", "B-1")
@@ -312,3 +315,46 @@ def test_in_a_chain_the_class_is_given_to_the_other_plugins_interface(node: Node
     assert node.call("DEL", "A-1", chained) == {}
     assert elements(node, "ip", "ways") == elements(node, "bridge", "ports") == []
     assert json.loads(node.in_pod("A-1", "tc", "-j", "qdisc", "show", "dev", "eth0"))[0]["kind"] == "noqueue"
+
+
+def test_the_next_add_waits_for_what_a_killed_one_left_running(node: Node) -> None:
+    """The plugin is gone, its `tc` has yet to make the class: the other cluster must not come between."""
+    added(node, "A-1", on_uplink("100M"))
+    slow = (
+        "#!/bin/sh\ncat > /run/batch.$$\n[ -s /run/batch.$$ ] || exit 0\n"
+        'echo > /run/reached\nread go < /run/go\n/usr/sbin/tc "$@" < /run/batch.$$\n'
+    )
+    node.run("sh", "-c", "mkdir /run/slow; cat > /run/slow/tc; chmod +x /run/slow/tc", stdin=slow)
+    node.run("mkfifo", "/run/reached", "/run/go")
+    killed = node.start("ADD", "A-2", on_uplink("200M"), path="/run/slow")
+    node.run("cat", "/run/reached")
+    os.kill(child_of(killed.pid), signal.SIGKILL)
+    killed.communicate()
+    other = node.start("ADD", "B-1", on_uplink("300M", cluster="b"))
+    with pytest.raises(subprocess.TimeoutExpired):
+        other.wait(0.5)  # alone it takes 0.03 s
+    assert "c0de:12" not in classes(node)
+    node.run("sh", "-c", "echo > /run/go")
+    assert "code" not in json.loads(other.communicate()[0])
+    assert classes(node).keys() >= {"c0de:10", "c0de:11", "c0de:12"}
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    assert node.call("DEL", "A-2", on_uplink()) == {}
+    assert "c0de:11" not in classes(node)
+
+
+def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
+    """More lines than a pipe holds; the entries are written into the ledger directly."""
+    added(node, "A-1", on_uplink("1M"))
+    code = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).executemany("
+        "'INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [('cluster-b', f'B-{n}', 'eth0', '',"
+        " 0xAC110000 + n, 'cni-b', f'vethb{n}', 10**6, 1034153, 10**9, 0x100 + n) for n in range(500)])"
+    )
+    node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite")
+    assert len(node.run(node.plugin, "reconcile").splitlines()) > 500
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    assert len(classes(node)) == 504
+    node.run("tc", "qdisc", "delete", "dev", "eth0", "root")
+    node.run("nft", "flush", "ruleset")
+    assert node.run(node.plugin, "reconcile").startswith("repaired: eth0 has no root qdisc")
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"

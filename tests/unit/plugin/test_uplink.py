@@ -57,7 +57,7 @@ def test_a_class_and_its_queue() -> None:
     given_entry = entry(minor=0x10, ceil=2 * GIGA)
     assert htb.add_class(TREE, 0x10, GIGA, given_entry).splitlines() == [
         "class add dev eth0 parent c0de:1 classid c0de:10 htb prio 0 rate 1000000000bit ceil 2000000000bit"
-        " burst 125000b cburst 250000b quantum 65536",
+        " burst 375000b cburst 250000b quantum 65536",
         "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 6250000",
     ]
 
