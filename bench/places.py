@@ -139,7 +139,7 @@ def run(
 ) -> Path:
     """Run every case and return the study's directory, analysed and complete.
 
-    A case the kernel refuses is a row with the reason. Raises RuntimeError if the directory is taken.
+    A case the kernel refuses is a row with the reason. Raises FileExistsError if the directory is taken.
     """
     from bench import experiment
 
@@ -231,6 +231,7 @@ def _answers(result: Summary, expected: dict[str, float], unshaped: Summary) -> 
     per_pod = _held(result, "quiet")
     less = {situation: _less(result, unshaped, situation) for situation in SITUATIONS}
     got = rates(result)
+    alone, promised = got["alone"].get(PODS[0]), expected.get(PODS[0])
     return Answers(
         per_pod_sending=per_pod,
         per_pod_towards=_all(
@@ -240,9 +241,7 @@ def _answers(result: Summary, expected: dict[str, float], unshaped: Summary) -> 
         shapes_egress=_any((per_pod, less["alone"], less["sending"])),
         shapes_towards=less["towards"],
         floor=_held(result, "disturbed"),
-        idle_used=_all(rate > (1 + TOLERANCE) * expected[pod] for pod, rate in got["alone"].items())
-        if got["alone"]
-        else None,
+        idle_used=None if alone is None or promised is None else alone > (1 + TOLERANCE) * promised,
     )
 
 
