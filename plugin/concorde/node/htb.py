@@ -28,8 +28,8 @@ FIRST_MINOR, LAST_MINOR = 0x10, 0x7FFF
 
 LEAST_RATE = 8_000  # bits per second; less would be too slow for a burst of one packet to be counted
 _BURST_MILLISECONDS = 1
-# A busy node's timers and threads are late by more than that. What a guarantee could not use meanwhile it must
-# be able to make up for, or others, who borrow, get it; the root's and the others' clocks stay short.
+# A busy node's timers are late by more than that. What a guarantee could not use meanwhile it must be able to
+# make up for, or others, who borrow, get it. The burst of the whole, and of those who borrow, stays short.
 _GUARANTEE_BURST_MILLISECONDS = 3
 _QUEUE_MILLISECONDS = 50  # of the guarantee: longer than a data centre's round trip, shorter than a timeout
 _DEFAULT_QUEUE_MILLISECONDS = 10  # of the capacity, as the rest may have all of it
@@ -69,7 +69,7 @@ def queue(tree: Tree, entry: Entry | None) -> int:
 
 
 def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:
-    """How many bytes a class may send at once at a rate (bits per second): so long, or one offloaded packet."""
+    """How many bytes a class may send at once at a rate (bits per second): at least one offloaded packet."""
     return min(max(LARGEST_PACKET, rate // 8 * milliseconds // 1000), longest_burst(rate))
 
 
@@ -77,10 +77,10 @@ def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
     """`add` or `change` a class."""
     parent = MAJOR if minor == ROOT else handle(ROOT)
     guaranteed = FIRST_MINOR <= minor <= LAST_MINOR
-    milliseconds = _GUARANTEE_BURST_MILLISECONDS if guaranteed else _BURST_MILLISECONDS
+    at_once = burst(rate, _GUARANTEE_BURST_MILLISECONDS) if guaranteed else burst(rate)
     return (
         f"class {verb} dev {tree.uplink} parent {parent} classid {handle(minor)} htb prio 0"
-        f" rate {rate}bit ceil {ceil}bit burst {burst(rate, milliseconds)}b cburst {burst(ceil)}b quantum {QUANTUM}\n"
+        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {QUANTUM}\n"
     )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,3 +174,39 @@ def test_all_of_it_together_adds_up(pair: Pair) -> None:
     sent = pair.sent(everything)
     assert min(sent[FIRST], sent[SECOND]) > BYTES
     assert sent[DEFAULT] > 2 * BYTES
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+def test_a_guarantee_is_kept_on_a_full_uplink_and_idle_capacity_is_used(node: Node) -> None:
+    """The judge is the class's own counter; A-1 is promised 40 of 100 Mbit/s, the node wants all of it."""
+    pair = Pair(node)
+    node.add_pod_namespace("A-1")
+    node.call("ADD", "A-1", on_uplink("40M", capacity="100M"))
+    for port in ("5201", "5202"):
+        pair.on("two", "iperf3", "--server", "--daemon", "--port", port)
+    flow = ["iperf3", "--client", HOST["two"], "--time", "30", "--port"]
+    clients = [
+        subprocess.Popen(
+            node.argv("nsenter", "--net=/run/netns/A-1", *flow, "5201"), stdout=subprocess.DEVNULL
+        )
+    ]
+    time.sleep(1)
+    assert rates(pair)[FIRST] > 80e6
+    clients.append(subprocess.Popen(node.argv(*flow, "5202", "--parallel", "8"), stdout=subprocess.DEVNULL))
+    time.sleep(1)
+    found = rates(pair)
+    for client in clients:
+        client.terminate()
+        client.wait()
+    # On the uplink 40 Mbit/s of the pod's frames are 41.4; the host has the rest, less ARP.
+    assert found[FIRST] > 0.97 * 41.4e6
+    assert found[DEFAULT] > 40e6
+    assert sum(found.values()) < 1.03 * 100e6
+
+
+def rates(pair: Pair) -> dict[str, float]:
+    """What each class sends (bits per second), over three seconds."""
+    start, before = time.monotonic(), pair.classes()
+    time.sleep(3)
+    after, seconds = pair.classes(), time.monotonic() - start
+    return {name: (after[name] - before[name]) * 8 / seconds for name in after if name != "c0de:1"}
