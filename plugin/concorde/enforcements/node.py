@@ -41,10 +41,12 @@ def prepare(network: Configuration, lease: Lease, netns: str) -> None:
 
 def install(network: Configuration, lease: Lease, netns: str) -> None:
     """Write the promise into the ledger if it fits, then into the kernel."""
+    from ..node import ledger  # before the lock: others wait for it
+
     settings, lock = _ready.pop()
     entry = entry_of(network, lease, settings)
     with lock:
-        _enter(network, settings, entry)
+        _enter(ledger.Ledger(network.node_directory), settings, entry)
     try:
         pod.install(network, lease, netns)
     except Exception:
@@ -152,10 +154,7 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
         book.drop(key)
 
 
-def _enter(network: Configuration, settings: Settings, entry: Entry) -> None:
-    from ..node import ledger
-
-    book = ledger.Ledger(network.node_directory)
+def _enter(book: Ledger, settings: Settings, entry: Entry) -> None:
     former = book.tree()
     with book:
         book.admit(settings.tree, entry)

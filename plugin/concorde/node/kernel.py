@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .terms import Entry, Tree
 
+# nft sends a transaction in one piece, which must fit into a socket's buffer (net.core.wmem_max), and only the
+# machine's own root may enlarge that. The chains' lines come first, so they stay together.
+_MOST_LINES = 400
+
 
 def enter(tree: Tree, entry: Entry, promised: int) -> None:
     """Give an attachment its class and its elements; `promised` (bits per second) includes it.
@@ -104,4 +108,7 @@ def abandon(uplink: str) -> None:
 
 
 def _apply(tc: str, nft: str) -> None:
-    run.batches(("tc", tc), ("nft", nft))
+    lines = nft.splitlines(keepends=True)
+    run.batches(("tc", tc), ("nft", "".join(lines[:_MOST_LINES])))
+    for start in range(_MOST_LINES, len(lines), _MOST_LINES):
+        run.batches(("nft", "".join(lines[start : start + _MOST_LINES])))
