@@ -34,9 +34,11 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"concorde: {error}\n{USAGE}")
         return _flushed(2)
+    from _sqlite3 import Error as StoreError
+
     try:
         answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
-    except (CniError, run.CommandError, OSError) as error:
+    except (CniError, run.CommandError, OSError, StoreError) as error:
         sys.stderr.write(f"concorde: {error}\n")
         return _flushed(1)
     sys.stdout.write(answer)

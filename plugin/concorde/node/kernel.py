@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .terms import Entry, Tree
 
-# nft sends a transaction in one piece, which must fit into a socket's buffer (net.core.wmem_max), and only the
-# machine's own root may enlarge that. The chains' lines come first, so they stay together.
+# nft sends a transaction in one piece. It must fit into a socket's buffer (net.core.wmem_max), which only the
+# machine's own root may enlarge. The chains' lines come first, so they stay together.
 _MOST_LINES = 400
 
 

@@ -53,13 +53,14 @@ class Churn:
         """Some calls at once, each on a pod of its own."""
         if self.chance.random() < 0.1:
             self.gc(self.chance.choice("ab"))
-        if self.chance.random() < 0.1:
-            succeed(self.program("reconcile"))
         pods = self.chance.sample(POD_NAMES, self.chance.randint(1, self.work["at_once"]))
         steps = [self.step(pod) for pod in pods]
-        with ThreadPoolExecutor(len(steps)) as pool:
+        with ThreadPoolExecutor(len(steps) + 1) as pool:
+            repair = pool.submit(self.program, "reconcile") if self.chance.random() < 0.2 else None
             for step, answer in zip(steps, pool.map(lambda step: self.call(*step), steps), strict=True):
                 self.learn(step, answer)
+        if repair is not None:
+            succeed(repair.result())
         return len(steps)
 
     def step(self, pod: str) -> tuple[str, str, dict[str, Any], float | None]:
