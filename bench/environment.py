@@ -39,6 +39,7 @@ SYSCTLS = (
     "net/ipv4/tcp_available_congestion_control",
     "net/ipv4/tcp_congestion_control",
     "net/ipv4/tcp_notsent_lowat",
+    "net/ipv4/tcp_recovery",
     "net/ipv4/tcp_rmem",
     "net/ipv4/tcp_wmem",
     "net/ipv4/tcp_timestamps",
@@ -113,7 +114,6 @@ def _node(node: Place) -> Environment:
     return {
         **_pod(node),
         "nft": _json(node, ["nft", "-j", "list", "ruleset"]),
-        "sysctls": _sysctls(node),
     }
 
 
@@ -124,12 +124,13 @@ def _pod(place: Place) -> Environment:
         "qdiscs": _json(place, ["tc", "-j", "-s", "qdisc", "show"]),
         # iproute2 before 6.3 prints classes as text even when asked for JSON.
         "classes": _say(place, ["tc", "-s", "-d", "class", "show", "dev", "eth0"]).splitlines(),
+        "sysctls": _sysctls(place),
         "offloads": _say(place, ["ethtool", "--show-features", "eth0"]).splitlines(),
     }
 
 
-def _sysctls(node: Place) -> Environment:
-    text = _say(node, ["head", "-v", "-n", "1", *(f"/proc/sys/{name}" for name in SYSCTLS)])
+def _sysctls(place: Place) -> Environment:
+    text = _say(place, ["head", "-v", "-n", "1", *(f"/proc/sys/{name}" for name in SYSCTLS)])
     values: Environment = {}
     for block in text.split("==> ")[1:]:
         path, _, value = block.partition(" <==\n")

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Tables = dict[Hashable, pd.DataFrame]  # by flow and repetition
 
 
+# Busy share of all processors from which they count as saturated. Half-second averages of a machine that is
+# the bottleneck are 0.98 to 1; the rest is the sampling clock's.
+CPU_SATURATED = 0.97
+
+
 @dataclass(frozen=True)
 class Measured:
     """What some samples amount to: payload bits per second, shares from 0 to 1."""
@@ -35,7 +40,8 @@ class Measured:
     p01_bps: float
     attainment: float | None  # None: no guarantee to attain
     cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
-    # The same without the samples in which the machine stood still, or caught up after; None: it never did.
+    # The same without the samples in which the machine stood still or its processors were saturated, or it
+    # caught up after; None: it never was so.
     running: Measured | None = None
 
 
@@ -77,7 +83,7 @@ class _Cell:
     seconds: Floats
     busy: Floats  # CPU seconds seen, and of them busy, by sample
     watched: Floats
-    stalled: NDArray[np.bool_]  # the machine stood still in the sample, or just before it
+    stalled: NDArray[np.bool_]  # the machine had no time to spare in the sample, or just before it
 
     def running(self) -> _Cell:
         """Return the cell without the stalled samples."""
@@ -141,9 +147,11 @@ def _cell(
         busy += shared * use.busy
         watched += shared
     stalled = np.zeros(len(starts), dtype=np.bool_)
-    for stall in repetition.stalls:
+    spans = [Span(stall.start_s, stall.end_s) for stall in repetition.stalls]
+    spans += [Span(use.start_s, use.end_s) for use in repetition.cpu if use.busy >= CPU_SATURATED]
+    for span in spans:
         # What was held up arrives in the interval after.
-        stalled |= (starts < stall.end_s + interval) & (ends > stall.start_s)
+        stalled |= (starts < span.end + interval) & (ends > span.start)
     return _Cell(table["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, stalled)
 
 

@@ -17,10 +17,10 @@ from rich.console import Console
 
 from bench import analysis, summary
 from bench.live import Display
+from bench.observations import CPU_SATURATED
 from bench.phases import Phase
 from bench.recording import UNFINISHED, Recording
 from bench.summary import FlowSummary, PhaseSummary, Summary
-from bench.verdict import CPU_SATURATED
 from testbed.scenario import Scenario, load
 
 INDEX = "places.json"

@@ -7,7 +7,7 @@ Being short of processor time can only lower a flow's rate, never raise it. So a
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
 judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
-is none without the samples in which the machine stood still (``heartbeat``).
+is none without the samples in which the machine stood still (``heartbeat``) or its processors were saturated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.observations import Measured, Observation
+from bench.observations import CPU_SATURATED, Measured, Observation
 from bench.phases import FEWEST_SAMPLES
 from bench.recording import RunRecord
 from bench.units import format_bps, format_share, unit_for
@@ -27,9 +27,6 @@ Outcome = Literal["held", "violated", "invalid"]
 # A promise above this share of what the unshaped paths carried leaves the machine no room for the
 # disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).
 PROMISE_LIMIT = 0.8
-# Busy share of all processors, averaged over a phase, from which they count as saturated. Half-second
-# averages of a machine that is the bottleneck are 0.98 to 1; the rest is the sampling clock's.
-CPU_SATURATED = 0.97
 # A calibration that reaches this share of the underlay's own rate was limited by the underlay - which is
 # part of the experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
 UNDERLAY_FILLED = 0.8
@@ -150,7 +147,7 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
             )
         elif measured.running and _shortfall(scenario, measured.running, observation.expected_bps) is None:
             starved = True
-            text += "; the machine stood still meanwhile, and without those moments both thresholds are met"
+            text += "; the machine stood still or was saturated at times, and without those it is met"
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
 

@@ -5,12 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.networks import containers, flannel, underlay
-from testbed.nodes import InNamespace, Node, in_parallel
+from testbed.nodes import InNamespace, Node, Place, in_parallel
 from testbed.orchestrators import ORCHESTRATORS, Orchestrator, PodPlace
 from testbed.providers import PROVIDERS, Provider
 from testbed.scenario import Scenario, Traffic
 
 Progress = Callable[[str], None]
+
+# Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
+# ways that machines of their own do not.
+#
+# The packets of a flow wait in the backlogs of several processors and overtake each other, which TCP takes
+# for loss. So every interface steers a flow's packets to one processor (receive packet steering, kernel
+# Documentation/networking/scaling.rst), and RACK, for which what is later than a fraction of the round trip -
+# here a few microseconds - is lost (RFC 8985, section 6.2), is off (ip-sysctl: tcp_recovery).
+#
+# And a sender waits for a processor now and then, longer than the 3 MB last that Linux's usual buffers let it
+# send ahead: 6 ms of 4 Gbit/s. With these buffers what waits is limited by the queue of its class.
+SETTLE = """
+cd /proc/sys/net/ipv4 || exit 1
+echo 0 >tcp_recovery
+echo "4096 131072 33554432" >tcp_rmem
+echo "4096 65536 33554432" >tcp_wmem
+mount -t sysfs sysfs /sys || exit 0
+while read -r name value; do
+    [ "$name" != Cpus_allowed: ] || all=$value
+done </proc/self/status
+for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do
+    echo "$all" >"$queue" || exit 0  # for root only
+done 2>/dev/null
+"""
 
 
 class Testbed:
@@ -46,6 +70,8 @@ class Testbed:
             progress("pods")
             self._orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
             self._orchestrator.up()
+            if self.scenario.underlay.rate is not None:
+                self._settle()
         except BaseException:
             self.provider.down()
             raise
@@ -93,6 +119,12 @@ class Testbed:
         for container in own_containers:
             inside = containers.render_inside(scenario, container)
             self.containers[container].run(["ip", "-batch", "-"], stdin=inside)
+
+    def _settle(self) -> None:
+        """Let traffic wait for its class at all times: otherwise the senders are measured, not guarantees."""
+        places: list[Place] = [self.place(n) for n in (*self.scenario.pods, *self.scenario.containers)]
+        places += [*self.nodes.values(), *self.provider.between]
+        in_parallel(lambda place: place.run(["unshare", "--mount", "sh", "-c", SETTLE]), places)
 
     def _container(self, name: str) -> InNamespace:
         node = self.scenario.containers[name].node

@@ -18,6 +18,11 @@ class NetnsProvider:
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
 
+    @property
+    def between(self) -> list[Entrance]:
+        """The switch."""
+        return [self.sandbox.switch] if self.sandbox else []
+
     def up(self) -> None:
         """Start the sandbox, make the nodes, and plug their cables into the switch."""
         scenario = self._scenario

@@ -114,3 +114,17 @@ def test_a_machine_that_never_stood_still_has_nothing_to_tell_apart() -> None:
     for observed in observe(samples(experiment, lambda _f, _t: 1e8), experiment, record(experiment)):
         assert observed.overall is not None
         assert observed.overall.running is None
+
+
+def test_samples_of_a_saturated_half_second_are_told_apart() -> None:
+    experiment = scenario(disturbances=[])
+    table = samples(experiment, lambda _f, time: 0.0 if 4.95 < time < 5.05 else EXPECTED)
+    made = record(experiment)
+    made.repetitions[0].cpu = [
+        CpuUse(start_s=4.0, end_s=4.5, busy=0.8, steal=0.0),
+        CpuUse(start_s=4.8, end_s=5.3, busy=0.99, steal=0.0),
+    ]
+    overall = by_key(observe(table, experiment, made))["A -> C", "quiet"].overall
+    assert overall is not None
+    assert overall.running is not None
+    assert overall.running.mean_bps == pytest.approx(EXPECTED)

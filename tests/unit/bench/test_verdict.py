@@ -103,7 +103,7 @@ def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | 
     running = None if rest is None else measured(rest)
     found = verdict(QUIET, observation(dataclasses.replace(measured(0.98), running=running)))
     assert found.outcome == outcome
-    assert ("stood still meanwhile" in found.reasons[0]) == (outcome == "invalid")
+    assert ("stood still or was saturated" in found.reasons[0]) == (outcome == "invalid")
 
 
 def test_stalls_are_said_even_if_the_guarantee_held() -> None:
