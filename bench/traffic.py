@@ -124,7 +124,8 @@ def _send_all(testbed: Testbed, running: Sequence[_Running], interval: float, ze
     for one in started:
         assert one.sender is not None
         assert one.receiver is not None
-        deadline = zero + one.traffic.end + GRACE_SECONDS
+        # From when it really was started: hundreds of senders are not started in an instant.
+        deadline = zero + one.transfer.started_s + one.traffic.duration + GRACE_SECONDS
         status = one.sender.wait(timeout=max(0.0, deadline - time.monotonic()))
         if status is None:
             one.fail(f"sender: still running {GRACE_SECONDS:g} s after its end")

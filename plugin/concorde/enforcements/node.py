@@ -49,6 +49,8 @@ def install(network: Configuration, lease: Lease, netns: str) -> None:
         _enter(ledger.Ledger(network.node_directory), settings, entry)
     try:
         pod.install(network, lease, netns)
+        if entry.rate:
+            pod.shorten_packets(lease.interface, entry.rate, netns)
     except Exception:
         withdraw(network, lease.container, lease.interface)
         raise

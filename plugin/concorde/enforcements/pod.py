@@ -33,13 +33,11 @@ def install(network: Identity, lease: Lease, netns: str) -> None:
         if failure.line > 1:
             _delete_qdisc(lease.interface, netns)
         raise
-    largest = shaping.largest_packet(lease.terms.rate)
-    if largest < shaping.LARGEST_PACKET:
-        try:
-            _limit_packets(lease.interface, largest, netns)
-        except run.CommandError:
-            _delete_qdisc(lease.interface, netns)
-            raise
+    try:
+        shorten_packets(lease.interface, lease.terms.rate, netns)
+    except run.CommandError:
+        _delete_qdisc(lease.interface, netns)
+        raise
 
 
 def remove(network: Identity, lease: Lease, netns: str) -> None:
@@ -80,6 +78,13 @@ def _has_qdisc(interface: str, netns: str) -> bool:
         and int(str(qdisc.get("options", {}).get("default", "0")), 16) == 1
         for qdisc in json.loads(output or "[]")
     )
+
+
+def shorten_packets(interface: str, rate: int, netns: str) -> None:
+    """Keep offloaded packets short where they would last long. Raises run.CommandError."""
+    largest = shaping.largest_packet(rate)
+    if largest < shaping.LARGEST_PACKET:
+        _limit_packets(interface, largest, netns)
 
 
 def _limit_packets(interface: str, size: int, netns: str) -> None:
