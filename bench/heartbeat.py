@@ -7,42 +7,24 @@ recorded, so that such a miss can be told from a broken promise.
 
 from __future__ import annotations
 
-import threading
 import time
-from types import TracebackType
 
 from bench.recording import Stall
+from bench.watching import Watcher
 
 BEAT_SECONDS = 0.01
 # Ordinary waits for a busy processor are a few milliseconds; a third of the shortest sample is worth noting.
 LATE_SECONDS = 0.03
 
 
-class Heartbeat:
+class Heartbeat(Watcher):
     """Beats from ``start`` until the end of the ``with`` block; ``stalls`` then holds when it could not."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.stalls: list[Stall] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self._zero = 0.0
 
-    def __enter__(self) -> Heartbeat:
-        return self
-
-    def start(self, zero: float) -> None:
-        """Begin to beat; ``zero`` is the run's beginning on the monotonic clock."""
-        self._zero = zero
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _beat(self) -> None:
+    def _watch(self) -> None:
         last = time.monotonic()
         while not self._stop.wait(BEAT_SECONDS):
             now = time.monotonic()

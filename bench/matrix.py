@@ -7,7 +7,6 @@ them is. Its table, figure and page are functions of these files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bench import analysis, summary
 from bench.live import Display
-from bench.recording import UNFINISHED, Recording
+from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import Summary
 from testbed.scenario import Scenario, ScenarioError, load
 
@@ -89,7 +88,7 @@ def run(plan: Plan, provider: str, orchestrator: str, reports: Path, console: Co
     """
     from bench import experiment
 
-    directory = _begin(reports)
+    directory = begin_directory(reports, "matrix")
     for cell, scenario in plan.cells:
         if scenario is None:
             continue
@@ -105,9 +104,7 @@ def run(plan: Plan, provider: str, orchestrator: str, reports: Path, console: Co
     index = Matrix(cells=[cell for cell, _ in plan.cells])
     (directory / INDEX).write_text(index.model_dump_json(indent=1) + "\n", encoding="utf-8")
     analyse(directory)
-    final = directory.with_name(directory.name.removesuffix(UNFINISHED))
-    directory.rename(final)
-    return final
+    return finish_directory(directory)
 
 
 def read(directory: Path) -> tuple[Matrix, dict[tuple[str, str], Summary]]:
@@ -131,18 +128,3 @@ def analyse(directory: Path) -> None:
         analysis.write(directory / "figures" / f"matrix.{kind}", content)
     page = matrix_page.render(directory, index, summaries, drawn["svg"])
     analysis.write(directory / "matrix.html", page.encode())
-
-
-def _begin(reports: Path) -> Path:
-    """Make the directory of a new, unfinished matrix."""
-    base = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-matrix"
-    for attempt in range(1, 1000):
-        name = base if attempt == 1 else f"{base}-{attempt}"
-        directory = reports / (name + UNFINISHED)
-        if not (reports / name).exists():
-            try:
-                directory.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return directory
-    raise RuntimeError(f"no free name for a matrix in {reports}")

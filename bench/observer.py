@@ -6,12 +6,11 @@ to nothing. The rates are those of the receivers' interfaces; what is judged lat
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from bench.recording import CpuUse
+from bench.watching import Watcher
 from testbed.nodes import CommandError, Node
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
@@ -22,13 +21,14 @@ Rates = dict[str, float]  # bits per second by transfer label
 OnRates = Callable[[float, Rates], None]
 
 
-class Observer:
+class Observer(Watcher):
     """Watches from ``start`` until the end of the ``with`` block; ``cpu`` then holds what the machine did.
 
     ``cpu`` has one entry a tick for the busiest node, times in seconds after the clock's zero.
     """
 
     def __init__(self, testbed: Testbed, traffic: Sequence[Traffic], on_rates: OnRates) -> None:
+        super().__init__()
         self.cpu: list[CpuUse] = []
         self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
         self._nodes: dict[str, Node] = {}
@@ -38,24 +38,6 @@ class Observer:
             interface = testbed.place(transfer.destination).host_interface
             self._targets.setdefault(node, {})[interface] = transfer.label
         self._on_rates = on_rates
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._zero = 0.0
-
-    def __enter__(self) -> Observer:
-        return self
-
-    def start(self, zero: float) -> None:
-        """Begin to watch; ``zero`` is the run's beginning on the monotonic clock."""
-        self._zero = zero
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
 
     def _watch(self) -> None:
         before = self._read()

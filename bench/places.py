@@ -8,7 +8,6 @@ first, which has none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,7 +18,7 @@ from bench import analysis, summary
 from bench.live import Display
 from bench.observations import CPU_SATURATED
 from bench.phases import Phase
-from bench.recording import UNFINISHED, Recording
+from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import FlowSummary, PhaseSummary, Summary
 from testbed.scenario import Scenario, load
 
@@ -139,12 +138,11 @@ def run(
 ) -> Path:
     """Run every case and return the study's directory, analysed and complete.
 
-    A case the kernel refuses is a row with the reason. Raises FileExistsError if the directory is taken.
+    A case the kernel refuses is a row with the reason.
     """
     from bench import experiment
 
-    directory = reports / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-places{UNFINISHED}"
-    directory.mkdir(parents=True)
+    directory = begin_directory(reports, "places")
     rows = []
     for case, scenario in cases:
         row = Row(place=case.place, classes=case.classes)
@@ -164,7 +162,7 @@ def run(
         row.recording = recording.finish().run_id
     _write(directory, Study(rows=rows))
     analyse(directory)
-    return directory.rename(directory.with_name(directory.name.removesuffix(UNFINISHED)))
+    return finish_directory(directory)
 
 
 def read(directory: Path) -> Study:

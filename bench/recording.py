@@ -89,6 +89,28 @@ class RunRecord(Entry):
     faults: list[str]  # kernel state that was not as configured after the traffic, in words
 
 
+def begin_directory(reports: Path, name: str, now: datetime | None = None) -> Path:
+    """Make and return a new directory, marked as unfinished; its name, with the time, is unique there."""
+    base = f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
+    reports.mkdir(parents=True, exist_ok=True)
+    attempt = 1
+    while True:
+        unique = base if attempt == 1 else f"{base}-{attempt}"
+        attempt += 1
+        if (reports / unique).exists():
+            continue
+        try:
+            (reports / (unique + UNFINISHED)).mkdir()
+        except FileExistsError:
+            continue
+        return reports / (unique + UNFINISHED)
+
+
+def finish_directory(directory: Path) -> Path:
+    """Take the mark of an unfinished one from a directory's name, and return its new path."""
+    return directory.rename(directory.with_name(directory.name.removesuffix(UNFINISHED)))
+
+
 class Recording:
     """The paths within one recording, and its stored parts."""
 
@@ -98,26 +120,11 @@ class Recording:
     @classmethod
     def begin(cls, reports: Path, scenario: Scenario, now: datetime | None = None) -> Recording:
         """Make the directory of a new, unfinished recording; its name is unique under ``reports``."""
-        now = now or datetime.now(UTC)
-        base = f"{now:%Y%m%dT%H%M%SZ}-{scenario.name}-{scenario.enforcement}"
-        reports.mkdir(parents=True, exist_ok=True)
-        attempt = 1
-        while True:
-            run_id = base if attempt == 1 else f"{base}-{attempt}"
-            attempt += 1
-            if (reports / run_id).exists():
-                continue
-            try:
-                (reports / (run_id + UNFINISHED)).mkdir()
-            except FileExistsError:
-                continue
-            return cls(reports / (run_id + UNFINISHED))
+        return cls(begin_directory(reports, f"{scenario.name}-{scenario.enforcement}", now))
 
     def finish(self) -> Recording:
         """Give a complete recording its final name."""
-        final = self.directory.with_name(self.directory.name.removesuffix(UNFINISHED))
-        self.directory.rename(final)
-        return Recording(final)
+        return Recording(finish_directory(self.directory))
 
     @property
     def run_id(self) -> str:
