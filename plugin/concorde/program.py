@@ -1,4 +1,4 @@
-"""The plugin as a program for people: `concorde ledger` and `concorde reconcile`."""
+"""The plugin as a program for people and installers: `concorde ledger` and its like."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
        concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
+       concorde examine <CONFLIST                   what this node lacks for pods of a network
+       concorde dismantle <CONFLIST                 remove what a network without pods left on this node
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
 """
 
 
+OF_CONFLISTS = ("examine", "dismantle")
+
+
 class UsageError(Exception):
     """A command line that says nothing this program knows."""
+
+
+class RefusalError(Exception):
+    """The node is not as it would have to be; the message has a line for each thing."""
 
 
 def main(arguments: list[str]) -> int:
@@ -37,8 +46,11 @@ def main(arguments: list[str]) -> int:
     from _sqlite3 import Error as StoreError
 
     try:
-        answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
-    except (CniError, run.CommandError, OSError, StoreError) as error:
+        if command in OF_CONFLISTS:
+            answer = _examine() if command == "examine" else _dismantle()
+        else:
+            answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
+    except (CniError, run.CommandError, RefusalError, OSError, StoreError) as error:
         sys.stderr.write(f"concorde: {error}\n")
         return _flushed(1)
     sys.stdout.write(answer)
@@ -48,7 +60,7 @@ def main(arguments: list[str]) -> int:
 def parse(arguments: list[str]) -> tuple[str, bool, str]:
     """Command, whether JSON is wanted, and the state directory. Raises UsageError."""
     command, *rest = arguments
-    if command not in ("ledger", "reconcile"):
+    if command not in ("ledger", "reconcile", *OF_CONFLISTS):
         raise UsageError(f"{command!r} is no command")
     as_json, state = False, DEFAULT_STATE
     while rest:
@@ -56,7 +68,7 @@ def parse(arguments: list[str]) -> tuple[str, bool, str]:
         name, equals, value = option.partition("=")
         if option == "--json" and command == "ledger":
             as_json = True
-        elif name == "--state-dir" and (equals or rest):
+        elif name == "--state-dir" and (equals or rest) and command not in OF_CONFLISTS:
             state = value if equals else rest.pop(0)
         else:
             raise UsageError(f"{option!r} is no option of {command}, or lacks its value")
@@ -91,6 +103,26 @@ def _reconcile(state: str) -> str:
     if not repaired:
         return "nothing to repair\n"
     return "".join(f"repaired: {text}\n" for text in repaired)
+
+
+def _examine() -> str:
+    from . import documents, installation, requests
+
+    directory = os.path.dirname(os.path.realpath(sys.argv[0]))
+    found = installation.lacking(documents.decode(requests.read_input()), directory)
+    if found:
+        raise RefusalError("\nconcorde: ".join(found))
+    return "nothing is lacking\n"
+
+
+def _dismantle() -> str:
+    from . import documents, installation, requests
+
+    try:
+        removed = installation.dismantle(documents.decode(requests.read_input()))
+    except installation.InUseError as error:
+        raise RefusalError(str(error)) from error
+    return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"
 
 
 def _open(state: str) -> Ledger | None:

@@ -1,28 +1,22 @@
 """The store: the leases of one network on this node.
 
 The paper's allocated-IP file, and the stand-in for its MANO: `bandwidth_allocate` is the guarantee written
-with an address, `bandwidth_collect` its removal. SQLite, because invocations run at the same time and may
-be killed at any instruction. The file lies on /run and so ends with the kernel state it describes; that is
-why nothing waits for a disk (`synchronous` is off: a killed process loses nothing, only a crash of the
-kernel would).
+with an address, `bandwidth_collect` its removal.
 """
 
 from __future__ import annotations
 
-import os
-
-# Not sqlite3, which is this and adapters for dates: loading datetime costs each ADD 2 ms.
-from _sqlite3 import IntegrityError, connect
+from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
 from . import addresses
-from .cni import ALREADY_ATTACHED, INTERNAL, NO_FREE_ADDRESS, CniError
+from .cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
+from .database import Database
 from .leases import Lease, Link, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PATIENCE_SECONDS = 30
 _VERSION = 1
 _SCHEMA = (
     """CREATE TABLE lease (
@@ -43,7 +37,6 @@ _SCHEMA = (
     # The next address is sought after the last one given, so that a new pod does not at once inherit the
     # address, and the peers' connections, of one that just ended.
     "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
-    f"PRAGMA user_version = {_VERSION}",
 )
 _SELECT = (
     "SELECT container, interface, enforcement, guarantee, ceiling, rate, burst,"
@@ -51,28 +44,12 @@ _SELECT = (
 )
 
 
-class Store:
+class Store(Database):
     """A connection to a network's leases. A block `with store:` is one writing transaction."""
 
     def __init__(self, directory: str) -> None:
         """Open or create the store. Raises CniError 100 if another version of the plugin made it."""
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        path = f"{directory}/leases.sqlite"
-        self._database = connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
-        self._database.execute("PRAGMA synchronous = OFF")
-        if self._version() == 0:
-            with self:
-                # Asked again: another invocation may have made the tables since.
-                for statement in _SCHEMA if self._version() == 0 else ():
-                    self._database.execute(statement)
-        if self._version() != _VERSION:
-            raise CniError(INTERNAL, f"{path} was made by another version of this plugin")
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+        super().__init__(f"{directory}/leases.sqlite", _VERSION, _SCHEMA)
 
     def next_address(self, subnet: addresses.Subnet) -> int:
         """The free address after the one given last. Raises CniError 102.
@@ -140,9 +117,6 @@ class Store:
             " (SELECT 1 FROM lease WHERE address = taken.address + 1) ORDER BY address LIMIT 1"
         )
         return int(self._database.execute(query, (start,)).fetchone()[0])
-
-    def _version(self) -> int:
-        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _of_terms(terms: Terms) -> tuple[Any, ...]:

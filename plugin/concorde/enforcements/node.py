@@ -13,7 +13,7 @@ from .. import addresses, names, run
 from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError
 from ..configuration import invalid
 from ..locks import NodeLock
-from ..node import kernel
+from ..node import htb, kernel
 from ..node.settings import Settings
 from ..node.terms import Entry, uplink_rate
 from . import pod
@@ -50,7 +50,7 @@ def install(network: Configuration, lease: Lease, netns: str) -> None:
     try:
         pod.install(network, lease, netns)
         if entry.rate:
-            pod.shorten_packets(lease.interface, entry.rate, netns)
+            pod.shorten_packets(lease.interface, htb.largest_packet(entry.rate), netns)
     except Exception:
         withdraw(network, lease.container, lease.interface)
         raise

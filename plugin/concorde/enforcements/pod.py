@@ -34,7 +34,7 @@ def install(network: Identity, lease: Lease, netns: str) -> None:
             _delete_qdisc(lease.interface, netns)
         raise
     try:
-        shorten_packets(lease.interface, lease.terms.rate, netns)
+        shorten_packets(lease.interface, shaping.largest_packet(lease.terms.rate), netns)
     except run.CommandError:
         _delete_qdisc(lease.interface, netns)
         raise
@@ -80,9 +80,8 @@ def _has_qdisc(interface: str, netns: str) -> bool:
     )
 
 
-def shorten_packets(interface: str, rate: int, netns: str) -> None:
-    """Keep offloaded packets short where they would last long. Raises run.CommandError."""
-    largest = shaping.largest_packet(rate)
+def shorten_packets(interface: str, largest: int, netns: str) -> None:
+    """Keep offloaded packets within a size (bytes) where they would last long. Raises run.CommandError."""
     if largest < shaping.LARGEST_PACKET:
         _limit_packets(interface, largest, netns)
 

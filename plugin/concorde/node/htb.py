@@ -14,6 +14,7 @@ alike. One largest offloaded packet is a turn; with less, a class would need sev
 
 from __future__ import annotations
 
+from .. import shaping
 from ..shaping import LARGEST_PACKET, QUANTUM, longest_burst
 
 TYPE_CHECKING = False
@@ -31,9 +32,14 @@ _BURST_MILLISECONDS = 1
 # A busy node's timers are late by more than that. What a guarantee could not use meanwhile it must be able to
 # make up for, or others, who borrow, get it. The burst of the whole, and of those who borrow, stays short.
 _GUARANTEE_BURST_MILLISECONDS = 3
-_QUEUE_MILLISECONDS = 50  # of the guarantee: longer than a data centre's round trip, shorter than a timeout
+# Of the guarantee. Longer than a data centre's round trip, so that TCP keeps it filled. Not longer, because
+# what is lost when it overflows, as at every flow's beginning, holds up all behind it for as long again.
+_QUEUE_MILLISECONDS = 10
 _DEFAULT_QUEUE_MILLISECONDS = 10  # of the capacity, as the rest may have all of it
-_LEAST_QUEUE = 8 * LARGEST_PACKET
+_LEAST_QUEUE_PACKETS = 8  # as large as they may be: TCP needs some under way to notice the loss of one
+# Packets cost a processor alike whatever their size, and a node of small guarantees has many: 250 pods of
+# 3.6 Mbit/s, in packets of two frames, kept two processors from what they were promised (benchmarks/node.py).
+_LEAST_LARGEST_PACKET = 12_000
 
 
 def handle(minor: int) -> str:
@@ -57,6 +63,11 @@ def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> 
     return default_rate(tree, promised), tree.capacity
 
 
+def largest_packet(rate: int) -> int:
+    """The most an offloaded packet of a guarantee may hold (bytes), given its rate (bits per second)."""
+    return max(_LEAST_LARGEST_PACKET, shaping.largest_packet(rate))
+
+
 def queue(tree: Tree, entry: Entry | None) -> int:
     """The size (bytes) of a class's queue.
 
@@ -64,8 +75,10 @@ def queue(tree: Tree, entry: Entry | None) -> int:
     when they are offloaded ones.
     """
     if entry is None:
-        return max(_LEAST_QUEUE, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000)
-    return max(_LEAST_QUEUE, entry.rate // 8 * _QUEUE_MILLISECONDS // 1000)
+        least, lasting = LARGEST_PACKET, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000
+    else:
+        least, lasting = largest_packet(entry.rate), entry.rate // 8 * _QUEUE_MILLISECONDS // 1000
+    return max(_LEAST_QUEUE_PACKETS * least, lasting)
 
 
 def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:

@@ -107,6 +107,14 @@ def abandon(uplink: str) -> None:
             pass  # it had none
 
 
+def dismantle(uplink: str) -> None:
+    """Take away the tree and the tables, for good. Raises run.CommandError."""
+    abandon(uplink)
+    # A table that is not there cannot be deleted, but one that is can be added.
+    tables = [f"{family} {marks.TABLE}" for family in marks.FAMILIES]
+    run.batch("nft", "".join(f"add table {table}\ndelete table {table}\n" for table in tables))
+
+
 def _apply(tc: str, nft: str) -> None:
     lines = nft.splitlines(keepends=True)
     run.batches(("tc", tc), ("nft", "".join(lines[:_MOST_LINES])))

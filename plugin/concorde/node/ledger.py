@@ -2,15 +2,14 @@
 
 The paper leaves it to the masters to promise no more than a link holds; but two masters promise from the same
 link of an overlapped worker. So this is one file per node, and a promise that does not fit is refused.
-SQLite on /run, for the reasons given in store.py.
 """
 
 from __future__ import annotations
 
-import os
-from _sqlite3 import IntegrityError, connect  # not sqlite3, see store.py
+from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
-from ..cni import ALREADY_ATTACHED, INTERNAL, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
+from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
+from ..database import Database
 from . import htb, words
 from .terms import Entry, Tree, promised
 
@@ -18,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PATIENCE_SECONDS = 30
 _VERSION = 1
 _SCHEMA = (
     # One row. All rates are in bits per second of layer 2 on the uplink.
@@ -38,7 +36,6 @@ _SCHEMA = (
         minor INTEGER UNIQUE,       -- of the class; null without a promise
         PRIMARY KEY (network, container, interface)
     ) WITHOUT ROWID""",
-    f"PRAGMA user_version = {_VERSION}",
 )
 _COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor"
 _KEY = "network = ? AND container = ? AND interface = ?"
@@ -49,26 +46,12 @@ def path(directory: str) -> str:
     return f"{directory}/ledger.sqlite"
 
 
-class Ledger:
+class Ledger(Database):
     """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
 
     def __init__(self, directory: str) -> None:
         """Open or create it. Raises CniError 100 if another version of the plugin made it."""
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._database = connect(path(directory), timeout=_PATIENCE_SECONDS, isolation_level=None)
-        self._database.execute("PRAGMA synchronous = OFF")
-        if self._version() == 0:
-            with self:
-                for statement in _SCHEMA if self._version() == 0 else ():
-                    self._database.execute(statement)
-        if self._version() != _VERSION:
-            raise CniError(INTERNAL, f"{path(directory)} was made by another version of this plugin")
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+        super().__init__(path(directory), _VERSION, _SCHEMA)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""
@@ -149,6 +132,3 @@ class Ledger:
         if minor > htb.LAST_MINOR:
             raise CniError(NO_BANDWIDTH, "the node's tree has no class left")
         return minor
-
-    def _version(self) -> int:
-        return int(self._database.execute("PRAGMA user_version").fetchone()[0])

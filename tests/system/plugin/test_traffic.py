@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from tests.system.plugin.conftest import Node, promising
+from tests.system.plugin.conftest import Document, Node, promising
+from tests.system.plugin.uplinks import Pair, on_uplink
 
 RATE = 50_000_000
 PAYLOAD, FRAME = 1398, 1464  # of a full TCP segment with timestamps at MTU 1450
@@ -18,9 +19,19 @@ pytestmark = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 i
 
 @pytest.mark.parametrize(("count", "goodput"), [("layer2", RATE * PAYLOAD / FRAME), ("payload", RATE)])
 def test_a_pod_gets_its_rate_and_no_more(node: Node, count: str, goodput: float) -> None:
+    assert_rate_within_node(node, promising(str(RATE), count=count), promising("1G"), goodput)
+
+
+def test_a_ceiling_holds_between_pods_of_a_node_whose_traffic_never_sees_the_uplink(node: Node) -> None:
+    Pair(node)  # for its uplink
+    ceiling = str(RATE)
+    assert_rate_within_node(node, on_uplink("20M", ceiling), on_uplink(), RATE * PAYLOAD / FRAME)
+
+
+def assert_rate_within_node(node: Node, sender: Document, receiver: Document, goodput: float) -> None:
     node.add_pod_namespace("A-1", "A-2")
-    node.call("ADD", "A-1", promising(str(RATE), count=count))
-    server_address = node.call("ADD", "A-2", promising("1G"))["ips"][0]["address"].partition("/")[0]
+    node.call("ADD", "A-1", sender)
+    server_address = node.call("ADD", "A-2", receiver)["ips"][0]["address"].partition("/")[0]
     serve = node.argv("nsenter", "--net=/run/netns/A-2", "iperf3", "--server", "--one-off", "--forceflush")
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

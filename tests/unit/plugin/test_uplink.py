@@ -58,7 +58,7 @@ def test_a_class_and_its_queue() -> None:
     assert htb.add_class(TREE, 0x10, GIGA, given_entry).splitlines() == [
         "class add dev eth0 parent c0de:1 classid c0de:10 htb prio 0 rate 1000000000bit ceil 2000000000bit"
         " burst 375000b cburst 250000b quantum 65536",
-        "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 6250000",
+        "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 1250000",
     ]
 
 
@@ -96,7 +96,7 @@ class htb c0de:fffd parent c0de:1 leaf fffd: prio 0 rate 180Mbit ceil 9Gbit burs
 """
 TC_QDISCS = """[
 {"kind":"htb","handle":"c0de:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0xfffe"}},
-{"kind":"bfifo","handle":"10:","parent":"c0de:10","options":{"limit":6250000}},
+{"kind":"bfifo","handle":"10:","parent":"c0de:10","options":{"limit":1250000}},
 {"kind":"bfifo","handle":"fffd:","parent":"c0de:fffd","options":{"limit":11250000}},
 {"kind":"bfifo","handle":"fffe:","parent":"c0de:fffe","options":{"limit":11250000}}]"""
 TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},

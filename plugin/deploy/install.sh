@@ -1,0 +1,154 @@
+#!/bin/sh
+# Puts the plugin and its network configuration on a node, or takes them away again: the one process of the
+# DaemonSet's pods. TASK says which of both; nothing else ever uninstalls, neither a reboot nor an update.
+#
+# It runs in the container and sees the node at /node: `root` is the node's own root directory, read only, for
+# programs that must run there; `bin` and `net.d` are the two directories it writes to. What these held under the
+# same names before is kept in `bin/concorde.before`, whose existence says that the rest is this script's.
+set -u
+
+: "${TASK:=install}" "${CNI_BIN_DIR:=/opt/cni/bin}" "${CONFLIST:=00-concorde.conflist}"
+: "${QUIET:=45}" "${NODE:=/node}" "${PLUGIN:=/opt/concorde}" "${CONFIGURATION:=/etc/concorde}" "${STATE:=/run/concorde}"
+bin=$NODE/bin networks=$NODE/net.d before=$NODE/bin/concorde.before
+wanted=$CONFIGURATION/concorde.conflist
+said= quiet=0
+
+# With a different root directory, in the node's network: the pod has hostNetwork. Tests have no other root.
+on_node() { ${ENTER-chroot "$NODE/root"} "$@"; }
+plugin() { on_node "$CNI_BIN_DIR/concorde" "$@" 2>&1; }
+
+say() { printf '%s\n' "$*"; }
+
+# What keeps the pod from being ready; said once, not at every look.
+not_yet() {
+    rm -f "$STATE/done"
+    printf '%s\n' "$1" >"$STATE/problems"
+    [ "$1" = "$said" ] || say "$1"
+    said=$1
+}
+
+finished() {
+    [ -e "$STATE/done" ] || say "$1"
+    : >"$STATE/problems"
+    : >"$STATE/done"
+    said=
+}
+
+# Replaces a file at once: whoever reads has the old one or the new one. Files that are right stay untouched.
+put() {
+    cmp -s "$1" "$2" && return
+    cp "$1" "${2%/*}/.concorde.new" && chmod "$3" "${2%/*}/.concorde.new" && mv -f "${2%/*}/.concorde.new" "$2"
+}
+
+# What was there may be a link that leads nowhere from here.
+put_back() { cp -pP "$before/${1##*/}" "${1%/*}/.concorde.new" && mv -f "${1%/*}/.concorde.new" "$1"; }
+was_there() { [ -e "$1" ] || [ -L "$1" ]; }
+
+keep_what_was_before() {
+    [ -d "$before" ] && return
+    rm -rf "$before.new" && mkdir "$before.new" || return
+    for file in "$bin/concorde" "$networks/$CONFLIST"; do
+        ! was_there "$file" || cp -pP "$file" "$before.new/" || return
+    done
+    mv "$before.new" "$before"
+}
+
+# The library first, under its own digest: a plugin that is just running keeps the one it began with.
+put_plugin() {
+    mkdir -p "$bin/concorde.lib" || return
+    for library in "$PLUGIN"/concorde.lib/*; do
+        here=$bin/concorde.lib/${library##*/}
+        [ ! -d "$here" ] || continue
+        rm -rf "$here.new" && cp -r "$library" "$here.new" || return
+        say "${library##*/}" >>"$before/libraries" && mv "$here.new" "$here" || return
+    done
+    put "$PLUGIN/concorde" "$bin/concorde" 755
+}
+
+# Runtimes take the first configuration, by name.
+first() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | LC_ALL=C sort | head -n 1; }
+others() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | grep -qvFx "$CONFLIST"; }
+
+install() {
+    if [ -e "$STATE/done" ] && cmp -s "$wanted" "$networks/$CONFLIST" && cmp -s "$PLUGIN/concorde" "$bin/concorde"
+    then
+        return
+    fi
+    mkdir -p "$bin" "$networks"
+    if ! on_node test -x /usr/bin/python3; then
+        not_yet "lacking on this node: /usr/bin/python3 (Python 3.9 or newer, its standard library)"
+    elif ! { keep_what_was_before && put_plugin; }; then
+        not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
+    elif ! on_node test -x "$CNI_BIN_DIR/concorde"; then
+        not_yet "the DaemonSet's volume cni-bin is not $CNI_BIN_DIR, which the ConfigMap calls bin-dir"
+    elif ! found=$(plugin examine <"$wanted"); then
+        not_yet "lacking on this node: $found"
+    elif ! put "$wanted" "$networks/$CONFLIST" 644; then
+        not_yet "cannot write the network configuration; see above"
+    elif [ "$(first)" != "$CONFLIST" ]; then
+        not_yet "runtimes take the first network configuration, and $(first) is before $CONFLIST"
+    else
+        finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST"
+    fi
+}
+
+# The configuration goes as soon as another takes its place. Without any, a runtime can end no pod, and it goes
+# on ending pods - its kubelet looks once a minute - long after the last one is gone; each time the plugin makes
+# its store anew. So then the configuration stays until that has not happened for QUIET looks.
+uninstall() {
+    if [ ! -d "$before" ]; then
+        [ -e "$STATE/done" ] || finished "nothing is installed here"
+        return
+    fi
+    if was_there "$before/$CONFLIST"; then
+        put_back "$networks/$CONFLIST" || return
+        quiet=$QUIET
+    elif others; then
+        rm -f "$networks/$CONFLIST"
+        quiet=$QUIET
+    fi
+    if on_node test -x "$CNI_BIN_DIR/concorde"; then
+        if ! found=$(plugin dismantle <"$wanted"); then
+            not_yet "$found; delete them, or drain this node"
+            return
+        fi
+        [ "$found" = "nothing to remove" ] && quiet=$((quiet + 1))
+        if [ "$quiet" -lt "$QUIET" ]; then
+            [ "$found" = "nothing to remove" ] || quiet=0
+            not_yet "waiting until the runtime is done with its pods; no other network configuration is here"
+            return
+        fi
+    fi
+    remove
+    finished "uninstalled: the node is as it was before"
+}
+
+remove() {
+    was_there "$before/$CONFLIST" || rm -f "$networks/$CONFLIST"
+    if was_there "$before/concorde"; then put_back "$bin/concorde" || return; else rm -f "$bin/concorde"; fi
+    while read -r library; do
+        grep -qs "$library" "$bin/concorde" || rm -rf "$bin/concorde.lib/$library"
+    done <"$before/libraries"
+    rmdir "$bin/concorde.lib" 2>/dev/null
+    rm -rf "$before"
+}
+
+case "${1:-run}" in
+    run | once) ;;
+    # The startup probe: its words are in the pod's events.
+    ready) cat "$STATE/problems" 2>/dev/null; [ -e "$STATE/done" ]; exit ;;
+    *) say "no such command: $1"; exit 2 ;;
+esac
+
+case "$TASK" in install | uninstall) ;; *) say "TASK is $TASK; it is install or uninstall"; exit 2 ;; esac
+trap 'exit 0' TERM INT
+mkdir -p "$STATE"
+rm -f "$STATE/done"
+while :; do
+    "$TASK"
+    [ "${1:-run}" = run ] || break
+    # Done, it costs next to nothing: somebody may be measuring. A changed ConfigMap arrives within a minute too.
+    [ -e "$STATE/done" ] && pause=60 || pause=2
+    sleep "$pause" & wait "$!"
+done
+[ -e "$STATE/done" ]

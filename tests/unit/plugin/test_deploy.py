@@ -1,0 +1,202 @@
+"""The installer's script on a directory that stands for a node, and what its manifests ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde.configuration import Configuration
+from ruamel.yaml import YAML
+
+from tests.unit.plugin.conftest import ROOT
+
+DEPLOY = ROOT / "plugin" / "deploy"
+NAME = "00-concorde.conflist"
+
+
+class Installation:
+    """A node's two directories, the container's files, and the script."""
+
+    def __init__(self, directory: Path, built: Path) -> None:
+        self.bin, self.networks = directory / "node/bin", directory / "node/net.d"
+        self.plugin, self.configuration = directory / "plugin", directory / "configuration"
+        for made in (self.bin, self.networks, self.plugin, self.configuration):
+            made.mkdir(parents=True)
+        shutil.copytree(built.parent, self.plugin, dirs_exist_ok=True)
+        self.loopback = self.executable(self.bin / "loopback")
+        self.before = self.shown()
+        self.state = directory / "state"
+        self.write(subnet="10.0.0.0/24")
+
+    def write(self, **keys: object) -> None:
+        plugin = {"type": "concorde", "stateDir": str(self.state / "plugin"), **keys}
+        network = {"cniVersion": "1.0.0", "name": "net", "plugins": [plugin]}
+        (self.configuration / "concorde.conflist").write_text(json.dumps(network))
+
+    def executable(self, file: Path, text: str = "") -> Path:
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    def run(self, task: str, **settings: str) -> tuple[int, str]:
+        environment = {
+            **settings,
+            "PATH": os.environ["PATH"],
+            "ENTER": "env",
+            "TASK": task,
+            "CNI_BIN_DIR": str(self.bin),
+            "NODE": str(self.bin.parent),
+            "PLUGIN": str(self.plugin),
+            "CONFIGURATION": str(self.configuration),
+            "STATE": str(self.state),
+        }
+        command = ["sh", str(DEPLOY / "install.sh"), "once"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def shown(self) -> dict[str, tuple[int, bytes]]:
+        """Everything on the node: modes and contents."""
+        return {
+            str(path): (path.stat().st_mode, path.read_bytes())
+            for directory in (self.bin, self.networks)
+            for path in directory.rglob("*")
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def node(tmp_path: Path, built: Path) -> Installation:
+    return Installation(tmp_path, built)
+
+
+def test_it_installs_plugin_and_configuration(node: Installation) -> None:
+    assert node.run("install") == (0, f"installed: {node.bin}/concorde and {NAME}\n")
+    assert (node.networks / NAME).read_text() == (node.configuration / "concorde.conflist").read_text()
+    assert (
+        b"supportedVersions"
+        in subprocess.run(
+            [node.bin / "concorde"], env={"CNI_COMMAND": "VERSION"}, input=b"", capture_output=True
+        ).stdout
+    )
+    assert [path.name for path in node.networks.iterdir()] == [NAME]
+
+
+def test_a_second_installation_changes_nothing(node: Installation) -> None:
+    node.run("install")
+    before = node.shown(), (node.networks / NAME).stat().st_ino, (node.bin / "concorde").stat().st_ino
+    assert node.run("install")[0] == 0
+    assert (
+        node.shown(), (node.networks / NAME).stat().st_ino, (node.bin / "concorde").stat().st_ino
+    ) == before  # fmt: skip
+
+
+def test_a_changed_configuration_is_put_in_its_place(node: Installation) -> None:
+    node.run("install")
+    node.write(subnet="10.1.0.0/24")
+    assert node.run("install")[0] == 0
+    assert "10.1.0.0/24" in (node.networks / NAME).read_text()
+
+
+def test_uninstalling_leaves_what_was_there_before(node: Installation) -> None:
+    (node.networks / "10-flannel.conflist").write_text("flannel's")
+    node.before = node.shown()
+    node.run("install")
+    assert node.run("uninstall") == (0, "uninstalled: the node is as it was before\n")
+    assert node.shown() == node.before
+    assert not (node.state / "plugin").exists()
+    assert node.run("uninstall") == (0, "nothing is installed here\n")
+
+
+def test_what_had_the_same_names_is_put_back(node: Installation) -> None:
+    node.executable(node.bin / "concorde", "an older one")
+    (node.networks / NAME).symlink_to("/nowhere")
+    before = node.shown()
+    node.run("install")
+    node.write(subnet="10.1.0.0/24")
+    node.run("install")
+    assert (node.networks / NAME).is_file()
+    assert node.run("uninstall")[0] == 0
+    assert node.shown() == before
+    assert str((node.networks / NAME).readlink()) == "/nowhere"
+    assert (node.bin / "concorde").read_text() == "an older one"
+
+
+def test_the_only_configuration_stays_until_the_runtime_is_done(node: Installation) -> None:
+    node.run("install")
+    status, words = node.run("uninstall")
+    assert status == 1
+    assert "waiting until the runtime is done with its pods" in words
+    assert (node.networks / NAME).is_file()
+    assert node.run("uninstall", QUIET="1")[0] == 0
+    assert node.shown() == node.before
+
+
+def test_nothing_is_put_on_a_node_that_lacks_something(node: Installation) -> None:
+    node.loopback.unlink()
+    node.write(subnetFile="/nowhere/subnet.env")
+    status, words = node.run("install")
+    assert status == 1
+    assert f"concorde: there is no plugin loopback in {node.bin}" in words
+    assert "concorde: subnetFile: /nowhere/subnet.env: No such file or directory" in words
+    assert list(node.networks.iterdir()) == []
+
+
+def test_another_configuration_that_comes_first_is_named(node: Installation) -> None:
+    (node.networks / "00-a.conf").write_text("another's")
+    status, words = node.run("install")
+    assert status == 1
+    assert f"00-a.conf is before {NAME}" in words
+
+
+def manifests() -> dict[str, Any]:
+    found = {}
+    for file in sorted((DEPLOY / "manifests").glob("*.yaml")):
+        document = YAML(typ="safe").load(file)
+        found[document["kind"]] = document
+    return found
+
+
+def test_kustomization_lists_every_manifest() -> None:
+    listed = YAML(typ="safe").load(DEPLOY / "kustomization.yaml")["resources"]
+    assert listed == [f"manifests/{file.name}" for file in sorted((DEPLOY / "manifests").iterdir())]
+
+
+def test_the_installer_may_ask_the_api_nothing() -> None:
+    found = manifests()
+    assert set(found) == {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet"}
+    pod = found["DaemonSet"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert "privileged" not in json.dumps(pod)
+
+
+def test_the_directories_agree() -> None:
+    found = manifests()
+    pod = found["DaemonSet"]["spec"]["template"]["spec"]
+    paths = {volume["name"]: volume.get("hostPath", {}).get("path") for volume in pod["volumes"]}
+    assert paths["cni-bin"] == found["ConfigMap"]["data"]["bin-dir"]
+    (container,) = pod["containers"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(paths)
+    assert next(e for e in container["env"] if e["name"] == "CONFLIST")["value"] == NAME
+
+
+def test_the_plugin_takes_the_configuration() -> None:
+    network = json.loads(manifests()["ConfigMap"]["data"]["concorde.conflist"])
+    (plugin,) = network["plugins"]
+    configuration = Configuration({**plugin, "name": network["name"]})
+    assert configuration.enforcement == "pod"
+
+
+def test_uninstalling_changes_the_task_alone() -> None:
+    pod = manifests()["DaemonSet"]["spec"]["template"]["spec"]
+    patch = YAML(typ="safe").load(DEPLOY / "uninstall.yaml")
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    assert container == {
+        "name": pod["containers"][0]["name"],
+        "env": [{"name": "TASK", "value": "uninstall"}],
+    }
+    assert {"name": "TASK", "value": "install"} in pod["containers"][0]["env"]
