@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.kubernetes import requirements
 from testbed.nodes import CommandError
 from testbed.providers.netns.sandbox import ENVIRONMENT, Entrance, Sandbox, SandboxError
 
@@ -134,6 +135,9 @@ def examine() -> Iterator[Finding]:
             yield _feature(box.switch, feature)
     finally:
         box.stop()
+    lacking = list(requirements.missing())
+    subject = "real Kubernetes (--orchestrator kubernetes)"
+    yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
 
 
 def _tools() -> Iterator[Finding]:

@@ -10,18 +10,32 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from pydantic import BaseModel
 
 from testbed import packets, places
-from testbed.nodes import CommandError, InNamespace
+from testbed.kubernetes import control_plane, forward
+from testbed.kubernetes.certificates import at_server
+from testbed.kubernetes.client import Client
+from testbed.kubernetes.worker import Cell, wait_until_empty
+from testbed.nodes import CommandError, InNamespace, Place, in_parallel
 from testbed.providers.netns import NetnsProvider
 from testbed.providers.netns.sandbox import ENVIRONMENT, Claim, Entrance, Sandbox, valid_name
+from testbed.remote import Remote
 from testbed.scenario import Scenario
-from testbed.testbed import Progress, Testbed
+from testbed.testbed import Progress, Testbed, demand
 
+SHELL = "/bin/bash"
 STATE = "/run/testbed/state.json"
+
+
+class Way(BaseModel):
+    """How commands get somewhere: from which node, and by what command."""
+
+    node: str
+    command: list[str] = []
 
 
 class Location(BaseModel):
@@ -29,9 +43,20 @@ class Location(BaseModel):
 
     kind: str  # pod or container
     node: str
-    namespace: str  # path of its network namespace on the node
     address: str
+    entry: Way  # for commands in it
+    network: Way  # for the node's programs in its network
     guarantee_bps: int | None = None
+
+
+class Cluster(BaseModel):
+    """A cluster of real Kubernetes."""
+
+    master: str
+    workers: list[str]
+    kubectl: str
+    kubeconfig: str  # on the master
+    port: int  # on this machine, of what leads to its API server
 
 
 class State(BaseModel):
@@ -41,22 +66,27 @@ class State(BaseModel):
     enforcement: str
     nodes: list[str]
     places: dict[str, Location]
+    clusters: dict[str, Cluster] = {}  # of real Kubernetes
 
 
-def up(scenario: Scenario, name: str, progress: Progress) -> State:
-    """Bring up a lasting testbed. Raises LookupError for a bad or taken name, RuntimeError if it fails."""
+def up(scenario: Scenario, name: str, orchestrator: str, progress: Progress) -> State:
+    """Bring up a lasting testbed.
+
+    Raises LookupError for a bad or taken name or an orchestrator there is not, RuntimeError if it fails.
+    """
+    demand(orchestrator)
     if not valid_name(name):
         raise LookupError(f"--name: {name!r} is no name for a testbed; use letters, digits and dashes")
     with Claim(name):
         if Sandbox.find(name):
             raise LookupError(f"testbed {name!r} is up already; take it down, or choose another --name")
         provider = NetnsProvider(scenario, name)
-        testbed = Testbed(scenario, provider)
+        testbed = Testbed(scenario, provider, orchestrator)
         testbed.up(progress)
         try:
             places.install(testbed)
-            state = _describe(testbed)
             assert provider.sandbox is not None
+            state = _describe(testbed, provider.sandbox)
             provider.sandbox.switch.run(["tee", STATE], stdin=state.model_dump_json())
             provider.sandbox.keep()
         except BaseException:
@@ -85,8 +115,22 @@ def execute(name: str, place: str, argv: list[str]) -> None:
 
     Raises LookupError if there is no such testbed or place.
     """
-    node, enter = _way(name, place)
+    node, enter = _way(name, place, lambda location: location.entry)
     node.replace_self([*enter, *argv])
+
+
+def kubeconfig(name: str, cluster: str) -> str:
+    """Return a kubeconfig that works on this machine for a cluster of real Kubernetes.
+
+    Raises LookupError if there is no such testbed or cluster.
+    """
+    box, known = _find(name), state(name)
+    if cluster not in known.clusters:
+        found = ", ".join(known.clusters) or "none; --orchestrator kubernetes makes some"
+        raise LookupError(f"testbed {name!r} has no Kubernetes cluster {cluster!r} (clusters: {found})")
+    where = known.clusters[cluster]
+    text = box.node(where.master).run(["cat", where.kubeconfig]).stdout
+    return at_server(text, f"https://{forward.LOOPBACK}:{where.port}")
 
 
 def capture(name: str, place: str, interface: str, arguments: list[str]) -> None:
@@ -97,7 +141,7 @@ def capture(name: str, place: str, interface: str, arguments: list[str]) -> None
     tcpdump = shutil.which("tcpdump", path=ENVIRONMENT["PATH"])
     if tcpdump is None:
         raise LookupError("tcpdump is not installed: apt-get install tcpdump")
-    node, enter = _way(name, place)
+    node, enter = _way(name, place, lambda location: location.network)
     if os.geteuid() == 0:
         node.replace_self([*enter, tcpdump, "-n", "-l", "-i", interface, *arguments])
     read = [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, interface]
@@ -107,20 +151,29 @@ def capture(name: str, place: str, interface: str, arguments: list[str]) -> None
     os.execv(tcpdump, [tcpdump, "-n", "-l", "-r", "-", *arguments])
 
 
-def _way(name: str, place: str) -> tuple[Entrance, list[str]]:
-    """Return the node of a place, and the command that leads from there into the place."""
+def _way(name: str, place: str, chosen: Callable[[Location], Way]) -> tuple[Entrance, list[str]]:
+    """Return a node, and the command that leads from there into the place."""
     box, known = _find(name), state(name)
     if place in known.nodes:
         return box.node(place), []
     if place not in known.places:
         raise LookupError(f"testbed {name!r} has no {place!r}: {', '.join([*known.places, *known.nodes])}")
-    location = known.places[place]
-    return box.node(location.node), ["nsenter", f"--net={location.namespace}", "--"]
+    way = chosen(known.places[place])
+    return box.node(way.node), way.command
 
 
 def down(name: str) -> None:
     """Take a lasting testbed down. Raises LookupError if there is none of that name."""
-    _find(name).stop()
+    box = _find(name)
+    with suppress(CommandError):  # it may be half up only
+        in_parallel(lambda item: _empty(box, *item), list(_read(box).clusters.items()))
+    box.stop()
+
+
+def _empty(box: Sandbox, name: str, cluster: Cluster) -> None:
+    """Remove the pods of a cluster."""
+    Client(name, box.node(cluster.master), cluster.kubectl, cluster.kubeconfig).delete_pods()
+    in_parallel(lambda worker: wait_until_empty(box.node(worker), name), cluster.workers)
 
 
 def _find(name: str) -> Sandbox:
@@ -134,18 +187,18 @@ def _read(box: Sandbox) -> State:
     return State.model_validate_json(box.switch.run(["cat", STATE]).stdout)
 
 
-def _describe(testbed: Testbed) -> State:
+def _describe(testbed: Testbed, box: Sandbox) -> State:
     scenario = testbed.scenario
     places: dict[str, Location] = {}
     for kind, group in (("pod", testbed.pods), ("container", testbed.containers)):
         for name, place in group.items():
-            assert isinstance(place, InNamespace)
             pod = scenario.pods.get(name)
             places[name] = Location(
                 kind=kind,
-                node=place.node.name,
-                namespace=place.namespace,
+                node=scenario.node_of(name),
                 address=place.address,
+                entry=_way_to(place),
+                network=_way_to(testbed.networks[name]),
                 guarantee_bps=pod.guarantee if pod else None,
             )
     return State(
@@ -153,4 +206,35 @@ def _describe(testbed: Testbed) -> State:
         enforcement=scenario.enforcement,
         nodes=list(scenario.nodes),
         places=places,
+        clusters={client.cluster: _cluster(testbed, client, box) for client in testbed.clients},
+    )
+
+
+def _way_to(place: Place) -> Way:
+    """Return how to get to a place from outside."""
+    match place:
+        case InNamespace():
+            way, last = _way_to(place.node), place.entrance
+        case Cell():
+            way, last = _way_to(place.node), place.entrance
+        case Remote():
+            way, last = _way_to(place.origin), list(place.client)
+        case _:
+            return Way(node=place.name)
+    return Way(node=way.node, command=[*way.command, *last])
+
+
+def _cluster(testbed: Testbed, client: Client, box: Sandbox) -> Cluster:
+    """Describe a cluster, and let this machine's programs reach it."""
+    master, *workers = testbed.scenario.clusters[client.cluster].nodes
+    address, port = control_plane.endpoint(testbed.scenario, client.cluster)
+    forwarded = box.outside.run(
+        ["/usr/bin/python3", "-I", "-S", str(forward.__file__), box.network(master), address, str(port)]
+    )
+    return Cluster(
+        master=master,
+        workers=workers,
+        kubectl=client.kubectl,
+        kubeconfig=client.kubeconfig,
+        port=int(forwarded.stdout),
     )

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,6 +44,12 @@ class CommandError(RuntimeError):
 class Process(Protocol):
     """A command that goes on running; its output goes to files."""
 
+    def release(self) -> None:
+        """Send a line to a command that was started with ``held``."""
+
+    def end_input(self) -> None:
+        """End the standard input of a command that was started with ``held``."""
+
     def wait(self, timeout: float | None = None) -> int | None:
         """Return its exit status, or None if it has not ended after ``timeout`` seconds."""
 
@@ -73,12 +79,38 @@ class Place(Protocol):
         is not 0. ``env`` is added to a minimal environment; nothing of the caller's own gets through.
         """
 
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        """Start a command that ends with its caller at the latest; its output goes to local files."""
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command that ends with its caller at the latest; its output goes to local files.
+
+        Its standard input is empty; with ``held`` it stays open, and ``release`` sends a line.
+        ``held_back(argv)`` is a command that waits for that: it begins without the delay of getting there.
+        """
 
 
 class Node(Place, Protocol):
     """A machine, real or not."""
+
+    @property
+    def cgroup(self) -> str:
+        """The cgroup, in every hierarchy, below which it may make its own; they are removed with the node."""
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """A node that has files of its own, and so does not see this machine's."""
+
+    def bring(self, directory: Path) -> str:
+        """Copy a directory there, and return its path on the node. Raises CommandError."""
+
+
+def path_on(node: Node, directory: Path) -> str:
+    """Return where a node finds a directory of this machine. Raises CommandError."""
+    return node.bring(directory) if isinstance(node, Apart) else str(directory)
+
+
+def held_back(argv: Sequence[str]) -> list[str]:
+    """Return a command that becomes ``argv`` once a line comes from its standard input."""
+    return ["sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *argv]
 
 
 @dataclass(frozen=True)
@@ -91,8 +123,10 @@ class InNamespace:
     address: str  # its IPv4 address
     host_interface: str  # the node's end of its veth pair
 
-    def _enter(self, argv: Sequence[str]) -> list[str]:
-        return ["nsenter", f"--net={self.namespace}", "--", *argv]
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node into the namespace."""
+        return ["nsenter", f"--net={self.namespace}", "--"]
 
     def run(
         self,
@@ -104,11 +138,11 @@ class InNamespace:
         timeout: float = 60,
     ) -> Result:
         """Run a command in the namespace; see Place."""
-        return self.node.run(self._enter(argv), stdin=stdin, env=env, check=check, timeout=timeout)
+        return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
 
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command in the namespace; see Place."""
-        return self.node.start(self._enter(argv), stdout=stdout, stderr=stderr)
+        return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
 
 
 def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

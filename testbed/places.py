@@ -172,7 +172,7 @@ def _interfaces(testbed: Testbed, shaping: Shaping) -> Iterator[Interface]:
         first = pods[0]
         pod, place = scenario.pods[first], testbed.pods[first]
         interface = {
-            "physical": underlay.UPLINK,
+            "physical": underlay.uplink(scenario, pod.node),
             "vtep": flannel.vtep_name(scenario, pod.cluster),
             "bridge": f"cni-{pod.cluster}",
             "bridge-veth": place.host_interface,

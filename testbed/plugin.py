@@ -26,14 +26,14 @@ CEILING = "kubernetes.io/egress-bandwidth"
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 
 
-def build() -> Path:
+def build(directory: Path = DIRECTORY) -> Path:
     """Build the plugin for the interpreter of its first line; return the directory for CNI_PATH."""
     subprocess.run(
-        ["/usr/bin/python3", "-I", str(ROOT / "plugin" / "build.py"), "--output", str(DIRECTORY)],
+        ["/usr/bin/python3", "-I", str(ROOT / "plugin" / "build.py"), "--output", str(directory)],
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    return DIRECTORY
+    return directory
 
 
 def network_list(scenario: Scenario, cluster: str, node: str) -> NetworkList:
@@ -42,10 +42,10 @@ def network_list(scenario: Scenario, cluster: str, node: str) -> NetworkList:
     if scenario.enforcement == "bandwidth":
         # CHECK of the reference bandwidth plugin crashes for a pod without a limit (release 1.1.1).
         return NetworkList(name, _reference_chain(scenario, cluster, node), disable_check=True)
-    return NetworkList(name, [_concorde(scenario, cluster)])
+    return NetworkList(name, [_concorde(scenario, cluster, node)])
 
 
-def _concorde(scenario: Scenario, cluster: str) -> Json:
+def _concorde(scenario: Scenario, cluster: str, node: str) -> Json:
     configuration: Json = {
         "type": "concorde",
         "bridge": f"cni-{cluster}",
@@ -56,7 +56,7 @@ def _concorde(scenario: Scenario, cluster: str) -> Json:
     }
     if scenario.enforcement == "node":
         assert scenario.underlay.rate is not None
-        configuration["uplink"] = underlay.UPLINK
+        configuration["uplink"] = underlay.uplink(scenario, node)
         configuration["capacity"] = str(round(scenario.underlay.rate * NODE_SHARE))
     return configuration
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from testbed.clocks import Clock
+from testbed.kubernetes.client import Client
 from testbed.networks import containers, flannel, underlay
 from testbed.nodes import InNamespace, Node, Place, in_parallel
-from testbed.orchestrators import ORCHESTRATORS, Orchestrator, PodPlace
+from testbed.orchestrators import DEMANDS, ORCHESTRATORS, Orchestrator, PodPlace
 from testbed.providers import PROVIDERS, Provider
 from testbed.scenario import Scenario, Traffic
 
 Progress = Callable[[str], None]
+EXISTING = "existing"  # clusters that are there already, networks and all
 
 # Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
 # ways that machines of their own do not.
@@ -46,8 +50,9 @@ class Testbed:
         self.scenario = scenario
         self.provider = provider
         self._orchestrator_name = orchestrator
-        self._orchestrator: Orchestrator | None = None
-        self.containers: dict[str, InNamespace] = {}
+        self.orchestrator: Orchestrator | None = None
+        self.containers: Mapping[str, PodPlace] = {}
+        self.networks: Mapping[str, Place] = {}
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -55,22 +60,34 @@ class Testbed:
         return dict(self.provider.nodes)
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known of clusters that are not the testbed's own, for the recording."""
+        return {}
+
+    @property
+    def clients(self) -> list[Client]:
+        """What asks the clusters' APIs, where there are any."""
+        return list(self.orchestrator.clients) if self.orchestrator else []
+
+    @property
     def pods(self) -> dict[str, PodPlace]:
         """The running pods, by name."""
-        return dict(self._orchestrator.pods) if self._orchestrator else {}
+        return dict(self.orchestrator.pods) if self.orchestrator else {}
 
     def up(self, progress: Progress = lambda _: None) -> None:
         """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why."""
         try:
             progress("nodes and underlay")
             self.provider.up()
+            self.scenario = self.provider.scenario
             progress("pod and container networks")
-            self.containers = {name: self._container(name) for name in self.scenario.containers}
-            in_parallel(self._network, self.scenario.nodes)
-            progress("pods")
-            self._orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
-            self._orchestrator.up()
-            if self.scenario.underlay.rate is not None:
+            networks = {name: self._container(name) for name in self.scenario.containers}
+            in_parallel(lambda name: self._network(name, networks), self.scenario.nodes)
+            self.orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
+            self.orchestrator.up(progress)
+            self.containers = self.orchestrator.contain(networks)
+            self.networks = {**self.orchestrator.networks, **networks}
+            if self.scenario.underlay.rate is not None and self.provider.between:
                 self._settle()
         except BaseException:
             self.provider.down()
@@ -78,15 +95,25 @@ class Testbed:
 
     def down(self) -> None:
         """Take everything down."""
+        if self.orchestrator is not None:
+            self.orchestrator.down()
         self.provider.down()
+
+    def clocks(self) -> Mapping[str, Clock]:
+        """Compare the nodes' clocks with ours; without those that have ours."""
+        return self.provider.clocks()
 
     def check(self) -> list[str]:
         """Return, in words, every way in which the pods' networks are not as they were made."""
-        return self._orchestrator.check() if self._orchestrator else ["the testbed is not up"]
+        return self.orchestrator.check() if self.orchestrator else ["the testbed is not up"]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
         return self.pods[name] if name in self.pods else self.containers[name]
+
+    def interface_of(self, name: str) -> str:
+        """Return the interface by which a pod or container sends."""
+        return "eth0"
 
     def address_for(self, traffic: Traffic) -> str:
         """Return where the sender of a transfer finds its receiver.
@@ -100,7 +127,7 @@ class Testbed:
                 return str(underlay.addresses(self.scenario)[node].ip)
         return self.place(destination).address
 
-    def _network(self, name: str) -> None:
+    def _network(self, name: str, in_containers: Mapping[str, Place]) -> None:
         """Give one node its overlays and its container network."""
         scenario, node = self.scenario, self.provider.nodes[name]
         own_containers = containers.on_node(scenario, name)
@@ -118,12 +145,14 @@ class Testbed:
             node.run(["nft", "-f", "-"], stdin=containers.render_translation(scenario, name))
         for container in own_containers:
             inside = containers.render_inside(scenario, container)
-            self.containers[container].run(["ip", "-batch", "-"], stdin=inside)
+            in_containers[container].run(["ip", "-batch", "-"], stdin=inside)
 
     def _settle(self) -> None:
-        """Let traffic wait for its class at all times: otherwise the senders are measured, not guarantees."""
-        places: list[Place] = [self.place(n) for n in (*self.scenario.pods, *self.scenario.containers)]
-        places += [*self.nodes.values(), *self.provider.between]
+        """Let traffic wait for its class at all times: otherwise the senders are measured, not guarantees.
+
+        Only where nodes share processors; machines of their own stay as they are.
+        """
+        places = [*self.networks.values(), *self.nodes.values(), *self.provider.between]
         in_parallel(lambda place: place.run(["unshare", "--mount", "sh", "-c", SETTLE]), places)
 
     def _container(self, name: str) -> InNamespace:
@@ -138,12 +167,28 @@ class Testbed:
         )
 
 
+def demand(orchestrator: str) -> None:
+    """Raise LookupError for an orchestrator there is not, or that this machine has not what it takes for."""
+    if orchestrator not in ORCHESTRATORS:
+        known = ", ".join(ORCHESTRATORS)
+        raise LookupError(f"no orchestrator {orchestrator!r} (orchestrators: {known})")
+    if orchestrator in DEMANDS:
+        DEMANDS[orchestrator]()
+
+
 def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
-    """Return a testbed of these parts, not yet up. Raises LookupError for a part there is not."""
-    for kind, name, known in (
-        ("provider", provider, PROVIDERS),
-        ("orchestrator", orchestrator, ORCHESTRATORS),
-    ):
-        if name not in known:
-            raise LookupError(f"no {kind} {name!r} ({kind}s: {', '.join(known)})")
-    return Testbed(scenario, PROVIDERS[provider](scenario), orchestrator)
+    """Return a testbed of these parts, not yet up; ``provider`` may have a source, as in ``ssh:FILE``.
+
+    Raises LookupError for a part there is not, or that this machine has not what it takes for.
+    """
+    name, _, source = provider.partition(":")
+    if name == EXISTING:
+        from testbed.existing.testbed import ExistingTestbed  # it is one of these
+
+        return ExistingTestbed(scenario, source)
+    if name not in PROVIDERS:
+        raise LookupError(f"no provider {name!r} (providers: {', '.join([*PROVIDERS, EXISTING])})")
+    demand(orchestrator)
+    if name == "ssh" and orchestrator != "cni":
+        raise LookupError(f"--orchestrator {orchestrator} does not run on machines yet; with ssh it is cni")
+    return Testbed(scenario, PROVIDERS[name](scenario, source), orchestrator)

@@ -52,7 +52,7 @@ def render_links(scenario: Scenario, node: str) -> str:
         vtep = vtep_name(scenario, cluster)
         lines += [
             f"link add {vtep} address {vtep_mac(scenario, cluster, node)} mtu {pod_mtu(scenario)} type vxlan "
-            f"id {vxlan.vni} dev {underlay.UPLINK} local {_address(scenario, node)} "
+            f"id {vxlan.vni} dev {underlay.uplink(scenario, node)} local {_address(scenario, node)} "
             f"dstport {vxlan.port} nolearning",
             f"link set {vtep} addrgenmode none",
             f"link set {vtep} up",

@@ -1,4 +1,4 @@
-"""The network between the nodes: one switch, and a cable from its port to each node's eth0.
+"""The network between the nodes: one switch, and a cable from its port to each node's uplink.
 
 Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switch is. A rate belongs to the
 cables and is enforced at the switch, outside the nodes, as a real link's is: towards every node, and from
@@ -18,10 +18,12 @@ UPLINK = "eth0"
 FIRST_HOST = 11
 
 # A link's bucket and queue, in time, so that they mean the same at every rate. The bucket must hold a whole
-# GSO packet (64 KiB), or the kernel takes it apart at a cost that falsifies what is measured behind it.
-BUCKET_SECONDS = 0.0005
+# GSO packet (64 KiB), or the kernel takes it apart at a cost that falsifies what is measured behind it. And
+# it must last longer than a busy machine's timers are late, or a link would lose that much of its rate for
+# good.
+BUCKET_SECONDS = 0.005
 SMALLEST_BUCKET = 128 * 1024  # bytes
-QUEUE_SECONDS = 0.005
+QUEUE_SECONDS = 0.01
 
 
 def port_name(index: int) -> str:
@@ -30,13 +32,21 @@ def port_name(index: int) -> str:
 
 
 def addresses(scenario: Scenario) -> dict[str, IPv4Interface]:
-    """Return each node's address on the underlay, in the order of the scenario."""
+    """Return each node's address on the underlay, in the order of the scenario.
+
+    Nodes that state none are numbered; they all do or none does (testbed.scenario.rules).
+    """
     cidr = scenario.underlay.cidr
     first = FIRST_HOST if FIRST_HOST + len(scenario.nodes) < cidr.num_addresses else 1
     return {
-        node: IPv4Interface((int(cidr.network_address) + first + index, cidr.prefixlen))
-        for index, node in enumerate(scenario.nodes)
+        name: IPv4Interface((node.address or cidr.network_address + first + index, cidr.prefixlen))
+        for index, (name, node) in enumerate(scenario.nodes.items())
     }
+
+
+def uplink(scenario: Scenario, node: str) -> str:
+    """Return the name of a node's interface on the underlay."""
+    return scenario.nodes[node].uplink or UPLINK
 
 
 def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
@@ -53,9 +63,9 @@ def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
         f"link set {SWITCH} up",
     ]
     for index, node in enumerate(scenario.nodes):
-        port = port_name(index)
+        port, far = port_name(index), uplink(scenario, node)
         lines += [
-            f"link add {port} mtu {mtu} type veth peer name {UPLINK} mtu {mtu} netns {namespaces[node]}",
+            f"link add {port} mtu {mtu} type veth peer name {far} mtu {mtu} netns {namespaces[node]}",
             f"link set {port} master {SWITCH} addrgenmode none",
             f"link set {port} up",
         ]
@@ -105,9 +115,10 @@ def _sends_to_several(scenario: Scenario, node: str) -> bool:
 
 def render_uplink(scenario: Scenario, node: str) -> str:
     """Return the ``ip -batch`` text for a node's own end of its cable."""
+    end = uplink(scenario, node)
     return (
         "link set lo up\n"
-        f"address add {addresses(scenario)[node]} broadcast + dev {UPLINK}\n"
-        f"link set {UPLINK} addrgenmode none\n"
-        f"link set {UPLINK} up\n"
+        f"address add {addresses(scenario)[node]} broadcast + dev {end}\n"
+        f"link set {end} addrgenmode none\n"
+        f"link set {end} up\n"
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from testbed.nodes import Node, Place
+from testbed.kubernetes import requirements
+from testbed.kubernetes.client import Client
+from testbed.nodes import InNamespace, Node, Place
 from testbed.orchestrators.cni import CniOrchestrator
+from testbed.orchestrators.kubernetes import KubernetesOrchestrator
 from testbed.scenario import Scenario
 
 
@@ -29,16 +32,31 @@ class Orchestrator(Protocol):
     def pods(self) -> Mapping[str, PodPlace]:
         """The running pods, by name."""
 
-    def up(self) -> None:
+    @property
+    def networks(self) -> Mapping[str, Place]:
+        """The pods' networks by the pods' names, entered with the rights of their nodes' root."""
+
+    @property
+    def clients(self) -> Sequence[Client]:
+        """What asks the clusters' APIs; nothing where there are none."""
+
+    def up(self, progress: Callable[[str], None]) -> None:
         """Start every pod of the scenario. Raises a RuntimeError that says which pod was refused and why."""
+
+    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
+        """Return the scenario's containers as they shall be, given network namespaces for them."""
 
     def check(self) -> list[str]:
         """Return, in words, every way in which a pod's network is not as it was when the pod started."""
 
     def down(self) -> None:
-        """Remove every pod."""
+        """Remove every pod; the nodes are about to end. Does not fail."""
 
+
+# What an orchestrator needs of this machine; raises LookupError with what is missing.
+DEMANDS: Mapping[str, Callable[[], None]] = {"kubernetes": requirements.demand}
 
 ORCHESTRATORS: Mapping[str, Callable[[Scenario, Mapping[str, Node]], Orchestrator]] = {
     "cni": CniOrchestrator,
+    "kubernetes": KubernetesOrchestrator,
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from testbed import plugin
 from testbed.cni import Attachment, CniError, Json, NetworkList, Runtime
-from testbed.nodes import InNamespace, Node, in_parallel
+from testbed.kubernetes.client import Client
+from testbed.nodes import InNamespace, Node, in_parallel, path_on
 from testbed.scenario import Scenario
 
 NAMESPACES = "/run/netns"
@@ -17,28 +19,48 @@ class CniOrchestrator:
 
     def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
         self._scenario = scenario
-        directories = (str(plugin.DIRECTORY), *plugin.REFERENCE_DIRECTORIES)
-        self._runtimes = {name: Runtime(node, directories) for name, node in nodes.items()}
+        self._nodes = nodes
+        self._runtimes: dict[str, Runtime] = {}
         self._results: dict[str, Json] = {}
         self.pods: dict[str, InNamespace] = {}
 
-    def up(self) -> None:
+    @property
+    def networks(self) -> Mapping[str, InNamespace]:
+        """The pods: they are nothing else."""
+        return self.pods
+
+    @property
+    def clients(self) -> list[Client]:
+        """No cluster has an API."""
+        return []
+
+    def up(self, progress: Callable[[str], None]) -> None:
         """Start every pod; one after another on each node and cluster, so that addresses follow names."""
-        plugin.build()
+        progress("pods")
+        directory = plugin.build()
+        runners = {pod.node for pod in self._scenario.pods.values()}
+        self._runtimes = dict(in_parallel(lambda name: (name, self._provide(name, directory)), runners))
         groups: dict[tuple[str, str], list[str]] = {}
         for name, pod in self._scenario.pods.items():
             groups.setdefault((pod.node, pod.cluster), []).append(name)
         in_parallel(self._start_all, groups.values())
         self.pods = {name: self._place(name) for name in self._scenario.pods}
 
+    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
+        """Leave the containers as they are: network namespaces."""
+        return containers
+
     def check(self) -> list[str]:
         """Let the plugin check every pod; see Orchestrator."""
         return [fault for fault in in_parallel(self._check, self._scenario.pods) if fault]
 
     def down(self) -> None:
-        """Remove every pod, plugin first, namespace after."""
-        in_parallel(self._stop, list(self.pods))
-        self.pods = {}
+        """Leave the pods to the end of their nodes, which is the end of all that the plugin made."""
+
+    def _provide(self, name: str, directory: Path) -> Runtime:
+        """Return what calls the plugins on a node, once they are there."""
+        node = self._nodes[name]
+        return Runtime(node, (path_on(node, directory), *plugin.REFERENCE_DIRECTORIES))
 
     def _start_all(self, names: list[str]) -> None:
         for name in names:
@@ -49,21 +71,18 @@ class CniOrchestrator:
         runtime.node.run(["ip", "-batch", "-"], stdin=f"netns add {name}\n")
         runtime.node.run(["nsenter", f"--net={NAMESPACES}/{name}", "ip", "link", "set", "lo", "up"])
         try:
-            self._results[name] = runtime.add(self._network(name), self._attachment(name))
+            self._results[name] = runtime.add(self._network(name), attachment(self._scenario, name))
         except CniError as error:
             raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
 
     def _check(self, name: str) -> str | None:
         try:
-            self._runtime(name).check(self._network(name), self._attachment(name), self._results[name])
+            self._runtime(name).check(
+                self._network(name), attachment(self._scenario, name), self._results[name]
+            )
         except CniError as error:
             return f"pod {name}: {error}"
         return None
-
-    def _stop(self, name: str) -> None:
-        runtime = self._runtime(name)
-        runtime.delete(self._network(name), self._attachment(name), self._results.pop(name))
-        runtime.node.run(["ip", "netns", "delete", name])
 
     def _runtime(self, name: str) -> Runtime:
         return self._runtimes[self._scenario.pods[name].node]
@@ -71,14 +90,6 @@ class CniOrchestrator:
     def _network(self, name: str) -> NetworkList:
         pod = self._scenario.pods[name]
         return plugin.network_list(self._scenario, pod.cluster, pod.node)
-
-    def _attachment(self, name: str) -> Attachment:
-        return Attachment(
-            container_id=f"{self._scenario.name}-{name}",
-            namespace=f"{NAMESPACES}/{name}",
-            capabilities=plugin.capabilities(self._scenario, self._scenario.pods[name]),
-            arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": name.lower()},
-        )
 
     def _place(self, name: str) -> InNamespace:
         result = self._results[name]
@@ -91,3 +102,13 @@ class CniOrchestrator:
             # stands before the pod's (CNI specification, section 5 "Result types", interfaces).
             host_interface=result["interfaces"][result["ips"][0]["interface"] - 1]["name"],
         )
+
+
+def attachment(scenario: Scenario, pod: str) -> Attachment:
+    """Return the attachment of a pod to the network of its cluster."""
+    return Attachment(
+        container_id=f"{scenario.name}-{pod}",
+        namespace=f"{NAMESPACES}/{pod}",
+        capabilities=plugin.capabilities(scenario, scenario.pods[pod]),
+        arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
+from testbed.clocks import Clock
 from testbed.nodes import Node, Place
 from testbed.providers.netns import NetnsProvider
 from testbed.scenario import Scenario
@@ -14,8 +16,15 @@ class Provider(Protocol):
     """Supplies the nodes of one scenario, joined by the underlay."""
 
     @property
+    def scenario(self) -> Scenario:
+        """The scenario, once they are up with the addresses and uplinks that the nodes really have."""
+
+    @property
     def nodes(self) -> Mapping[str, Node]:
         """The nodes that are up, by name."""
+
+    def clocks(self) -> Mapping[str, Clock]:
+        """Compare the nodes' clocks with ours, now; without those that have ours."""
 
     @property
     def between(self) -> Sequence[Place]:
@@ -28,4 +37,17 @@ class Provider(Protocol):
         """Remove everything this provider made, and nothing else."""
 
 
-PROVIDERS: Mapping[str, Callable[[Scenario], Provider]] = {"netns": NetnsProvider}
+def _netns(scenario: Scenario, source: str) -> Provider:
+    if source:
+        raise LookupError(f"--provider netns:{source}: namespaces are made from nothing: --provider netns")
+    return NetnsProvider(scenario)
+
+
+def _ssh(scenario: Scenario, source: str) -> Provider:
+    from testbed.providers.ssh import SshProvider  # paramiko takes its time
+
+    return SshProvider(scenario, Path(source) if source else None)
+
+
+# What makes a provider from a scenario and what was given as its source, as in ssh:inventory.yaml.
+PROVIDERS: Mapping[str, Callable[[Scenario, str], Provider]] = {"netns": _netns, "ssh": _ssh}

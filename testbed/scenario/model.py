@@ -6,7 +6,7 @@ how a scenario is read and written. Rates are bits per second, times are seconds
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -44,6 +44,13 @@ Network = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
 ]
+Address = Annotated[
+    IPv4Address,
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "description": "an IPv4 address: 192.168.56.13"}),
+]
+# The kernel's rule (dev_valid_name in net/core/dev.c), less what is special to ip and tc on a command line.
+Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
 
 
 class Part(BaseModel):
@@ -63,7 +70,13 @@ class Underlay(Part):
 
 
 class Node(Part):
-    """A place where commands run."""
+    """A place where commands run. Machines have addresses already; other nodes are given theirs."""
+
+    address: Address | None = Field(None, description="on the underlay; without one they are numbered")
+    uplink: Interface | None = Field(None, description="its interface on the underlay; without one, eth0")
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None = Field(
+        None, description="its name in clusters that exist already; without one, the same or the next free"
+    )
 
 
 class Flannel(Part):

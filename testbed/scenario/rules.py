@@ -7,7 +7,7 @@ exist only look at those that do, so one wrong name gives one fault.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from itertools import combinations
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ class Fault(NamedTuple):
 def faults(scenario: Scenario) -> list[Fault]:
     """Return everything in which the scenario contradicts itself, in the order of its fields."""
     rules = (
+        _addresses,
         _enforcement,
         _shaping,
         _clusters,
@@ -84,6 +85,23 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
                 ("clusters", other, "flannel", "vni"),
                 f"cluster {one!r} shares a node and already has VNI {a.flannel.vni}",
             )
+
+
+def _addresses(scenario: Scenario) -> Iterator[Fault]:
+    """Nodes are all numbered or none: otherwise one might be given another's address."""
+    seen: dict[IPv4Address, str] = {}
+    stated = [name for name, node in scenario.nodes.items() if node.address is not None]
+    for name, node in scenario.nodes.items():
+        at: Path = ("nodes", name, "address")
+        if node.address is None:
+            if stated:
+                yield Fault(at, f"{stated[0]!r} has an address, so every node needs one")
+        elif node.address not in scenario.underlay.cidr:
+            yield Fault(at, f"{node.address} is not in underlay.cidr {scenario.underlay.cidr}")
+        elif node.address in seen:
+            yield Fault(at, f"{node.address} is the address of {seen[node.address]!r}")
+        else:
+            seen[node.address] = name
 
 
 def _enforcement(scenario: Scenario) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testbed.clocks import Clock
 from testbed.networks import underlay
 from testbed.nodes import in_parallel
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
@@ -13,7 +14,7 @@ class NetnsProvider:
 
     def __init__(self, scenario: Scenario, name: str = "a.run") -> None:
         # The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
-        self._scenario = scenario
+        self.scenario = scenario
         self._name = name
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
@@ -23,9 +24,13 @@ class NetnsProvider:
         """The switch."""
         return [self.sandbox.switch] if self.sandbox else []
 
+    def clocks(self) -> dict[str, Clock]:
+        """None: all have this machine's."""
+        return {}
+
     def up(self) -> None:
         """Start the sandbox, make the nodes, and plug their cables into the switch."""
-        scenario = self._scenario
+        scenario = self.scenario
         self.sandbox = box = Sandbox.start(self._name)
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
@@ -42,4 +47,4 @@ class NetnsProvider:
             self.sandbox = None
 
     def _connect(self, name: str) -> None:
-        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._scenario, name))
+        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self.scenario, name))

@@ -15,11 +15,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from testbed.nodes import CommandError, Process, Result
+from testbed.providers.netns import cgroups
 
 INIT = Path(__file__).with_name("init.py")
 READY_SECONDS = 10.0
@@ -59,17 +61,33 @@ class LocalProcess:
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         self._popen = popen
 
+    def release(self) -> None:
+        """Let a held command begin; see testbed.nodes.Process."""
+        assert self._popen.stdin is not None, "it was not started held"
+        with suppress(BrokenPipeError):  # it has ended already, and wait() says how
+            self._popen.stdin.write(b"\n")
+            self._popen.stdin.flush()
+
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status, or None if it has not ended after ``timeout`` seconds."""
         try:
-            return self._popen.wait(timeout)
+            status = self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
+        self.end_input()
+        return status
 
     def kill(self) -> None:
         """End it and wait for its end."""
         self._popen.kill()
         self._popen.wait()
+        self.end_input()
+
+    def end_input(self) -> None:
+        """End its standard input, if that is held open."""
+        if self._popen.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._popen.stdin.close()
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,7 @@ class Entrance:
 
     name: str
     prefix: tuple[str, ...]
+    cgroup: str = ""  # see testbed.nodes.Node
 
     def run(
         self,
@@ -108,13 +127,13 @@ class Entrance:
             raise CommandError(self.name, argv, done.returncode, done.stderr or done.stdout)
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.nodes.Place."""
         with stdout.open("wb") as out, stderr.open("wb") as err:
             return LocalProcess(
                 subprocess.Popen(
                     [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv],
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE if held else subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
                     env=ENVIRONMENT,
@@ -134,11 +153,13 @@ class Sandbox:
     def __init__(self, name: str, pid: int, starter: subprocess.Popen[str] | None = None) -> None:
         self.name = name
         self.pid = pid
+        self.cgroup = cgroups.name_of(pid)
         self._starter = starter
 
     @classmethod
     def start(cls, name: str) -> Sandbox:
         """Start a sandbox that ends with this process. Raises SandboxError if the system forbids it."""
+        cgroups.remove_dead()
         user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
         starter = subprocess.Popen(
             ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child",
@@ -198,16 +219,27 @@ class Sandbox:
             for stream in (self._starter.stdin, self._starter.stdout, self._starter.stderr):
                 if stream is not None:
                     stream.close()
+        cgroups.remove(self.cgroup)
 
     @property
     def switch(self) -> Entrance:
         """The sandbox's own namespaces, where the underlay's switch is."""
         return Entrance("switch", self._prefix("net", "mount"))
 
+    @property
+    def outside(self) -> Entrance:
+        """The host's network and files; processes there end with the sandbox all the same."""
+        return Entrance("host", self._prefix())
+
+    def network(self, name: str) -> str:
+        """Return the path of a node's network namespace, on the host."""
+        return f"/proc/{self.pid}/root{node_directory(name)}/ns/net"
+
     def node(self, name: str) -> Entrance:
         """The namespaces of a node that ``add_nodes`` made."""
         root = f"/proc/{self.pid}/root{node_directory(name)}"
-        return Entrance(name, self._prefix(f"net={root}/ns/net", f"mount={root}/ns/mnt"))
+        prefix = self._prefix(f"net={root}/ns/net", f"mount={root}/ns/mnt")
+        return Entrance(name, prefix, f"{self.cgroup}/{name}")
 
     def _prefix(self, *namespaces: str) -> tuple[str, ...]:
         user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]

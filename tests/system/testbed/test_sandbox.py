@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.nodes import CommandError
+from testbed.nodes import CommandError, held_back
 from testbed.providers.netns.sandbox import Claim, Sandbox, SandboxError
 from tests.system.conftest import ROOT, all_gone, pid_namespace
 
@@ -49,6 +49,25 @@ def test_stop_ends_every_process_of_the_sandbox(tmp_path: Path) -> None:
     assert process.wait(timeout=5) is not None
     assert all_gone(namespace)
     box.stop()  # again is fine
+
+
+def test_a_held_command_begins_when_it_is_released_and_not_before(tmp_path: Path) -> None:
+    box = Sandbox.start("held.test")
+    out, err = tmp_path / "out", tmp_path / "err"
+    try:
+        box.add_nodes(["n"])
+        node = box.node("n")
+        held = node.start(held_back(["sh", "-c", "echo begun; cat"]), stdout=out, stderr=err, held=True)
+        assert held.wait(timeout=0.2) is None
+        assert out.read_text() == ""
+        held.release()
+        assert held.wait(timeout=5) == 0  # its own standard input is empty
+        assert out.read_text() == "begun\n"
+        never = node.start(held_back(["echo", "begun"]), stdout=out, stderr=err, held=True)
+        never.kill()
+        assert out.read_text() == ""
+    finally:
+        box.stop()
 
 
 @pytest.mark.usefixtures("untouched_host")
@@ -117,6 +136,9 @@ def test_an_ordinary_user_needs_no_sudo(tmp_path_factory: pytest.TempPathFactory
             "import nodes\n"
             "sys.modules['testbed'] = types.ModuleType('testbed'); sys.modules['testbed.nodes'] = nodes\n"
             "sys.path.insert(0, sys.argv[1] + '/netns')\n"
+            "import cgroups; netns = types.ModuleType('testbed.providers.netns'); netns.cgroups = cgroups\n"
+            "sys.modules['testbed.providers'] = types.ModuleType('testbed.providers')\n"
+            "sys.modules['testbed.providers.netns'] = netns\n"
             "from sandbox import Sandbox\n"
             "box = Sandbox.start('ordinary.test'); box.add_nodes(['n'])\n"
             "node = box.node('n')\n"

@@ -16,6 +16,7 @@ from testbed.nodes import Process, Result
 class RecordingNode:
     answers: list[Result]
     name: str = "node"
+    cgroup: str = ""
     calls: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
 
     def run(
@@ -30,7 +31,7 @@ class RecordingNode:
         self.calls.append((argv[4], json.loads(stdin), dict(env or {})))
         return self.answers.pop(0)
 
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         raise NotImplementedError
 
 

@@ -9,6 +9,8 @@ from testbed.scenario import Scenario, load
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
+MACHINES = {"master-01": 104, "master-02": 103, "worker-01": 102, "worker-02": 101}
+
 
 @pytest.fixture
 def contmec() -> Scenario:
@@ -35,6 +37,17 @@ def test_neighbour_and_forwarding_agree_on_the_remote_vtep(contmec: Scenario) ->
     assert f"neighbour add 172.16.2.0 lladdr {mac}" in flannel.render_links(contmec, "worker-01")
     assert f"fdb add {mac} dev flannel.1 dst 192.168.56.14" in flannel.render_forwarding(contmec, "worker-01")
     assert f"link add flannel.1 address {mac}" in flannel.render_links(contmec, "worker-02")
+
+
+def test_machines_keep_their_own_addresses_and_interfaces() -> None:
+    own = [f"nodes.{name}={{address: 192.168.56.{host}, uplink: ens5}}" for name, host in MACHINES.items()]
+    scenario = load(SCENARIOS / "contmec.yaml", own)
+    assert str(underlay.addresses(scenario)["master-01"]) == "192.168.56.104/24"
+    links = flannel.render_links(scenario, "worker-01")
+    assert "dev ens5 local 192.168.56.102 " in links
+    assert "dst 192.168.56.101 self" in flannel.render_forwarding(scenario, "worker-01")
+    assert "peer name ens5 " in underlay.render_switch(scenario, dict.fromkeys(scenario.nodes, "/run/x"))
+    assert "dev ens5\n" in underlay.render_uplink(scenario, "worker-01")
 
 
 def test_mtu_follows_the_underlay(contmec: Scenario) -> None:

@@ -87,6 +87,9 @@ FAULTS = {
     "enforcement=magic": "enforcement: input should be",
     "enforcement=node": "underlay.rate: enforcement node shares out the nodes' links",
     "nodes={}": "nodes: ",
+    "nodes.master-01={address: 192.168.56.4}": "nodes.master-02.address: 'master-01' has an address, so",
+    "nodes.master-01={address: 10.0.0.4}": "nodes.master-01.address: 10.0.0.4 is not in underlay.cidr",
+    "nodes.master-01={uplink: eth0 up}": "nodes.master-01.uplink: string should match pattern",
     "name=no spaces": "name: string should match pattern",
 }
 

@@ -1,0 +1,62 @@
+"""This machine as a place, with the environment of whoever called: kubeconfigs lead to credential helpers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from os import environ
+from pathlib import Path
+
+from testbed.nodes import CommandError, Process, Result
+from testbed.providers.netns.sandbox import LocalProcess
+
+
+class Here:
+    """Where kubectl runs; satisfies testbed.nodes.Place."""
+
+    name = "this machine"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Result:
+        """Run a command to its end; see testbed.nodes.Place."""
+        try:
+            done = subprocess.run(
+                argv,
+                input=stdin,
+                env={**environ, **(env or {})},
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=timeout,
+                check=False,
+                # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s") from None
+        if check and done.returncode != 0:
+            raise CommandError(self.name, argv, done.returncode, done.stderr or done.stdout)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command that ends with its standard input, as kubectl exec does; see testbed.nodes.Place.
+
+        The kernel could see to that (``setpriv --pdeathsig``), but at the end of the thread that started it.
+        """
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            return LocalProcess(
+                subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE if held else subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+            )

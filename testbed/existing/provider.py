@@ -1,0 +1,191 @@
+"""The nodes of clusters that exist, entered by a helper pod on each; see testbed.providers.Provider."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from testbed.clocks import Clock
+from testbed.existing import manifests
+from testbed.existing.clusters import NAMESPACE, Outside
+from testbed.existing.survey import Ground, needed
+from testbed.kubernetes.client import PodError
+from testbed.networks import underlay
+from testbed.nodes import CommandError, Node, Place, in_parallel
+from testbed.providers.netns.sandbox import ENVIRONMENT
+from testbed.remote import Remote
+from testbed.scenario import Scenario
+
+READY_SECONDS = 120.0
+REMOVAL_SECONDS = 120
+# What a run takes besides its traffic at most: getting up, calibrating, and a machine that is slow at it.
+AROUND_SECONDS = 900
+# From a helper into its node, whose programs are found as in the testbed's own nodes.
+ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
+
+
+@dataclass(frozen=True)
+class ExistingNode(Remote):
+    """A node, entered by ``kubectl exec`` into its helper, whose root directory is then the node's."""
+
+    @property
+    def cgroup(self) -> str:
+        """Nothing is made there."""
+        return ""
+
+
+class Nodes:
+    """The nodes with pods or containers of a scenario, and the namespace that everything is in."""
+
+    def __init__(
+        self, scenario: Scenario, ground: Ground, clients: Mapping[str, Outside], image: str
+    ) -> None:
+        self.scenario = scenario
+        self.seconds = lifetime(scenario)  # of all pods, at most
+        self._ground = ground
+        self._clients = clients
+        self._image = image
+        self._claimed: list[Outside] = []
+        self.entered: dict[tuple[str, str], ExistingNode] = {}  # by cluster and node
+        self.nodes: dict[str, Node] = {}
+
+    @property
+    def between(self) -> Sequence[Place]:
+        """Whatever there is, it is not ours."""
+        return []
+
+    def clocks(self) -> Mapping[str, Clock]:
+        """Nothing: transfers begin when they are told, by our clock."""
+        return {}
+
+    def up(self) -> None:
+        """Make namespaces and helpers. Raises RuntimeError; LookupError while another run is under way."""
+        for client in self._clients.values():
+            remove_leftovers(client)
+        for client in self._clients.values():
+            self._claim(client)
+        in_parallel(self._help, self._clients)
+        for (cluster, node), machine in self._ground.machines.items():
+            client = self._clients[cluster]
+            way = client.execution(manifests.helper_name(node))
+            self.entered[cluster, node] = ExistingNode(node, client.place, [*way, *ENTRANCE])
+            self.nodes.setdefault(node, self.entered[cluster, node])
+            assert machine.address, f"the API tells no address of {machine.name}"
+        self.scenario = self._with_uplinks()
+
+    def down(self) -> None:
+        """Remove the namespaces that were made, with all that is in them."""
+        claimed, self._claimed = self._claimed, []
+        with suppress(CommandError):
+            in_parallel(remove, claimed)
+
+    def _claim(self, client: Outside) -> None:
+        """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
+        manifest = manifests.namespace(owner(self.seconds))
+        try:
+            client.run("create", "--filename=-", stdin=json.dumps(manifest))
+        except CommandError:
+            raise
+        except BaseException:  # interrupted: it may be there
+            self._claimed.append(client)
+            raise
+        self._claimed.append(client)
+
+    def _help(self, cluster: str) -> None:
+        client = self._clients[cluster]
+        machines = {node: m for (of, node), m in self._ground.machines.items() if of == cluster}
+        helpers = [manifests.helper(n, m, self._image, self.seconds) for n, m in machines.items()]
+        client.apply([manifests.account(), *helpers])
+        if machines:
+            client.wait_until_ready([manifests.helper_name(node) for node in machines], READY_SECONDS)
+
+    def _with_uplinks(self) -> Scenario:
+        """Return the scenario with the names and uplinks that the nodes really have."""
+        found = dict(self.scenario.nodes)
+        names = list(needed(self.scenario))
+        for name, uplink in zip(names, in_parallel(self._uplink, names), strict=True):
+            _, machine = self._ground.machine(name)
+            found[name] = found[name].model_copy(update={"uplink": uplink, "name": machine.name})
+        return self.scenario.model_copy(update={"nodes": found})
+
+    def _uplink(self, name: str) -> str:
+        """Return the device by which a node reaches another one, or its default route's."""
+        others = [m.address for (_, node), m in self._ground.machines.items() if node != name]
+        asked = ["get", others[0]] if others else ["show", "default"]
+        routes: list[dict[str, Any]] = self.nodes[name].run(["ip", "-j", "route", *asked]).json()
+        return routes[0]["dev"] if routes else underlay.UPLINK
+
+
+def lifetime(scenario: Scenario) -> int:
+    """Return how long a run of a scenario takes at the very most, seconds."""
+    return AROUND_SECONDS + round(scenario.measurement.repetitions * (2 * scenario.duration + 30))
+
+
+def owner(seconds: int) -> dict[str, str]:
+    """Return what the namespace says of whoever makes it now."""
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    return {
+        manifests.OWNER: f"{getpass.getuser()}@{socket.gethostname()} {own_process()}",
+        manifests.UNTIL: until.isoformat(timespec="seconds"),
+    }
+
+
+def own_process() -> str:
+    """Return what no other process of this machine is called, before its next start."""
+    return process(os.getpid())
+
+
+def process(pid: int) -> str:
+    """Return a process by its id and its time of start; nothing if there is none (proc(5))."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
+
+
+def left_behind(annotations: Mapping[str, str], now: datetime) -> bool:
+    """Tell whether the run that made a namespace has ended: its process, if that was here, or its time."""
+    who, _, made_by = annotations.get(manifests.OWNER, "").partition(" ")
+    if who.rpartition("@")[2] == socket.gethostname() and made_by:
+        return process(int(made_by.partition("-")[0])) != made_by
+    try:
+        return now > datetime.fromisoformat(annotations.get(manifests.UNTIL, ""))
+    except ValueError:
+        return False
+
+
+def remove_leftovers(client: Outside) -> None:
+    """Remove what an earlier run left in a cluster. Raises LookupError for what is no leftover."""
+    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json")
+    if not shown.stdout.strip():
+        return
+    metadata = shown.json()["metadata"]
+    if not manifests.LABEL.items() <= metadata.get("labels", {}).items():
+        raise LookupError(f"cluster {client.cluster!r} has a namespace {NAMESPACE} that is not ours")
+    annotations = metadata.get("annotations", {})
+    if "deletionTimestamp" not in metadata and not left_behind(annotations, datetime.now(UTC)):
+        who, until = annotations.get(manifests.OWNER), annotations.get(manifests.UNTIL)
+        raise LookupError(
+            f"cluster {client.cluster!r}: a run of {who} is under way, until {until} at the latest; if it is "
+            f"not, delete namespace {NAMESPACE}"
+        )
+    remove(client)
+
+
+def remove(client: Outside) -> None:
+    """Remove the namespace, and wait until it is gone. Raises PodError."""
+    done = client.run(
+        "delete", "namespace", NAMESPACE, "--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s",
+        check=False, timeout=REMOVAL_SECONDS + 30,
+    )  # fmt: skip
+    if done.status != 0:
+        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {done.stderr}")

@@ -1,0 +1,1 @@
+"""Kubernetes itself: its programs and images, and whatever starts them."""

@@ -1,0 +1,49 @@
+"""Waits until an address answers, or the component that should answer has ended.
+
+Run as a program where the address is, with its wishes as JSON on standard input: ``address``, a URL or the
+path of a Unix socket; ``ended``, a file that appears when the component ends; ``seconds``. A port that nobody
+listens on yet announces nothing, so it is tried again and again. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import sys
+import time
+import urllib.request
+
+AGAIN_SECONDS = 0.05
+
+
+def complaint(address: str) -> str | None:
+    """Return why an address does not answer; None if it does."""
+    try:
+        if address.startswith("/"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(address)
+        else:
+            # Whether it is ready, it may tell anybody, and who it is does not matter for that.
+            context = ssl._create_unverified_context()
+            urllib.request.urlopen(address, timeout=5, context=context).close()
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def main() -> None:
+    """Wait as told."""
+    wishes = json.load(sys.stdin)
+    deadline = time.monotonic() + wishes["seconds"]
+    while (words := complaint(wishes["address"])) is not None:
+        if os.path.exists(wishes["ended"]):  # noqa: PTH110 (pathlib would be one more import)
+            sys.exit("it has ended")
+        if time.monotonic() > deadline:
+            sys.exit(f"{wishes['address']}: {words}")
+        time.sleep(AGAIN_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Where what was built or downloaded is kept, and how it gets there: all at once or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+Say = Callable[[str], None]  # told what is being done now
+
+DIRECTORY = "CONCORDE_CACHE"  # environment variable
+# What Go compiled before it was interrupted: worth minutes to whoever tries again.
+GO_CACHE = "go-cache"
+
+
+def root() -> Path:
+    """Return the directory where everything about Kubernetes is kept."""
+    return _directory() / "kubernetes"
+
+
+def _directory() -> Path:
+    if own := os.environ.get(DIRECTORY):
+        return Path(own).absolute()
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification says to ignore a relative path.
+    base = given if given.is_absolute() else Path.home() / ".cache"
+    return base / "concorde-testbed"
+
+
+@contextmanager
+def claimed(name: str, say: Say) -> Iterator[None]:
+    """Hold the exclusive right to change ``name``; wait while another process has it."""
+    root().mkdir(parents=True, exist_ok=True)
+    with (root() / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that is getting {name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def workspace(name: str) -> Iterator[Path]:
+    """Yield a directory beside the result, so that a finished one is moved there in an instant.
+
+    It is removed in any case, and what a killed process left is removed first; only Go's cache stays until
+    the work is finished. For who has claimed ``name``.
+    """
+    directory = root() / f"{name}.unfinished"
+    _clear(directory)
+    directory.mkdir(exist_ok=True)
+    try:
+        yield directory
+    except BaseException:
+        _clear(directory)
+        raise
+    shutil.rmtree(directory)
+
+
+def _clear(directory: Path) -> None:
+    for entry in directory.glob("*"):
+        if entry.is_dir() and entry.name != GO_CACHE:
+            shutil.rmtree(entry)
+        elif not entry.is_dir():
+            entry.unlink()
+    with suppress(OSError):  # there is nothing, or Go's cache is in it
+        directory.rmdir()

@@ -1,0 +1,107 @@
+"""What a cluster's API is asked, by ``kubectl`` with a kubeconfig, wherever that runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.kubernetes.manifests import Manifest
+from testbed.nodes import CommandError, Place, Result
+
+# How long kubectl waits for a condition before it is looked at why that takes so long.
+LOOK_SECONDS = 3
+# What an event says of a pod that will not run as things are; the rest is on its way.
+REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
+
+
+class PodError(RuntimeError):
+    """A pod does not run; the message holds what Kubernetes says about it."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks the API server of one cluster."""
+
+    cluster: str
+    place: Place  # where kubectl runs
+    kubectl: str
+    kubeconfig: str  # on that place
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return a command line of kubectl."""
+        # What it learns about the API it keeps; without a home directory that would be in the root directory.
+        cache = f"--cache-dir={self.kubeconfig}.cache"
+        return [self.kubectl, f"--kubeconfig={self.kubeconfig}", cache, *arguments]
+
+    def run(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> Result:
+        """Run kubectl. Raises CommandError."""
+        return self.place.run(self.command(*arguments), stdin=stdin, check=check, timeout=timeout)
+
+    def apply(self, manifests: Sequence[Manifest]) -> None:
+        """Make what the manifests describe."""
+        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        # Validation would fetch the whole schema first, and the server validates anyway.
+        self.run("apply", "--validate=false", "--filename=-", stdin=json.dumps(items))
+
+    def get(self, *arguments: str) -> Any:
+        """Return an answer as data."""
+        return json.loads(self.run("get", "--output=json", *arguments).stdout)
+
+    def execution(self, pod: str) -> list[str]:
+        """Return the command line that leads into a pod."""
+        return self.command("exec", "--stdin", pod, "--")
+
+    def wait_until_ready(
+        self, pods: Sequence[str], seconds: float, fault: Callable[[], str | None] = lambda: None
+    ) -> None:
+        """Wait until pods are ready. Raises PodError as soon as it is known that one will not be.
+
+        ``fault`` says, now and then, what else has gone wrong in the meantime.
+        """
+        deadline = time.monotonic() + seconds
+        names = [f"pod/{pod}" for pod in pods]
+        wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", *names]
+        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + 30).status != 0:
+            if words := fault():
+                raise PodError(words)
+            found = complaints(self.get("pods")["items"], self.get("events")["items"], pods)
+            over = time.monotonic() > deadline
+            for pod, reason, message in found:
+                if over or reason in REFUSALS or "Insufficient" in message:
+                    raise PodError(f"pod {pod} of cluster {self.cluster}: {message}")
+            if over:
+                raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {', '.join(pods)}")
+
+    def delete_pods(self) -> None:
+        """Let all pods go: their kubelets remove what they were made of, and at last the API forgets them.
+
+        Not by force: of a pod that has just come, a kubelet (1.20) would leave the sandbox, and with it what
+        the plugin made, to its garbage collection once a minute.
+        """
+        self.run("delete", "pods", "--all", "--all-namespaces", "--wait=false")
+
+
+def complaints(
+    pods: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]], wanted: Iterable[str]
+) -> list[tuple[str, str, str]]:
+    """Return pod, reason and message of the last warning about each wanted pod that is not ready."""
+    waiting = {
+        pod["metadata"]["uid"]: pod["metadata"]["name"]
+        for pod in pods
+        if pod["metadata"]["name"] in set(wanted)
+        and not any(
+            c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", [])
+        )
+    }
+    last: dict[str, tuple[str, str, str]] = {}
+    for event in sorted(events, key=lambda event: event.get("lastTimestamp") or ""):
+        uid = event["involvedObject"].get("uid")
+        if event.get("type") == "Warning" and uid in waiting:
+            last[uid] = (waiting[uid], event["reason"], event["message"])
+    return list(last.values())
+
+
+__all__ = ["Client", "CommandError", "PodError", "complaints"]

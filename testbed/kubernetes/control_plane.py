@@ -1,0 +1,176 @@
+"""A cluster's control plane: etcd, API server, controller manager and scheduler, on the master's node."""
+
+from __future__ import annotations
+
+from testbed.kubernetes.binaries import Binaries
+from testbed.kubernetes.certificates import Authority, Subject, render_kubeconfig
+from testbed.kubernetes.components import Component, ComponentError
+from testbed.kubernetes.versions import Version
+from testbed.networks import underlay
+from testbed.nodes import Node, in_parallel
+from testbed.scenario import Scenario
+
+SERVICES = "10.96.0.0/16"  # nobody routes it: there is no kube-proxy
+ETCD_PORT, API_PORT = 2379, 6443
+UP_SECONDS = 60.0
+ADMIN = Subject("kubernetes-admin", ["system:masters"])
+
+
+def directory_of(cluster: str) -> str:
+    """Return where all files of a cluster lie, on each of its nodes."""
+    return f"/run/kubernetes/{cluster}"
+
+
+def position(scenario: Scenario, cluster: str) -> int:
+    """Return how many earlier clusters have the same master: those have the usual ports."""
+    master = scenario.clusters[cluster].master
+    same = [name for name, other in scenario.clusters.items() if other.master == master]
+    return same.index(cluster)
+
+
+def endpoint(scenario: Scenario, cluster: str) -> tuple[str, int]:
+    """Return the address and port of a cluster's API server, on the underlay."""
+    address = underlay.addresses(scenario)[scenario.clusters[cluster].master].ip
+    return str(address), API_PORT + position(scenario, cluster)
+
+
+class ControlPlane:
+    """The control plane of one cluster."""
+
+    def __init__(self, scenario: Scenario, cluster: str, master: Node, programs: Binaries) -> None:
+        self.cluster = cluster
+        self.master = master
+        self.address, self.port = endpoint(scenario, cluster)
+        self.server = f"https://{self.address}:{self.port}"
+        self.directory = directory_of(cluster)
+        self.components: dict[str, Component] = {}
+        self._scenario = scenario
+        self._programs = programs
+
+    @property
+    def admin(self) -> str:
+        """The path, on the master, of a kubeconfig that may do everything."""
+        return f"{self.directory}/admin.conf"
+
+    def begin(self) -> None:
+        """Start what needs no waiting for: etcd; and make the identities that all others need."""
+        self.master.run(["mkdir", "-p", self.directory])
+        etcd_port = ETCD_PORT + 2 * position(self._scenario, self.cluster)
+        self._start("etcd", ["etcd", *etcd_arguments(f"{self.directory}/etcd/data", etcd_port)])
+        self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
+        serving = Subject(
+            "kube-apiserver",
+            ["system:masters"],  # as whom it talks to kubelets
+            [self.address, "127.0.0.1", "localhost", "kubernetes.default.svc"],
+        )
+        self._write("authority.crt", self._authority.certificate)
+        self._write("kube-apiserver.pem", self._authority.identify(serving))
+        arguments = api_server_arguments(self.directory, self.address, self.port, etcd_port)
+        self._start("kube-apiserver", [str(self._programs.path("kube-apiserver")), *arguments])
+        self._write("admin.conf", self.kubeconfig(ADMIN))
+
+    def finish(self) -> None:
+        """Wait for the API server, and start those that work through it. Raises ComponentError."""
+        try:
+            self.components["kube-apiserver"].wait_until_it_answers(f"{self.server}/readyz", UP_SECONDS)
+        except ComponentError:
+            if fault := self.components["etcd"].fault():
+                raise ComponentError(fault) from None
+            raise
+        in_parallel(self._start_client, ["kube-controller-manager", "kube-scheduler"])
+
+    def kubeconfig(self, subject: Subject) -> str:
+        """Return a kubeconfig for somebody new."""
+        return self.kubeconfig_of(self.identity(subject))
+
+    def kubeconfig_of(self, identity: str) -> str:
+        """Return a kubeconfig for who has an identity."""
+        return render_kubeconfig(self.cluster, self.server, self.certificate, identity)
+
+    def identity(self, subject: Subject) -> str:
+        """Return a new identity: key and certificate."""
+        return self._authority.identify(subject)
+
+    @property
+    def certificate(self) -> str:
+        """The certificate of the cluster's authority."""
+        return self._authority.certificate
+
+    def _start_client(self, program: str) -> None:
+        """Start a component that is nothing but a client of the API server."""
+        kubeconfig = f"{program}.conf"
+        user = f"system:{program}"
+        self._write(kubeconfig, self.kubeconfig(Subject(user)))
+        arguments = client_arguments(program, self._programs.version, self.directory)
+        self._start(program, [str(self._programs.path(program)), *arguments])
+
+    def _start(self, name: str, argv: list[str]) -> None:
+        component = Component(
+            f"{name} of cluster {self.cluster}", self.master, f"{self.directory}/{name}", argv
+        )
+        self.components[name] = component
+        component.start()
+
+    def _write(self, name: str, text: str) -> None:
+        self.master.run(["tee", f"{self.directory}/{name}"], stdin=text)
+
+
+def etcd_arguments(data: str, port: int) -> list[str]:
+    """Return etcd's arguments: alone, on this node, and in no fear of a power failure."""
+    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{port + 1}"
+    return [
+        f"--data-dir={data}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
+def api_server_arguments(directory: str, address: str, port: int, etcd_port: int) -> list[str]:
+    """Return kube-apiserver's arguments."""
+    identity = f"{directory}/kube-apiserver.pem"
+    authority = f"{directory}/authority.crt"
+    return [
+        f"--advertise-address={address}",
+        f"--secure-port={port}",
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        f"--client-ca-file={authority}",
+        f"--tls-cert-file={identity}",
+        f"--tls-private-key-file={identity}",
+        f"--kubelet-client-certificate={identity}",
+        f"--kubelet-client-key={identity}",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        "--allow-privileged=true",
+        f"--service-cluster-ip-range={SERVICES}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={identity}",
+        f"--service-account-signing-key-file={identity}",
+        "--profiling=false",
+    ]
+
+
+def client_arguments(program: str, version: Version, directory: str) -> list[str]:
+    """Return the arguments of kube-controller-manager or kube-scheduler; neither serves anything."""
+    arguments = [
+        f"--kubeconfig={directory}/{program}.conf",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+    ]
+    if version.has_insecure_ports:
+        arguments.append("--port=0")
+    if program == "kube-controller-manager":
+        arguments += [
+            # The nodes come with their subnets.
+            "--allocate-node-cidrs=false",
+            f"--root-ca-file={directory}/authority.crt",
+            f"--service-account-private-key-file={directory}/kube-apiserver.pem",
+            "--use-service-account-credentials=true",
+        ]
+    return arguments

@@ -1,0 +1,86 @@
+"""What differs between versions of Kubernetes, as far as the testbed must know it to start the components.
+
+Each difference names the change that made it: a pull request of kubernetes/kubernetes, listed in the
+CHANGELOG of that minor version. Only the versions in ``RUN_HERE`` were ever run; for the others the
+differences were looked up, so they are expected to work and no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+DEFAULT = "1.20.2"
+RUN_HERE = ("1.20.2",)
+# What Debian 12 has as a source package; the Go that builds it is pinned in requirements/go.txt.
+BUILDABLE = ("1.20.2",)
+
+# The minor versions whose changes were looked up. Later kubelets refuse cgroup v1 unless told otherwise.
+OLDEST, NEWEST = 20, 34
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """A release of Kubernetes 1."""
+
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"1.{self.minor}.{self.patch}"
+
+    @property
+    def was_run(self) -> bool:
+        """Whether this very version was run here; others are expected to work."""
+        return str(self) in RUN_HERE
+
+    @property
+    def assumes_docker(self) -> bool:
+        """Whether the kubelet needs ``--container-runtime=remote``.
+
+        Docker was the default until 1.24 took it out (#97252); 1.27 does not know the flag (#114017).
+        """
+        return self.minor < 24
+
+    @property
+    def has_insecure_ports(self) -> bool:
+        """Whether controller manager and scheduler need ``--port=0``, or they serve without encryption.
+
+        The flag does nothing since 1.22 (#96216) and 1.23 (#96345), and is gone in 1.24.
+        """
+        return self.minor < 24
+
+    @property
+    def can_forgo_device_plugins(self) -> bool:
+        """Whether the kubelet knows ``featureGates: {DevicePlugins: false}``.
+
+        They are always on since 1.26 (#112980), and the gate is gone in 1.28 (#117656).
+        """
+        return self.minor < 26
+
+    @property
+    def has_token_secrets(self) -> bool:
+        """Whether each service account gets a secret with a token by itself; not since 1.24 (#108309)."""
+        return self.minor < 24
+
+    @property
+    def needs_containerd_1(self) -> bool:
+        """Whether the kubelet speaks only CRI v1alpha2, which containerd 2 does not.
+
+        CRI v1 came with 1.23 (containerd's RELEASES.md, "Kubernetes Support").
+        """
+        return self.minor < 23
+
+
+def parse(text: str) -> Version:
+    """Return the version that is written like 1.20.2. Raises LookupError for anything that is none."""
+    match = re.fullmatch(r"1\.([0-9]{1,3})\.([0-9]{1,3})", text)
+    if match is None:
+        raise LookupError(f"--version: {text!r} is no version of Kubernetes; one is written like {DEFAULT}")
+    version = Version(int(match[1]), int(match[2]))
+    if not OLDEST <= version.minor <= NEWEST:
+        raise LookupError(
+            f"--version: Kubernetes {version} is not known here (known: 1.{OLDEST} to 1.{NEWEST}; "
+            f"run here: {', '.join(RUN_HERE)})"
+        )
+    return version

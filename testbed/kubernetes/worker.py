@@ -1,0 +1,368 @@
+"""A cluster's part of a worker: its cell, and in it containerd and kubelet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed import plugin
+from testbed.cni import NetworkList
+from testbed.kubernetes import cell
+from testbed.kubernetes.binaries import Binaries
+from testbed.kubernetes.certificates import Subject
+from testbed.kubernetes.components import Component
+from testbed.kubernetes.control_plane import ControlPlane, directory_of
+from testbed.kubernetes.images import PAUSE, Image
+from testbed.kubernetes.manifests import name_of
+from testbed.kubernetes.versions import Version
+from testbed.networks import flannel, underlay
+from testbed.nodes import InNamespace, Node, Process, Result
+from testbed.remote import Remote
+from testbed.scenario import Scenario
+
+CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+CONTAINERD_SECONDS = 60.0
+DOWN_SECONDS = 8.0
+RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
+EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
+BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
+KUBELET_PORT, HEALTH_PORT, NEXT_CLUSTER = 10250, 10248, 10000
+# What kubelet and containerd have at fixed places, and what libcni keeps of each attachment.
+FIXED_PLACES = (
+    "/var/lib/kubelet",
+    "/var/lib/containerd",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/var/log/containers",
+    "/run/containerd",
+)
+# Stands between containerd and runc, and lets what is started in a container compete for the processors with
+# all others one by one; see testbed.kubernetes.cell. With cgroups of version 2 it does nothing. What a
+# command has forked before it is moved is moved the next time, so it is done three times.
+RUNC = """#!/bin/sh
+/usr/sbin/runc "$@" || exit
+everybody=$(dirname "$0")/processors/cgroup.procs
+[ -e "$everybody" ] || exit 0
+while [ $# -gt 0 ]; do
+    if [ "$1" = --pid-file ]; then
+        pid=$(cat "$2")
+        group=/sys/fs/cgroup/cpu$(sed -n "s/^[0-9]*:[^:]*\\<cpu\\>[^:]*://p" "/proc/$pid/cgroup")
+        for again in 1 2 3; do
+            while read -r one; do echo "$one" >"$everybody"; done <"$group/cgroup.procs"
+        done
+    fi
+    shift
+done 2>/dev/null
+exit 0
+"""
+# Settings of the whole machine that a kubelet writes if they are different (its setupKernelTunables).
+SETTINGS = {
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000,
+    "kernel/keys/root_maxbytes": 25000000,
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A node within a node: its network, and files and cgroups of its own; see testbed.kubernetes.cell."""
+
+    node: Node
+    directory: str
+    pid: int  # of its first process, as the node sees it
+
+    @classmethod
+    def make(cls, node: Node, directory: str) -> Cell:
+        """Make a cell on a node, with all its files below ``directory``. Raises CommandError."""
+        node.run(["mkdir", "-p", directory])
+        wishes = {
+            "cgroup": f"{node.cgroup}/{directory.rpartition('/')[2]}",
+            "directory": directory,
+            "own": FIXED_PLACES,
+            "settings": SETTINGS,
+        }
+        made = node.run(["/usr/bin/python3", "-I", "-S", str(cell.__file__)], stdin=json.dumps(wishes))
+        return cls(node, directory, int(made.stdout))
+
+    @property
+    def name(self) -> str:
+        """The name of its node."""
+        return self.node.name
+
+    @property
+    def cgroup(self) -> str:
+        """Its root, as it sees it."""
+        return ""
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node into the cell."""
+        return ["nsenter", f"--target={self.pid}", "--mount", "--cgroup", "--"]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Result:
+        """Run a command in the cell; see testbed.nodes.Place."""
+        return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command in the cell; see testbed.nodes.Place."""
+        return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
+
+
+@dataclass(frozen=True)
+class Container(Remote):
+    """A container of containerd, without Kubernetes, entered by ``ctr``."""
+
+    address: str
+    host_interface: str
+
+
+class Containerd:
+    """A containerd in a cell, with the images it will need."""
+
+    def __init__(self, node: Node, directory: str, owner: str) -> None:
+        self.node = node
+        self.directory = directory
+        self._owner = owner
+        self._runc = f"{directory}/runc"
+        self.cell: Cell | None = None
+        self.component: Component | None = None
+
+    def up(self, network: NetworkList | None, images: Sequence[Image], namespace: str) -> None:
+        """Make the cell, start containerd, import images. Raises CommandError or ComponentError."""
+        self.cell = Cell.make(self.node, self.directory)
+        programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
+        self.cell.run(["mkdir", "-p", programs, networks])
+        links = [str(file) for d in plugin.REFERENCE_DIRECTORIES for file in Path(d).glob("*")]
+        links += [str(plugin.DIRECTORY / "concorde")]
+        self.cell.run(["ln", "-sf", *links, programs])
+        if network is not None:
+            self.cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
+        file = f"{self.directory}/containerd.toml"
+        self.cell.run(["tee", file], stdin=render_containerd(programs, networks, self._runc))
+        self.cell.run(["tee", self._runc], stdin=RUNC)
+        self.cell.run(["chmod", "+x", self._runc])
+        self.component = Component(
+            f"containerd of {self._owner}",
+            self.cell,
+            f"{self.directory}/containerd",
+            ["containerd", "-c", file],
+        )
+        self.component.start()
+        self.component.wait_until_it_answers(CONTAINERD_SOCKET, CONTAINERD_SECONDS)
+        self.import_images(images, namespace)
+
+    def import_images(self, images: Sequence[Image], namespace: str) -> None:
+        """Make images known in one of containerd's namespaces."""
+        assert self.cell is not None
+        for image in images:  # two at once would disturb each other: their archives' indexes have one name
+            self.cell.run(["ctr", f"--namespace={namespace}", "images", "import", str(image.archive)])
+
+    def run_container(self, image: str, network: InNamespace) -> Container:
+        """Start a container beside Kubernetes, in a network that is there already. Raises CommandError."""
+        assert self.cell is not None
+        ctr = ["ctr", f"--namespace={BESIDE}"]
+        into = f"network:{network.namespace}"
+        rights = ["--cap-add", "CAP_NET_ADMIN"]  # as in testbed.kubernetes.manifests
+        self.cell.run(
+            [
+                *ctr,
+                "run",
+                "--detach",
+                "--runc-binary",
+                self._runc,
+                "--with-ns",
+                into,
+                *rights,
+                image,
+                network.name,
+            ]
+        )
+        # Whatever runs in a container besides must have a name; the client's process id is one.
+        named = f'exec {" ".join(ctr)} tasks exec --exec-id "$$" "$@"'
+        client = ["sh", "-c", named, "sh", network.name]
+        return Container(network.name, self.cell, client, network.address, network.host_interface)
+
+
+class Worker:
+    """One cluster's containerd and kubelet on one worker."""
+
+    def __init__(self, scenario: Scenario, cluster: str, node: Node, programs: Binaries) -> None:
+        self.cluster = cluster
+        self.containerd = Containerd(node, directory_of(cluster), f"cluster {cluster}")
+        self._scenario = scenario
+        self._node = node
+        self._programs = programs
+        self._directory = directory_of(cluster)
+        self._kubelet: Component | None = None
+
+    @property
+    def cell(self) -> Cell:
+        """Where its processes are."""
+        assert self.containerd.cell is not None, "it is not up"
+        return self.containerd.cell
+
+    @property
+    def components(self) -> list[Component]:
+        """What must be running."""
+        return [one for one in (self.containerd.component, self._kubelet) if one is not None]
+
+    def prepare(self, images: Sequence[Image]) -> None:
+        """Do all that needs no API server."""
+        network = plugin.network_list(self._scenario, self.cluster, self._node.name)
+        self.containerd.up(network, images, "k8s.io")
+
+    def join(self, control_plane: ControlPlane) -> None:
+        """Start the kubelet; its node is known to the API already."""
+        name = name_of(self._node.name)
+        address = str(underlay.addresses(self._scenario)[self._node.name].ip)
+        subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
+        identity = control_plane.identity(subject)
+        files = {
+            "kubelet.pem": identity,
+            "authority.crt": control_plane.certificate,
+            "kubelet.conf": control_plane.kubeconfig_of(identity),
+            "kubelet.json": render_kubelet(
+                self._programs.version,
+                self._directory,
+                address,
+                flannel.clusters_of(self._scenario, self._node.name).index(self.cluster) * NEXT_CLUSTER,
+            ),
+        }
+        for file, text in files.items():
+            self.cell.run(["tee", f"{self._directory}/{file}"], stdin=text)
+        self._kubelet = Component(
+            f"kubelet of cluster {self.cluster}",
+            self.cell,
+            f"{self._directory}/kubelet",
+            [
+                str(self._programs.path("kubelet")),
+                *kubelet_arguments(self._programs.version, self._directory, name, address),
+            ],
+            # It would look for a cloud around it.
+            env={"AWS_EC2_METADATA_DISABLED": "true"},
+        )
+        self._kubelet.start()
+
+
+def wait_until_empty(node: Node, cluster: str) -> None:
+    """Wait until the plugin has been called for every pod that was removed from a worker; not for long."""
+    results = f"{directory_of(cluster)}/{cell.OWN}{RESULTS}"
+    node.run(["timeout", f"{DOWN_SECONDS:g}", "sh", "-c", EMPTY, "sh", results], check=False)
+
+
+def render_network(network: NetworkList) -> str:
+    """Return a network configuration list as a runtime finds it in its ``conf_dir``."""
+    return json.dumps(
+        {
+            "cniVersion": network.cni_version,
+            "name": network.name,
+            "disableCheck": network.disable_check,
+            "plugins": list(network.plugins),
+        },
+        indent=1,
+    )
+
+
+def render_containerd(programs: str, networks: str, runc: str) -> str:
+    """Return containerd's configuration: nothing but the CRI, overlayfs and runc."""
+    return f"""version = 2
+oom_score = 0
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp",
+]
+[debug]
+  level = "warn"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE}"
+  disable_apparmor = true
+  # Where root lacks CAP_SYS_RESOURCE, it may make no process less likely to be killed than itself.
+  restrict_oom_score_adj = true
+  disable_tcp_service = true
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  netns_mounts_under_state_dir = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{programs}"
+    conf_dir = "{networks}"
+    max_conf_num = 1
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      BinaryName = "{runc}"
+      SystemdCgroup = false
+"""
+
+
+def render_kubelet(version: Version, directory: str, address: str, offset: int) -> str:
+    """Return a kubelet's configuration; ``offset`` keeps the ports of a worker's kubelets apart."""
+    configuration: dict[str, Any] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": address,
+        "port": KUBELET_PORT + offset,
+        "healthzBindAddress": "127.0.0.1",
+        "healthzPort": HEALTH_PORT + offset,
+        "readOnlyPort": 0,
+        "tlsCertFile": f"{directory}/kubelet.pem",
+        "tlsPrivateKeyFile": f"{directory}/kubelet.pem",
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": f"{directory}/authority.crt"},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "cgroupfs",
+        "failSwapOn": False,
+        "makeIPTablesUtilChains": False,
+        "resolvConf": "",
+        "enableControllerAttachDetach": False,
+        # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells
+        # the API only if it has.
+        "nodeStatusUpdateFrequency": "1s",
+        "nodeStatusReportFrequency": "5m",
+        # The host's disks and memory are not this node's to judge.
+        "evictionHard": {
+            "memory.available": "1Mi",
+            "nodefs.available": "0.1%",
+            "imagefs.available": "0.1%",
+            "nodefs.inodesFree": "0.1%",
+        },
+        "imageGCHighThresholdPercent": 100,
+        "kubeAPIQPS": 50,
+        "kubeAPIBurst": 100,
+    }
+    if version.can_forgo_device_plugins:
+        configuration["featureGates"] = {"DevicePlugins": False}
+    return json.dumps(configuration, indent=1)
+
+
+def kubelet_arguments(version: Version, directory: str, name: str, address: str) -> list[str]:
+    """Return a kubelet's arguments."""
+    arguments = [
+        f"--config={directory}/kubelet.json",
+        f"--kubeconfig={directory}/kubelet.conf",
+        f"--hostname-override={name}",
+        f"--node-ip={address}",
+        f"--container-runtime-endpoint=unix://{CONTAINERD_SOCKET}",
+        # Looking at the containers' use of the machine costs some of it.
+        "--housekeeping-interval=30s",
+    ]
+    if version.assumes_docker:
+        arguments.append("--container-runtime=remote")
+    return arguments

@@ -1,0 +1,141 @@
+"""What one run has made on one machine, written there before the first of it is made.
+
+A run's ledger lies in the run's own directory on the machine, beside what was copied there. ``/var/lib``,
+because ``/run`` is often mounted so that no program in it can be started, and because a machine that was
+restarted has lost everything in a ledger but these files. Nothing but what is in a ledger is ever removed.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from testbed.nodes import CommandError, Node
+from testbed.providers.ssh.node import MARK, mark
+from testbed.providers.ssh.removal import remove
+from testbed.providers.ssh.things import Thing
+
+ROOT = "/var/lib/concorde-testbed"
+BOOT = "/proc/sys/kernel/random/boot_id"
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+
+# Arguments: the run's directory, and who may put files into it. A ledger is there whole or not at all.
+WRITE = """
+umask 022
+mkdir -p "$1" && mkdir "$1/incoming" && chown "$2" "$1/incoming" || exit
+cat >"$1/ledger.new" && sync "$1/ledger.new" && mv "$1/ledger.new" "$1/ledger"
+"""
+# Prints, for each run's directory below its argument, a line with its name and one with its ledger.
+READ = """
+cd "$1" 2>/dev/null || exit 0
+for run in *; do
+    [ -d "$run" ] || continue
+    echo "$run"
+    cat "$run/ledger" 2>/dev/null || echo
+done
+"""
+DROP = 'rm -rf "$1/$2" && rmdir --ignore-fail-on-non-empty "$1"'
+# Kills every process with its argument in the environment it was started with; again, for some beget others.
+KILL = """
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    found=$(grep -lszxF -e "$1" /proc/[0-9]*/environ)
+    [ -n "$found" ] || exit 0
+    for file in $found; do
+        pid=${file#/proc/}
+        kill -KILL "${pid%/environ}" 2>/dev/null
+    done
+    sleep 0.05
+done
+echo "processes do not end: $found" >&2
+exit 1
+"""
+
+
+class Ledger(BaseModel):
+    """One run's ledger on one machine."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str
+    node: str
+    by: str  # whose run it is
+    since: str  # UTC, ISO 8601
+    boot: str  # when the machine was started last, by its own identifier for that
+    things: list[Thing] = Field(default=[])
+
+    @property
+    def title(self) -> str:
+        """What people know the run by."""
+        return f"run {self.run} of {self.by}, since {self.since}"
+
+
+def open_ledger(node: Node, run: str, user: str, things: Sequence[Thing]) -> Ledger:
+    """Write a new ledger; from then on things may be made. Raises CommandError."""
+    ledger = Ledger(
+        run=run,
+        node=node.name,
+        by=f"{getpass.getuser()}@{socket.gethostname()}",
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+        boot=_boot(node),
+        things=list(things),
+    )
+    text = ledger.model_dump_json() + "\n"
+    node.run(["sh", "-c", WRITE, "sh", directory(run), user], stdin=text)
+    return ledger
+
+
+def directory(run: str) -> str:
+    """Return the directory of a run on every machine."""
+    return f"{ROOT}/{run}"
+
+
+def ledgers(node: Node) -> list[Ledger]:
+    """Return every ledger on a machine; a run that got no further than its directory has an empty one."""
+    lines = node.run(["sh", "-c", READ, "sh", ROOT]).stdout.splitlines()
+    return [_parse(node, run, text) for run, text in zip(lines[::2], lines[1::2], strict=True)]
+
+
+def undo(node: Node, ledger: Ledger) -> list[str]:
+    """Take away what is in a ledger, then the ledger; return in words what could not be taken away.
+
+    The run's processes come first. Raises CommandError when the machine does not answer.
+    """
+    faults: list[str] = []
+    kill(node, mark(ledger.run, ledger.node))
+    # A machine that was restarted since has lost it all; what has these names now is somebody else's.
+    for thing in reversed(ledger.things) if ledger.boot == _boot(node) else ():
+        try:
+            remove(node, thing)
+        except CommandError as error:
+            if not isinstance(error.status, int):
+                raise
+            faults.append(f"{thing}: {error}")
+    if not faults:
+        node.run(["sh", "-c", DROP, "sh", ROOT, ledger.run])
+    return faults
+
+
+def kill(node: Node, marked: str) -> None:
+    """Kill the processes that were started with a mark in their environment. Raises CommandError."""
+    node.run(["sh", "-c", KILL, "sh", f"{MARK}={marked}"], env={MARK: "undo"})
+
+
+def _parse(node: Node, run: str, text: str) -> Ledger:
+    if not RUN.fullmatch(run):
+        raise CommandError(node.name, ["ls", ROOT], "an error", f"{run!r} is no run of a testbed")
+    if not text:
+        return Ledger(run=run, node=node.name, by="unknown", since="unknown", boot="unknown")
+    try:
+        return Ledger.model_validate_json(text)
+    except ValidationError as error:
+        words = f"{directory(run)}/ledger cannot be read: {error}"
+        raise CommandError(node.name, ["cat", f"{directory(run)}/ledger"], "an error", words) from None
+
+
+def _boot(node: Node) -> str:
+    return node.run(["cat", BOOT]).stdout.strip()

@@ -1,0 +1,74 @@
+"""How the things of a ledger are taken away again, kind by kind.
+
+To take away what is gone already is no fault: a crash may have come before it was made, and somebody may
+have done it by hand.
+"""
+
+from __future__ import annotations
+
+from testbed.cni import Attachment, CniError, NetworkList, Runtime
+from testbed.nodes import CommandError, Node
+from testbed.providers.ssh.seen import root_handles
+from testbed.providers.ssh.things import (
+    NAMESPACES,
+    Attached,
+    Directory,
+    File,
+    Link,
+    Mount,
+    Namespace,
+    Setting,
+    State,
+    Table,
+    Thing,
+    Tree,
+)
+
+# Arguments: the setting, what it was set to, what it was.
+RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
+UNMOUNT = '! mountpoint -q "$1" || [ -n "$(ls -A "$1")" ] || umount "$1"'
+REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
+
+
+def remove(node: Node, thing: Thing) -> None:
+    """Take a thing away, if it is there. Raises CommandError."""
+    match thing:
+        case Link(name=name):
+            _delete(node, ["ip", "link", "delete", "dev", name], ["ip", "link", "show", "dev", name])
+        case Namespace(name=name):
+            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{NAMESPACES}/{name}"])
+        case Table(family=family, name=name):
+            _delete(node, ["nft", "delete", "table", family, name], ["nft", "list", "table", family, name])
+        case Attached():
+            _detach(node, thing)
+        case Tree(interface=interface):
+            if interface in root_handles(node.run(["tc", "-j", "qdisc", "show"])):
+                node.run(["tc", "qdisc", "delete", "dev", interface, "root"])
+        case Setting(path=path, value=value, former=former):
+            node.run(["sh", "-c", RESTORE, "sh", path, value, former])
+        case File(path=path):
+            node.run(["rm", "-f", path])
+        case State(path=path):
+            node.run(["rm", "-rf", path])
+        case Directory(path=path):
+            node.run(["sh", "-c", REMOVE_EMPTY, "sh", path])
+        case Mount(path=path):
+            node.run(["sh", "-c", UNMOUNT, "sh", path])
+
+
+def _delete(node: Node, delete: list[str], show: list[str]) -> None:
+    """Delete what may be gone; it is if it cannot be shown."""
+    done = node.run(delete, check=False)
+    if done.status != 0 and node.run(show, check=False).status == 0:
+        raise CommandError(node.name, delete, done.status, done.stderr)
+
+
+def _detach(node: Node, attached: Attached) -> None:
+    """Let the plugins undo an attachment; a pod without a namespace has none."""
+    attachment = Attachment(**attached.attachment)
+    if node.run(["test", "-e", attachment.namespace], check=False).status != 0:
+        return
+    try:
+        Runtime(node, attached.directories).delete(NetworkList(**attached.network), attachment, None)
+    except CniError as error:
+        raise CommandError(node.name, ["CNI", "DEL", attachment.container_id], 1, str(error)) from None

@@ -1,0 +1,35 @@
+"""What is said where real Kubernetes cannot run."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.kubernetes import binaries, requirements
+from testbed.testbed import demand
+
+
+def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(LookupError, match=r"--orchestrator kubernetes: needs root: .* --orchestrator cni"):
+        demand("kubernetes")
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("etcd", "runc") else name)
+    assert "packages are missing: apt-get install etcd-server runc" in ", ".join(requirements.missing())
+
+
+def test_missing_programs_are_named_with_what_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find() -> None:
+        raise LookupError("no Kubernetes 1.20.2: run ./invokew kubernetes.get")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(binaries, "find", find)
+    assert list(requirements.missing())[-1].endswith("run ./invokew kubernetes.get")
+
+
+def test_cni_needs_nothing_of_all_this() -> None:
+    demand("cni")
+    with pytest.raises(LookupError, match=r"no orchestrator 'swarm' \(orchestrators: cni, kubernetes\)"):
+        demand("swarm")
