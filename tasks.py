@@ -16,24 +16,27 @@ SCENARIO = {
     "scale": "multiply every rate, as in 0.1",
 }
 REPORTS = {"reports": "directory of the recordings"}
+PROVIDER = "where nodes come from: netns, ssh:INVENTORY, or ssh with addresses in the scenario"
 NAME = {"name": "which testbed, if several are up side by side"}
 
 
 @task(
-    iterable=["scenario", "set_"],
+    iterable=["scenario", "set_", "kubeconfig"],
     help={
         **SCENARIO,
         **REPORTS,
+        "kubeconfig": "run on a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
         "enforcement": "how guarantees are kept: none, pod, node, bandwidth",
         "repetitions": "how often each scenario's traffic runs",
-        "provider": "where nodes come from: netns",
-        "orchestrator": "what runs the pods: cni",
+        "provider": PROVIDER,
+        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def bench(
     _context: Context,
     scenario: list[str],
     set_: list[str],
+    kubeconfig: list[str],
     scale: float = 1.0,
     enforcement: str = "",
     repetitions: int = 0,
@@ -48,7 +51,7 @@ def bench(
     if repetitions:
         overrides.append(f"measurement.repetitions={repetitions}")
     run = command_line.ends_with_status(commands.run_bench)
-    run(scenario, overrides, scale, provider, orchestrator, Path(reports))
+    run(scenario, overrides, scale, provider, orchestrator, Path(reports), kubeconfig)
 
 
 @task(
@@ -58,8 +61,8 @@ def bench(
         **REPORTS,
         "scenario": "a scenario's name or file; may be repeated (default: contmec and congested)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
-        "provider": "where nodes come from: netns",
-        "orchestrator": "what runs the pods: cni",
+        "provider": PROVIDER,
+        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def matrix(
@@ -84,8 +87,8 @@ def matrix(
         "place": "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
         "set_": SCENARIO["set_"],
         "scale": SCENARIO["scale"],
-        "provider": "where nodes come from: netns",
-        "orchestrator": "what runs the pods: cni",
+        "provider": PROVIDER,
+        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def places(
@@ -108,12 +111,23 @@ def figures(_context: Context, run: str, reports: str = "reports") -> None:
     command_line.ends_with_status(commands.draw_figures)(run, Path(reports))
 
 
-@task(iterable=["set_"], help={**SCENARIO, **NAME})
+@task(iterable=["set_"], help={**SCENARIO, **NAME, "orchestrator": "what runs the pods: cni, kubernetes"})
 def up(
-    _context: Context, set_: list[str], scenario: str = "contmec", name: str = "testbed", scale: float = 1.0
+    _context: Context,
+    set_: list[str],
+    scenario: str = "contmec",
+    name: str = "testbed",
+    scale: float = 1.0,
+    orchestrator: str = "cni",
 ) -> None:
     """Bring up a testbed that lasts, to look around in."""
-    command_line.ends_with_status(commands.bring_up)(name, scenario, set_, scale)
+    command_line.ends_with_status(commands.bring_up)(name, scenario, set_, scale, orchestrator)
+
+
+@task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
+def kubeconfig(_context: Context, cluster: str, name: str = "testbed") -> None:
+    """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
+    command_line.ends_with_status(commands.show_kubeconfig)(name, cluster)
 
 
 @task(help=NAME)
@@ -137,16 +151,63 @@ def capture(_context: Context, place: str, name: str = "testbed", interface: str
     command_line.ends_with_status(commands.capture)(name, place, interface, command_line.after_dashes())
 
 
-@task(help=NAME)
-def down(_context: Context, name: str = "testbed") -> None:
+@task(
+    positional=["node"],
+    help={**NAME, "node": "a node of the testbed", "provider": PROVIDER, "scenario": SCENARIO["scenario"]},
+)
+def ssh(
+    _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
+) -> None:
+    """Open a shell on a node, or run a command there: ssh worker-01 -- ip route."""
+    run = command_line.ends_with_status(commands.log_in)
+    run(name, node, provider, scenario, command_line.after_dashes())
+
+
+@task(
+    help={
+        **NAME,
+        "provider": "ssh:INVENTORY takes away what runs have left on these machines",
+        "scenario": "with --provider ssh: the scenario that has the machines' addresses",
+    }
+)
+def down(_context: Context, name: str = "testbed", provider: str = "netns", scenario: str = "") -> None:
     """Take a testbed down."""
-    command_line.ends_with_status(commands.take_down)(name)
+    command_line.ends_with_status(commands.take_down)(name, provider, scenario)
 
 
 @task
 def doctor(_context: Context) -> None:
     """Say what this machine lacks, and what to do about it."""
     command_line.ends_with_status(commands.examine)()
+
+
+@task(
+    name="kubernetes.get",
+    help={
+        "version": "which Kubernetes (default: 1.20.2)",
+        "from_": "a directory that has the programs already",
+        "download": "download the official release, checked by its published checksums",
+        "build": "build it from Debian's source package, in some 5 minutes",
+        "flannel": "a flanneld program to keep beside",
+    },
+)
+def get_kubernetes(
+    _context: Context,
+    version: str = "",
+    from_: str = "",
+    download: bool = False,
+    build: bool = False,
+    flannel: str = "",
+) -> None:
+    """Provide the programs of a Kubernetes version and the pods' images, checked and cached."""
+    run = command_line.ends_with_status(commands.get_kubernetes)
+    run(version, from_, download, build, flannel)
+
+
+@task(name="deploy.images")
+def deploy_images(_context: Context) -> None:
+    """Assemble the images for clusters that exist: the installer's and those of bench's pods."""
+    command_line.ends_with_status(commands.provide_images)()
 
 
 @task
@@ -173,6 +234,13 @@ def lint(context: Context) -> None:
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
     context.run(".venv/bin/pytest -n auto --dist worksteal")
+
+
+@task(name="test.e2e")
+def test_e2e(context: Context) -> None:
+    """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
+    command_line.must(commands.get_kubernetes, "", "", False, False, "")
+    context.run(".venv/bin/pytest tests/e2e")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec
 from invoke.collection import Collection
 from invoke.exceptions import Exit, ParseError
 from invoke.program import Program
+from invoke.tasks import Task
 from rich.console import Console
 
 from testbed.scenario import ScenarioError
@@ -40,6 +41,13 @@ def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
     return wrapper
 
 
+def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Run a command that others build on: end as it does, unless it is done."""
+    status = _status(functools.partial(command, *args, **kwargs))
+    if status != HELD:
+        raise Exit(code=status)
+
+
 def _status(command: Callable[[], int]) -> int:
     console = Console(stderr=True)
 
@@ -56,7 +64,9 @@ def _status(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return fail("interrupted; nothing is left running", 128 + signal.SIGINT)
     except (RuntimeError, OSError) as error:
-        return fail(error, FAILED)
+        # Taking the testbed down may fail too, after what made it necessary.
+        former = None if error.__suppress_context__ else error.__context__
+        return fail(f"{former}\n{error}" if isinstance(former, RuntimeError) else error, FAILED)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
@@ -87,8 +97,25 @@ def after_dashes() -> list[str]:
 
 def main(tasks: ModuleType) -> None:
     """Run the tasks of a module as a program. Does not return."""
-    program = _Program(
-        namespace=Collection.from_module(tasks), binary="invokew", name="invokew", version="0.1"
-    )
+    program = _Program(namespace=collected(tasks), binary="invokew", name="invokew", version="0.1")
     program.run(sys.argv)
     sys.exit(0)
+
+
+def collected(tasks: ModuleType) -> Collection:
+    """Return a module's tasks; ``kubernetes.get`` is, to invoke, ``get`` in a part ``kubernetes``.
+
+    Where there are ``test`` and ``test.e2e``, the first is what the part does if nothing of it is named.
+    """
+    root = Collection()
+    found = [task for task in vars(tasks).values() if isinstance(task, Task)]
+    parts = {task.name.rpartition(".")[0] for task in found} - {""}
+    for part in parts:
+        root.add_collection(Collection(part))
+    for task in found:
+        part, _, name = task.name.rpartition(".")
+        if name in parts:
+            root.collections[name].add_task(task, name="default", default=True)
+        else:
+            (root.collections[part] if part else root).add_task(task, name=name)
+    return root

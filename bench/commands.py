@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +13,10 @@ from rich.table import Table
 from bench.command_line import BAD_INPUT, FAILED, HELD, INVALID, VIOLATED
 from testbed.quantities import format_rate
 from testbed.scenario import Scenario, load, render_schema
+from testbed.testbed import EXISTING
+
+if TYPE_CHECKING:
+    from testbed.providers.ssh.inventory import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
@@ -37,8 +43,14 @@ def run_bench(
     provider: str,
     orchestrator: str,
     reports: Path,
+    kubeconfigs: Sequence[str] = (),
 ) -> int:
-    """Run scenarios one after another, judge them, and return the worst exit status."""
+    """Run scenarios one after another, judge them, and return the worst exit status.
+
+    With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes.
+    """
+    if kubeconfigs:
+        provider, orchestrator = f"{EXISTING}:{','.join(kubeconfigs)}", "kubernetes"
     # All are read before the first is started: a mistake in the second is no reason to lose the first.
     scenarios = [load(scenario_file(name), overrides, scale) for name in names or PAPER]
     statuses = [_run_one(scenario, provider, orchestrator, reports) for scenario in scenarios]
@@ -94,7 +106,7 @@ def show_matrix(directory: Path) -> int:
     console.print(f"recordings: {directory}", soft_wrap=True, highlight=False)
     console.print(f"figure:     {directory / 'figures'}", soft_wrap=True, highlight=False)
     console.print(f"page:       {directory / 'matrix.html'}", soft_wrap=True, highlight=False)
-    return HELD
+    return INVALID if any(each.verdict == "invalid" for each in summaries.values()) else HELD
 
 
 def run_places(
@@ -153,14 +165,22 @@ def draw_figures(run: str, reports: Path) -> int:
     return STATUS_OF_VERDICT[summary.verdict]
 
 
-def bring_up(name: str, file: str, overrides: Sequence[str], scale: float) -> int:
+def bring_up(name: str, file: str, overrides: Sequence[str], scale: float, orchestrator: str) -> int:
     """Bring up a lasting testbed of one scenario."""
     from bench.live import Display
     from testbed import lasting
 
     scenario = load(scenario_file(file), overrides, scale)
-    lasting.up(scenario, name, Display(Console(), name).stage)
+    lasting.up(scenario, name, orchestrator, Display(Console(), name).stage)
     return show_status(name)
+
+
+def show_kubeconfig(name: str, cluster: str) -> int:
+    """Print a kubeconfig with which this machine's programs reach a cluster of real Kubernetes."""
+    from testbed import lasting
+
+    Console().print(lasting.kubeconfig(name, cluster), end="", markup=False, highlight=False, soft_wrap=True)
+    return HELD
 
 
 def show_status(name: str | None) -> int:
@@ -201,8 +221,47 @@ def capture(name: str, place: str, interface: str, expression: Sequence[str]) ->
     return HELD
 
 
-def take_down(name: str) -> int:
-    """Take a lasting testbed down."""
+def log_in(name: str, node: str, provider: str, file: str, command: Sequence[str]) -> int:
+    """Become a shell, or a command, on a node: a lasting testbed's, or a machine."""
+    from testbed import lasting
+
+    if provider == "netns":
+        lasting.execute(name, node, list(command) or [lasting.SHELL])
+    else:
+        from testbed.providers.ssh import client
+
+        client.replace_self(_machines(provider, file), node, command)
+    return HELD
+
+
+def _machines(provider: str, file: str) -> dict[str, Machine]:
+    """Return the machines of ``ssh:INVENTORY``, or of a scenario with addresses. Raises LookupError."""
+    from testbed.providers.ssh import inventory
+
+    kind, _, source = provider.partition(":")
+    if kind != "ssh":
+        raise LookupError(f"--provider: {provider!r} has no machines (ssh:INVENTORY)")
+    scenario = load(scenario_file(file)) if file else None
+    return inventory.chosen(Path(source) if source else None, scenario)
+
+
+def clear_machines(machines: Mapping[str, Machine]) -> int:
+    """Take away what runs have left on machines."""
+    from testbed.providers.ssh import clear
+
+    left = {name: faults for name, faults in clear(machines).items() if faults}
+    for name, faults in left.items():
+        words = f"{name}: not taken away: {'; '.join(faults)}"
+        Console(stderr=True).print(words, style="red", markup=False, highlight=False, soft_wrap=True)
+    if not left:
+        Console().print(f"nothing of a testbed is left on {', '.join(machines)}", highlight=False)
+    return FAILED if left else HELD
+
+
+def take_down(name: str, provider: str = "netns", file: str = "") -> int:
+    """Take a lasting testbed down, or what runs have left on machines."""
+    if provider != "netns":
+        return clear_machines(_machines(provider, file))
     from testbed import lasting
 
     lasting.down(name)
@@ -226,6 +285,44 @@ def examine() -> int:
             console.print(f"         {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
             status = FAILED if finding.needed else status
     return status
+
+
+def get_kubernetes(version: str, directory: str, download: bool, build: bool, flannel: str) -> int:
+    """Provide Kubernetes' programs and the pods' images, and say where they are."""
+    from testbed.kubernetes import debian, getting, images, release, versions
+
+    if sum([bool(directory), download, build]) > 1:
+        raise LookupError("--from, --download and --build: give one of them")
+    source: getting.Source | None = None
+    if directory:
+        source = getting.from_directory(Path(directory))
+    elif download:
+        source = release.download
+    elif build:
+        source = debian.build
+    console = Console()
+    started = time.monotonic()
+
+    def say(stage: str) -> None:
+        words = f"{time.monotonic() - started:6.1f} s  {stage}"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    got = getting.get(version or versions.DEFAULT, source, Path(flannel) if flannel else None, say)
+    say(f"Kubernetes {got.version} is in {got.directory}, {got.source}")
+    for image in images.provide():
+        say(f"image {image.name} is in {image.archive}")
+    return HELD
+
+
+def provide_images() -> int:
+    """Assemble the images that nodes of clusters which exist need, and say where they are."""
+    from testbed.kubernetes import images, installer
+
+    wanted = [installer.provide(), *(image for image in images.provide() if image.name == images.TRAFFIC)]
+    for image in wanted:
+        words = f"image {image.name} is in {image.archive}"
+        Console().print(words, markup=False, highlight=False, soft_wrap=True)
+    return HELD
 
 
 def write_schema() -> int:

@@ -10,18 +10,18 @@ from testbed.nodes import Place
 
 @dataclass(frozen=True)
 class Counters:
-    """What the eth0 of a pod or node has sent so far."""
+    """What an interface of a pod or node has sent so far."""
 
     interface_bytes: int  # layer 2
     class_bytes: int | None  # layer 2, through its HTB; None without one
     direct_packets: int  # packets that found no class and went out unshaped
 
 
-def read(place: Place) -> Counters:
+def read(place: Place, interface: str = "eth0") -> Counters:
     """Read the counters of one place. Raises CommandError."""
-    interface = sent_bytes(place.run(["cat", "/proc/net/dev"]).stdout)["eth0"]
-    qdiscs = place.run(["tc", "-j", "-s", "qdisc", "show", "dev", "eth0"]).json()
+    sent = sent_bytes(place.run(["cat", "/proc/net/dev"]).stdout)[interface]
+    qdiscs = place.run(["tc", "-j", "-s", "qdisc", "show", "dev", interface]).json()
     root = next((q for q in qdiscs if q.get("root") and q["kind"] == "htb"), None)
     if root is None:
-        return Counters(interface, None, 0)
-    return Counters(interface, root["bytes"], root["options"]["direct_packets_stat"])
+        return Counters(sent, None, 0)
+    return Counters(sent, root["bytes"], root["options"]["direct_packets_stat"])

@@ -11,10 +11,13 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testbed.networks import containers, flannel
+from testbed.clocks import Clock
+from testbed.networks import containers, flannel, underlay
 from testbed.nodes import CommandError, Place, in_parallel
 from testbed.testbed import Testbed
 
@@ -47,11 +50,13 @@ SYSCTLS = (
 Environment = dict[str, Any]
 
 
-def describe(testbed: Testbed) -> Environment:
+def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     """Return everything about host, tools, nodes and pods as data for ``environment.json``."""
     scenario = testbed.scenario
     places = [*testbed.pods, *testbed.containers]
-    nodes = dict(zip(testbed.nodes, in_parallel(_node, testbed.nodes.values()), strict=True))
+    nodes = dict(
+        zip(testbed.nodes, in_parallel(lambda name: _node(testbed, name), testbed.nodes), strict=True)
+    )
     pods = dict(zip(places, in_parallel(lambda name: _pod(testbed.place(name)), places), strict=True))
     return {
         "host": _host(),
@@ -60,6 +65,8 @@ def describe(testbed: Testbed) -> Environment:
         "addresses": {name: testbed.place(name).address for name in places},
         "mtu": {"underlay": scenario.underlay.mtu, "pod": flannel.pod_mtu(scenario)},
         "container_bridge": containers.BRIDGE,
+        "clusters": testbed.facts,
+        "clocks": {name: asdict(clock) for name, clock in clocks.items()},
         "nodes": nodes,
         "pods": pods,
     }
@@ -110,22 +117,25 @@ def _tools(node: Place) -> Environment:
     return {name: _say(node, command).partition("\n")[0].strip() for name, command in TOOLS.items()}
 
 
-def _node(node: Place) -> Environment:
+def _node(testbed: Testbed, name: str) -> Environment:
+    node = testbed.nodes[name]
     return {
-        **_pod(node),
+        **_pod(node, underlay.uplink(testbed.scenario, name)),
         "nft": _json(node, ["nft", "-j", "list", "ruleset"]),
+        "system": _say(node, ["uname", "-srvm"]),
+        "processors": _say(node, ["grep", "model name", "/proc/cpuinfo"]).splitlines(),
     }
 
 
-def _pod(place: Place) -> Environment:
+def _pod(place: Place, interface: str = "eth0") -> Environment:
     return {
         "links": _json(place, ["ip", "-d", "-j", "-s", "address", "show"]),
         "routes": _json(place, ["ip", "-j", "route", "show"]),
         "qdiscs": _json(place, ["tc", "-j", "-s", "qdisc", "show"]),
         # iproute2 before 6.3 prints classes as text even when asked for JSON.
-        "classes": _say(place, ["tc", "-s", "-d", "class", "show", "dev", "eth0"]).splitlines(),
+        "classes": _say(place, ["tc", "-s", "-d", "class", "show", "dev", interface]).splitlines(),
         "sysctls": _sysctls(place),
-        "offloads": _say(place, ["ethtool", "--show-features", "eth0"]).splitlines(),
+        "offloads": _say(place, ["ethtool", "--show-features", interface]).splitlines(),
     }
 
 

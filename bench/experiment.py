@@ -12,7 +12,8 @@ from pathlib import Path
 from bench import calibration, counters, environment, traffic
 from bench.live import Display
 from bench.recording import Calibration, Recording, Repetition, RunRecord, Seconds
-from testbed import places
+from testbed import clocks, places
+from testbed.networks import underlay
 from testbed.nodes import CommandError, Place
 from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed, assemble
@@ -32,22 +33,41 @@ def run(
     clock = _Clock()
     with clock.measure("up"):
         testbed.up(display.stage)
+    # What nodes that exist have, the scenario cannot know.
+    found = testbed.scenario
+    scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
+    recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
     try:
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
         places.install(testbed)
+        before = _unclassed(testbed, scenario)
         with clock.measure("traffic"):
             repetitions = _repeat(testbed, scenario, recording, display)
         display.stage("checking what the kernel has against what was configured")
-        faults = [*testbed.check(), *_unshaped(testbed, scenario), *places.check(testbed)]
-        surroundings = environment.describe(testbed) | {"shaping": places.counters(testbed)}
+        compared, interval = testbed.clocks(), scenario.measurement.interval
+        faults = [
+            *testbed.check(),
+            *_unshaped(before, _unclassed(testbed, scenario)),
+            *places.check(testbed),
+            *clocks.faults(compared, interval),
+        ]
+        surroundings = environment.describe(testbed, compared) | {"shaping": places.counters(testbed)}
     finally:
         with clock.measure("down"):
             testbed.down()
     recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
     record = _record(
-        recording.run_id, started_at, provider, orchestrator, clock, calibrated, repetitions, faults
+        recording.run_id,
+        started_at,
+        provider.partition(":")[0],
+        orchestrator,
+        clock,
+        calibrated,
+        repetitions,
+        faults,
+        clocks.notes(compared, interval),
     )
     recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return recording
@@ -69,25 +89,40 @@ def _repeat(testbed: Testbed, scenario: Scenario, recording: Recording, display:
     return repetitions
 
 
-def _unshaped(testbed: Testbed, scenario: Scenario) -> list[str]:
-    """Return a fault for every interface with classes that packets left without passing one of them."""
+def _shaped(testbed: Testbed, scenario: Scenario) -> dict[str, tuple[Place, str]]:
+    """Return every interface that must have classes, with its place, by what people call it."""
     guaranteed = {name: pod for name, pod in scenario.pods.items() if pod.guarantee is not None}
-    shaped: dict[str, Place] = {}
     if scenario.enforcement == "pod":
-        shaped = {f"pod {name}": testbed.place(name) for name in guaranteed}
-    elif scenario.enforcement == "node":
-        shaped = {f"node {pod.node}": testbed.nodes[pod.node] for pod in guaranteed.values()}
-    faults = []
-    for name, place in shaped.items():
+        return {f"pod {name}": (testbed.place(name), "eth0") for name in guaranteed}
+    if scenario.enforcement == "node":
+        nodes = {pod.node for pod in guaranteed.values()}
+        return {f"node {n}": (testbed.nodes[n], underlay.uplink(testbed.scenario, n)) for n in nodes}
+    return {}
+
+
+def _unclassed(testbed: Testbed, scenario: Scenario) -> dict[str, int | str]:
+    """Return how many packets have left each of these interfaces past its classes, or what is wrong."""
+    found: dict[str, int | str] = {}
+    for name, (place, interface) in _shaped(testbed, scenario).items():
         try:
-            count = counters.read(place)
+            count = counters.read(place, interface)
         except CommandError as error:
-            faults.append(f"{name}: {error}")
+            found[name] = str(error)
             continue
-        if count.class_bytes is None:
-            faults.append(f"{name}: eth0 has no HTB, so nothing kept a guarantee")
-        elif count.direct_packets:
-            faults.append(f"{name}: {count.direct_packets} packets passed by its classes")
+        without = f"{interface} has no HTB, so nothing kept a guarantee"
+        found[name] = without if count.class_bytes is None else count.direct_packets
+    return found
+
+
+def _unshaped(before: dict[str, int | str], after: dict[str, int | str]) -> list[str]:
+    """Return a fault for every interface that packets left past its classes, or that had none."""
+    faults = []
+    for name, count in after.items():
+        earlier = before[name]
+        if isinstance(count, str) or isinstance(earlier, str):
+            faults.append(f"{name}: {count if isinstance(count, str) else earlier}")
+        elif count > earlier:
+            faults.append(f"{name}: {count - earlier} packets passed by its classes")
     return faults
 
 
@@ -100,6 +135,7 @@ def _record(
     calibrated: Calibration | None,
     repetitions: list[Repetition],
     faults: list[str],
+    notes: list[str],
 ) -> RunRecord:
     return RunRecord(
         run_id=run_id,
@@ -110,6 +146,7 @@ def _record(
         calibration=calibrated,
         repetitions=repetitions,
         faults=faults,
+        notes=notes,
     )
 
 

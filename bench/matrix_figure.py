@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Inches.
 PANEL_WIDTH, PANEL_HEIGHT, GAP = 1.9, 1.6, 0.12
-LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.6, 0.1, 0.55, 0.45, 0.45
+LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.6, 0.1, 0.55, 0.45, 0.4
 HEADINGS = {
     "none": "none",
     "bandwidth": "reference bandwidth plugin",
@@ -59,6 +59,8 @@ def _draw(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summa
                 axes.tick_params(labelleft=False)
             if row == len(rows) - 1:
                 axes.set_xlabel("time in s")
+            else:
+                axes.tick_params(labelbottom=False)
     _key(figure, list(summaries.values()), height)
     return figure
 
@@ -95,7 +97,9 @@ def _panel(axes: Axes, directory: Path, cell: Cell, summary: Summary | None, uni
     recording = Recording(directory / cell.recording)
     scenario = recording.scenario()
     axes.set_xlim(0, scenario.duration)
-    axes.locator_params(axis="x", nbins=4, steps=[1, 2.5, 5, 10])
+    # Few, and none at the right end, where the next panel's first is.
+    axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10], prune="upper")
+    axes.xaxis.set_major_formatter("{x:g}")
     for span in merge(Span(d.start, d.end) for d in scenario.disturbances):
         axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
     lines = series(pd.read_parquet(recording.samples_file), scenario)

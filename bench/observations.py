@@ -7,11 +7,11 @@ out; a disturbance is not judged, and what it does at its beginning disturbs as 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench import accounting, phases, statistics
+from bench import accounting, doubts, phases, statistics
 from bench.phases import Phase, Span
 from bench.recording import Repetition, RunRecord
 from bench.samples import Role, role_of
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Tables = dict[Hashable, pd.DataFrame]  # by flow and repetition
-
-
-# Busy share of all processors from which they count as saturated. Half-second averages of a machine that is
-# the bottleneck are 0.98 to 1; the rest is the sampling clock's.
-CPU_SATURATED = 0.97
+    from bench.doubts import Floats, Tables
 
 
 @dataclass(frozen=True)
@@ -40,9 +34,10 @@ class Measured:
     p01_bps: float
     attainment: float | None  # None: no guarantee to attain
     cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
-    # The same without the samples in which the machine stood still or its processors were saturated, or it
-    # caught up after; None: it never was so.
-    running: Measured | None = None
+    # How many may be low because of the machine (``bench.doubts``), and what the others amount to; None if
+    # either are none.
+    doubtful: int = 0
+    sound: Measured | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +61,7 @@ class Observation:
 
 def observe(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[Observation]:
     """Return an observation for each transfer and each phase it has, in the scenario's order."""
-    received = samples[samples["source"] == "receiver"]
-    tables: Tables = dict(iter(received.groupby(["flow", "repetition"], sort=False)))
+    tables: Tables = dict(iter(samples.groupby(["flow", "repetition"], sort=False)))
     return [
         observation
         for traffic in scenario.traffic
@@ -83,13 +77,13 @@ class _Cell:
     seconds: Floats
     busy: Floats  # CPU seconds seen, and of them busy, by sample
     watched: Floats
-    stalled: NDArray[np.bool_]  # the machine had no time to spare in the sample, or just before it
+    doubtful: NDArray[np.bool_]
 
-    def running(self) -> _Cell:
-        """Return the cell without the stalled samples."""
-        kept = ~self.stalled
+    def sound(self) -> _Cell:
+        """Return the cell without the doubtful samples."""
+        kept = ~self.doubtful
         return _Cell(
-            self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.stalled[kept]
+            self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.doubtful[kept]
         )
 
 
@@ -98,17 +92,14 @@ def _observe(
 ) -> Iterator[Observation]:
     role = role_of(scenario, traffic)
     cells: dict[Phase, dict[int, _Cell | None]] = {}
+    expected = accounting.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     for number, repetition in enumerate(record.repetitions):
         disturbed = phases.disturbances(scenario, repetition)
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
-        table = tables.get((traffic.label, number))
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
-            cell = None
-            if table is not None:
-                cell = _cell(table, phase, judged, disturbed, repetition, scenario.measurement.interval)
+            cell = _cell(traffic, phase, judged, expected, number, tables, scenario, repetition)
             cells.setdefault(phase, {})[number] = cell
-    expected = accounting.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     threshold = None if expected is None else scenario.thresholds.sample * expected
     for phase in phases.PHASES:
         if phase in cells:
@@ -127,16 +118,23 @@ def _observe(
 
 
 def _cell(
-    table: pd.DataFrame,
+    traffic: Traffic,
     phase: Phase,
     judged: Span,
-    disturbed: list[Span],
+    expected: float | None,
+    number: int,
+    tables: Tables,
+    scenario: Scenario,
     repetition: Repetition,
-    interval: float,
 ) -> _Cell | None:
     import numpy as np
 
-    starts, ends = table["start_s"].to_numpy(), table["end_s"].to_numpy()
+    table = tables.get((traffic.label, number))
+    if table is None:
+        return None
+    received, sent = table[table["source"] == "receiver"], table[table["source"] == "sender"]
+    starts, ends = received["start_s"].to_numpy(), received["end_s"].to_numpy()
+    disturbed = phases.disturbances(scenario, repetition)
     chosen = phases.classify(starts, ends, judged.start, disturbed) == phase
     if not chosen.any():
         return None
@@ -146,13 +144,13 @@ def _cell(
         shared = statistics.overlaps(starts, ends, np.array([use.start_s]), np.array([use.end_s]))
         busy += shared * use.busy
         watched += shared
-    stalled = np.zeros(len(starts), dtype=np.bool_)
-    spans = [Span(stall.start_s, stall.end_s) for stall in repetition.stalls]
-    spans += [Span(use.start_s, use.end_s) for use in repetition.cpu if use.busy >= CPU_SATURATED]
-    for span in spans:
-        # What was held up arrives in the interval after.
-        stalled |= (starts < span.end + interval) & (ends > span.start)
-    return _Cell(table["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, stalled)
+    doubtful = doubts.stalled(starts, ends, repetition, scenario.measurement.interval)
+    if expected is not None:
+        spare = doubts.idle(sent, ends, expected)
+        spare |= doubts.room(starts, ends, traffic, tables, scenario, number)
+        if spare.mean() <= doubts.MOST:
+            doubtful |= spare
+    return _Cell(received["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, doubtful)
 
 
 def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
@@ -167,12 +165,13 @@ def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
         p01_bps=statistics.p01(rates),
         attainment=None if threshold is None else statistics.attainment(rates, threshold),
         cpu_busy=busy / watched if watched > 0 else None,
-        running=_without_stalls(cells, threshold),
+        doubtful=sum(int(cell.doubtful.sum()) for cell in cells),
+        sound=_without_doubts(cells, threshold),
     )
 
 
-def _without_stalls(cells: list[_Cell], threshold: float | None) -> Measured | None:
-    if not any(cell.stalled.any() for cell in cells):
+def _without_doubts(cells: list[_Cell], threshold: float | None) -> Measured | None:
+    if not any(cell.doubtful.any() for cell in cells):
         return None
-    rest = [running for cell in cells if len((running := cell.running()).rates)]
+    rest = [sound for cell in cells if len((sound := cell.sound()).rates)]
     return _measure(rest, threshold) if rest else None

@@ -69,19 +69,30 @@ class Observer(Watcher):
 
 
 def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
-    """Return the use of all processors between two readings of ``/proc/stat`` (proc(5))."""
+    """Return the use of the processors between two readings of ``/proc/stat`` (proc(5))."""
     first, second = _cpu_ticks(before), _cpu_ticks(after)
-    spent = [b - a for a, b in zip(first, second, strict=True)]
-    total = sum(spent) or 1
+    spent = {name: [b - a for a, b in zip(first[name], ticks, strict=True)] for name, ticks in second.items()}
+    together = spent.pop("cpu")
     return CpuUse(
-        start_s=start_s, end_s=end_s, busy=1 - (spent[3] + spent[4]) / total, steal=spent[7] / total
+        start_s=start_s,
+        end_s=end_s,
+        busy=_busy(together),
+        steal=together[7] / (sum(together) or 1),
+        busiest=max(map(_busy, spent.values()), default=None),
     )
 
 
-def _cpu_ticks(stat: str) -> list[int]:
-    """Return user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user already."""
-    line = next(line for line in stat.splitlines() if line.startswith("cpu "))
-    return [int(word) for word in line.split()[1:9]]
+def _busy(spent: list[int]) -> float:
+    return 1 - (spent[3] + spent[4]) / (sum(spent) or 1)
+
+
+def _cpu_ticks(stat: str) -> dict[str, list[int]]:
+    """Return user, nice, system, idle, iowait, irq, softirq, steal of ``cpu``, all together, and of each.
+
+    Guest time is part of user already.
+    """
+    lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
+    return {words[0]: [int(word) for word in words[1:9]] for words in lines}
 
 
 def sent_bytes(text: str) -> dict[str, int]:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from bench import analysis, summary
+from bench.doubts import CPU_SATURATED
 from bench.live import Display
-from bench.observations import CPU_SATURATED
 from bench.phases import Phase
 from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import FlowSummary, PhaseSummary, Summary

@@ -41,6 +41,7 @@ class CpuUse(Entry):
     end_s: float
     busy: float  # 1 - idle - iowait
     steal: float  # taken by the hypervisor
+    busiest: float | None = None  # the same as busy of the busiest single processor; None: not recorded
 
 
 class Stall(Entry):
@@ -87,6 +88,7 @@ class RunRecord(Entry):
     calibration: Calibration | None
     repetitions: list[Repetition]
     faults: list[str]  # kernel state that was not as configured after the traffic, in words
+    notes: list[str] = []  # what else is to be known of the nodes, in words
 
 
 def begin_directory(reports: Path, name: str, now: datetime | None = None) -> Path:

@@ -22,6 +22,7 @@ class Record(NamedTuple):
     end_s: float
     bytes: int
     bits_per_second: float
+    window_bps: float | None = None  # what TCP would have sent at once, per round trip; None: not known
 
 
 def read_records(file: Path) -> list[Record]:
@@ -78,4 +79,19 @@ def _record(streams: list[dict[str, Any]]) -> Record:
             for stream in streams
             if float(stream["seconds"]) > 0
         ),
+        window_bps=_window(streams),
     )
+
+
+def _window(streams: list[dict[str, Any]]) -> float | None:
+    """Return the congestion windows over the round trips, bits per second, at the end of a sender's interval.
+
+    A sender that uses its window sends at this rate (Little's law). None where TCP had lost something or
+    iperf3 does not say: receivers, UDP, systems without TCP_INFO.
+    """
+    if any(stream.get("retransmits", 1) for stream in streams):
+        return None
+    if not all(stream.get("rtt") and "snd_cwnd" in stream for stream in streams):
+        return None
+    # rtt is in microseconds, snd_cwnd in bytes (iperf3's src/tcp_info.c).
+    return sum(int(stream["snd_cwnd"]) * 8e6 / int(stream["rtt"]) for stream in streams)

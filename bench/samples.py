@@ -25,6 +25,7 @@ COLUMNS = {
     "end_s": "float64",
     "bits_per_second": "float64",  # payload
     "source": "str",  # receiver or sender
+    "window_bps": "float64",  # a sender's congestion window over its round trip; NaN: not known
 }
 SIDES = ("receiver", "sender")
 
@@ -78,6 +79,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                         round(transfer.started_s + entry.end_s, 6),
                         entry.bits_per_second,
                         source,
+                        entry.window_bps,
                     )
                     for column, value in zip(columns.values(), values, strict=True):
                         column.append(value)

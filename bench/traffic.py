@@ -1,4 +1,4 @@
-"""Transfers on one clock: every receiver listens before any sender starts, every sender starts on time."""
+"""Transfers on one clock: every receiver listens and every sender is ready before any starts on time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench import counters, iperf3
 from bench.heartbeat import Heartbeat
 from bench.observer import Observer, OnRates
 from bench.recording import Repetition, Transfer, slug
-from testbed.nodes import Process, in_parallel
+from testbed.nodes import Process, held_back, in_parallel
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
@@ -62,10 +62,12 @@ def run(
     with Observer(testbed, transfers, on_rates) as observer, Heartbeat() as heartbeat:
         try:
             in_parallel(lambda one: _listen(testbed, one, interval), running)
+            listening = [one for one in running if not one.transfer.error]
+            in_parallel(lambda one: _make_ready(testbed, one, interval), listening)
             zero = time.monotonic() + LEAD_SECONDS
             observer.start(zero)
             heartbeat.start(zero)
-            _send_all(testbed, [one for one in running if not one.transfer.error], interval, zero)
+            _send_all(listening, zero)
         finally:
             for one in running:
                 for process in (one.sender, one.receiver):
@@ -88,7 +90,11 @@ def run(
 def _count(testbed: Testbed, transfers: Sequence[Traffic]) -> dict[str, counters.Counters]:
     sources = sorted({traffic.source for traffic in transfers})
     return dict(
-        zip(sources, in_parallel(lambda name: counters.read(testbed.place(name)), sources), strict=True)
+        zip(
+            sources,
+            in_parallel(lambda name: counters.read(testbed.place(name), testbed.interface_of(name)), sources),
+            strict=True,
+        )
     )
 
 
@@ -108,34 +114,46 @@ def _listen(testbed: Testbed, one: _Running, interval: float) -> None:
             return
 
 
-def _send_all(testbed: Testbed, running: Sequence[_Running], interval: float, zero: float) -> None:
-    """Start every sender when it is due, then wait for all of them and their receivers."""
-    started: list[_Running] = []
+def _make_ready(testbed: Testbed, one: _Running, interval: float) -> None:
+    """Start a sender as far as its place; it connects when it is released."""
+    address = testbed.address_for(one.traffic)
+    one.sender = testbed.place(one.traffic.source).start(
+        held_back(iperf3.sender(testbed.scenario, one.traffic, address, interval)),
+        stdout=one.file("sender", "json"),
+        stderr=one.file("sender", "stderr"),
+        held=True,
+    )
+
+
+def _send_all(running: Sequence[_Running], zero: float) -> None:
+    """Let every sender begin when it is due, then wait for all of them and their receivers."""
     for one in sorted(running, key=lambda one: one.traffic.start):
+        assert one.sender is not None
         _wait_until(zero + one.traffic.start)
-        address = testbed.address_for(one.traffic)
         one.transfer.started_s = time.monotonic() - zero
-        one.sender = testbed.place(one.traffic.source).start(
-            iperf3.sender(testbed.scenario, one.traffic, address, interval),
-            stdout=one.file("sender", "json"),
-            stderr=one.file("sender", "stderr"),
-        )
-        started.append(one)
-    for one in started:
+        one.sender.release()
+    for one in running:
         assert one.sender is not None
         assert one.receiver is not None
-        # From when it really was started: hundreds of senders are not started in an instant.
         deadline = zero + one.transfer.started_s + one.traffic.duration + GRACE_SECONDS
         status = one.sender.wait(timeout=max(0.0, deadline - time.monotonic()))
         if status is None:
             one.fail(f"sender: still running {GRACE_SECONDS:g} s after its end")
         # With --json iperf3 ends with 0 even when it could not connect.
         elif (complaint := one.complaint("sender")) or status != 0:
-            one.fail(f"sender: {complaint or f'iperf3 ended with {status}'}")
+            one.fail(f"sender: {complaint or f'iperf3 ended with {status}'}{_other_end(one)}")
         elif one.receiver.wait(timeout=RECEIVER_GRACE_SECONDS) is None:
             one.fail("receiver: still waiting for an end that its sender has reached")
         elif complaint := one.complaint("receiver"):
             one.fail(f"receiver: {complaint}")
+
+
+def _other_end(one: _Running) -> str:
+    """Return what the receiver says where its sender failed: the cause may be there."""
+    assert one.receiver is not None
+    ended = one.receiver.wait(timeout=0) is not None
+    complaint = one.complaint("receiver") if ended else None
+    return f"; receiver: {complaint}" if complaint else ""
 
 
 def _wait_until(moment: float) -> None:

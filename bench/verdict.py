@@ -7,7 +7,7 @@ Being short of processor time can only lower a flow's rate, never raise it. So a
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
 judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
-is none without the samples in which the machine stood still (``heartbeat``) or its processors were saturated.
+is none without the samples that may be low because of the machine (``doubts``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.observations import CPU_SATURATED, Measured, Observation
+from bench.doubts import CPU_SATURATED
+from bench.observations import Measured, Observation
 from bench.phases import FEWEST_SAMPLES
 from bench.recording import RunRecord
 from bench.units import format_bps, format_share, unit_for
@@ -30,6 +31,9 @@ PROMISE_LIMIT = 0.8
 # A calibration that reaches this share of the underlay's own rate was limited by the underlay - which is
 # part of the experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
 UNDERLAY_FILLED = 0.8
+
+# Fewer samples that are beyond doubt than this share of a flow's in one phase do not show a broken promise.
+FEWEST_SOUND = 0.2
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def judge(
     misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
     violated = [miss.text for miss in misses if not miss.starved]
     starved = [miss.text for miss in misses if miss.starved]
-    notes = [*_busy(guaranteed), *_stalls(record)]
+    notes = [*_busy(guaranteed), *_stalls(record), *record.notes]
     if record.calibration is None:
         notes.append("the machine's own limit is not known: no calibration was recorded")
     if invalid:
@@ -145,10 +149,22 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
             text += (
                 f"; the processors were {format_share(measured.cpu_busy or 0)} busy, so it may be the machine"
             )
-        elif measured.running and _shortfall(scenario, measured.running, observation.expected_bps) is None:
+        elif _only_doubtful(scenario, measured, observation.expected_bps):
             starved = True
-            text += "; the machine stood still or was saturated at times, and without those it is met"
+            text += (
+                f"; in {measured.doubtful} samples the machine stood still, was saturated, "
+                "or left the sender idle or the link with room, so it may be the machine"
+            )
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
+
+
+def _only_doubtful(scenario: Scenario, measured: Measured, expected: float) -> bool:
+    """Tell whether there is no miss without the doubtful samples, or hardly anything but these."""
+    if not measured.doubtful:
+        return False
+    if measured.sound is None or measured.sound.samples < FEWEST_SOUND * measured.samples:
+        return True
+    return _shortfall(scenario, measured.sound, expected) is None
 
 
 def _shortfall(scenario: Scenario, measured: Measured, expected: float) -> str | None:

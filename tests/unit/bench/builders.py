@@ -69,13 +69,28 @@ def record(of: Scenario, **fields: Any) -> RunRecord:
 def samples(of: Scenario, rate: Rate, repetitions: int | None = None) -> pd.DataFrame:
     """One receiver's sample an interval of every transfer; ``rate`` says how much it got."""
     rows = [
-        (number, traffic.label, role_of(of, traffic), start, start + of.measurement.interval, got, "receiver")
+        (
+            number,
+            traffic.label,
+            role_of(of, traffic),
+            start,
+            start + of.measurement.interval,
+            got,
+            "receiver",
+            None,
+        )
         for number in range(repetitions or of.measurement.repetitions)
         for traffic in of.traffic
         for start in _starts(traffic.start, traffic.end, of.measurement.interval)
         for got in [rate(traffic.label, start)]
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def with_senders(table: pd.DataFrame, windows: Callable[[float], float]) -> pd.DataFrame:
+    """Add the senders' side; ``windows`` tells what theirs would carry, by the sample's start."""
+    sent = table.assign(source="sender", window_bps=table["start_s"].map(windows))
+    return pd.concat([table, sent], ignore_index=True)
 
 
 def _starts(start: float, end: float, interval: float) -> list[float]:

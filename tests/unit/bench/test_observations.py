@@ -4,7 +4,7 @@ import pytest
 
 from bench.observations import Observation, observe
 from bench.recording import CpuUse, Stall
-from tests.unit.bench.builders import record, repetition, samples, scenario
+from tests.unit.bench.builders import record, repetition, samples, scenario, with_senders
 
 EXPECTED = 1e8 * 1398 / 1464
 
@@ -103,17 +103,17 @@ def test_samples_in_which_the_machine_stood_still_are_told_apart() -> None:
     overall = by_key(observe(table, experiment, made))["A -> C", "quiet"].overall
     assert overall is not None
     assert overall.mean_bps < EXPECTED
-    assert overall.running is not None
-    assert overall.running.mean_bps == pytest.approx(EXPECTED)
+    assert overall.sound is not None
+    assert overall.sound.mean_bps == pytest.approx(EXPECTED)
     # The sample itself, and the next, in which what was held up arrives.
-    assert overall.samples - overall.running.samples == 2
+    assert overall.samples - overall.sound.samples == 2
 
 
 def test_a_machine_that_never_stood_still_has_nothing_to_tell_apart() -> None:
     experiment = scenario()
     for observed in observe(samples(experiment, lambda _f, _t: 1e8), experiment, record(experiment)):
         assert observed.overall is not None
-        assert observed.overall.running is None
+        assert observed.overall.sound is None
 
 
 def test_samples_of_a_saturated_half_second_are_told_apart() -> None:
@@ -126,5 +126,36 @@ def test_samples_of_a_saturated_half_second_are_told_apart() -> None:
     ]
     overall = by_key(observe(table, experiment, made))["A -> C", "quiet"].overall
     assert overall is not None
-    assert overall.running is not None
-    assert overall.running.mean_bps == pytest.approx(EXPECTED)
+    assert overall.sound is not None
+    assert overall.sound.mean_bps == pytest.approx(EXPECTED)
+
+
+def test_samples_with_an_idle_sender_are_told_apart() -> None:
+    experiment = scenario(disturbances=[])
+    table = samples(experiment, lambda _f, time: 0.0 if 4.95 < time < 5.05 else EXPECTED)
+    full, empty = EXPECTED, 9 * EXPECTED
+    idle = with_senders(table, lambda time: empty if 4.95 < time < 5.05 else full)
+    overall = by_key(observe(idle, experiment, record(experiment)))["A -> C", "quiet"].overall
+    assert overall is not None
+    assert overall.doubtful == 1
+    assert overall.sound is not None
+    assert overall.sound.mean_bps == pytest.approx(EXPECTED)
+
+
+@pytest.mark.parametrize("window", [EXPECTED / 2, 6 * EXPECTED, float("nan")])
+def test_a_sender_that_waits_or_whose_window_is_not_known_is_not_idle(window: float) -> None:
+    experiment = scenario(disturbances=[])
+    table = with_senders(samples(experiment, lambda _f, _t: EXPECTED / 2), lambda _t: window)
+    overall = by_key(observe(table, experiment, record(experiment)))["A -> C", "quiet"].overall
+    assert overall is not None
+    assert overall.doubtful == 0
+    assert overall.sound is None
+
+
+@pytest.mark.parametrize(("low", "doubtful"), [(0.3, 30), (0.8, 0)])
+def test_room_on_the_links_all_along_is_no_excuse(low: float, doubtful: int) -> None:
+    experiment = scenario(disturbances=[], underlay={"rate": "1G"})
+    table = samples(experiment, lambda _f, time: 1e8 if time < 10 * low else 4.9e8)
+    overall = by_key(observe(table, experiment, record(experiment)))["A -> C", "quiet"].overall
+    assert overall is not None
+    assert overall.doubtful == pytest.approx(doubtful, abs=6)  # the warm-up is left out

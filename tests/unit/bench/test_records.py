@@ -48,6 +48,26 @@ def test_the_rate_comes_from_bytes_and_seconds_not_from_the_nominal_interval(tmp
     assert record.bits_per_second == pytest.approx(2_621_440 * 8 / 0.0347)
 
 
+@pytest.mark.parametrize(
+    ("fields", "window"),
+    [
+        ([{"retransmits": 0, "snd_cwnd": 1000, "rtt": 8}], 1e9),
+        (
+            [{"retransmits": 0, "snd_cwnd": 1000, "rtt": 8}, {"retransmits": 0, "snd_cwnd": 1, "rtt": 8}],
+            1.001e9,
+        ),
+        ([{"retransmits": 1, "snd_cwnd": 1000, "rtt": 8}], None),  # it had lost something
+        ([{"retransmits": 0, "snd_cwnd": 1000, "rtt": 0}], None),  # no TCP_INFO
+        ([{}], None),  # a receiver
+    ],
+)
+def test_a_window_is_what_it_would_carry_in_a_second(
+    tmp_path: Path, fields: list[dict[str, int]], window: float | None
+) -> None:
+    text = json.dumps({"intervals": [{"streams": [stream(**each) for each in fields]}]})
+    assert read_records(written(tmp_path, text))[0].window_bps == (window and pytest.approx(window))
+
+
 def test_output_printed_twice_counts_once(tmp_path: Path) -> None:
     text = REAL.read_text()
     assert read_records(written(tmp_path, f"{text}\n{text}")) == read_records(REAL)

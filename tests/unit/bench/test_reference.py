@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import matrix
 from bench.analysis import analyse
 from bench.recording import Recording
 
@@ -20,3 +21,17 @@ def test_a_reference_recording_gives_the_same_again(name: str, tmp_path: Path) -
     assert analyse(Recording(copy)).verdict == "held"
     for text in ("summary.json", "figures/throughput.svg", "report.html"):
         assert (copy / text).read_bytes() == (REFERENCE / name / text).read_bytes(), text
+
+
+def test_the_reference_matrix_gives_the_same_again(tmp_path: Path) -> None:
+    copy = tmp_path / "matrix"
+    shutil.copytree(REFERENCE / "matrix", copy)
+    made = ("figures/matrix.svg", "matrix.html")
+    for text in made:
+        (copy / text).unlink()
+    matrix.analyse(copy)
+    for text in made:
+        assert (copy / text).read_bytes() == (REFERENCE / "matrix" / text).read_bytes(), text
+    _, summaries = matrix.read(copy)
+    full_link = {name: summaries["congested", name].verdict for name in matrix.ENFORCEMENTS}
+    assert full_link == {"none": "violated", "bandwidth": "violated", "pod": "violated", "node": "held"}

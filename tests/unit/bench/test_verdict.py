@@ -100,10 +100,25 @@ def test_a_miss_on_a_saturated_machine_proves_nothing(share: float, busy: float 
 
 @pytest.mark.parametrize(("rest", "outcome"), [(1.0, "invalid"), (0.98, "violated"), (None, "violated")])
 def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | None, outcome: str) -> None:
-    running = None if rest is None else measured(rest)
-    found = verdict(QUIET, observation(dataclasses.replace(measured(0.98), running=running)))
+    sound = None if rest is None else measured(rest)
+    found = verdict(
+        QUIET, observation(dataclasses.replace(measured(0.98), doubtful=int(sound is not None), sound=sound))
+    )
     assert found.outcome == outcome
-    assert ("stood still or was saturated" in found.reasons[0]) == (outcome == "invalid")
+    assert ("the machine stood still" in found.reasons[0]) == (outcome == "invalid")
+
+
+@pytest.mark.parametrize(
+    ("sound", "outcome"), [(None, "violated"), (20, "violated"), (19, "invalid"), (0, "invalid")]
+)
+def test_a_miss_of_which_hardly_a_sample_is_beyond_doubt_proves_nothing(
+    sound: int | None, outcome: str
+) -> None:
+    missed = dataclasses.replace(measured(0.5), samples=100)
+    if sound is not None:
+        rest = dataclasses.replace(measured(0.5), samples=sound) if sound else None
+        missed = dataclasses.replace(missed, doubtful=100 - sound, sound=rest)
+    assert verdict(QUIET, observation(missed)).outcome == outcome
 
 
 def test_stalls_are_said_even_if_the_guarantee_held() -> None:

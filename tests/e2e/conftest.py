@@ -1,0 +1,122 @@
+"""What tests of real Kubernetes share: the overlapped pair, up once, and what the host must be like after."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import plugin
+from testbed.kubernetes import requirements
+from testbed.nodes import Node
+from testbed.providers.netns import cgroups
+from testbed.providers.netns.sandbox import Sandbox
+from testbed.scenario import load
+from testbed.testbed import Testbed, assemble
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = ROOT / "scenarios"
+# What a kubelet would like to have otherwise.
+SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
+PROGRAMS = ("etcd", "kube-", "kubelet", "containerd", "catatonit")
+# What they have at fixed places; a cell's is its own.
+PLACES = (
+    "/var/lib/kubelet",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/run/containerd",
+    "/run/kubernetes",
+    "/run/flannel",
+)
+UP_SECONDS, DOWN_SECONDS = 40, 10
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kubernetes_is_possible() -> None:
+    if found := list(requirements.missing()):
+        pytest.skip("; ".join(found))
+
+
+def host_state() -> dict[str, set[str]]:
+    """Return what a testbed must not add anything to."""
+
+    def shown(*command: str) -> list[dict[str, Any]]:
+        done = subprocess.run(["ip", "-j", *command], capture_output=True, check=True)
+        found: list[dict[str, Any]] = json.loads(done.stdout or b"[]")
+        return found
+
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    points = [mount[1] for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
+    return {
+        "links": {link["ifname"] for link in shown("link")},
+        "namespaces": {item["name"] for item in shown("netns")},
+        "mounts": {" ".join(mount) for mount in mounts},
+        "cgroups": {str(d) for point in points for d in Path(point).iterdir() if d.is_dir()}
+        - _living(points),
+        "settings": {f"{name} {Path('/proc/sys', name).read_text()}" for name in SETTINGS},
+        "processes": set(_programs()),
+        "places": {place for place in PLACES if Path(place).exists()},
+    }
+
+
+def added(before: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return what is on the host that was not there before."""
+    return {kind: new for kind, found in host_state().items() if (new := found - before[kind])}
+
+
+def _living(points: list[str]) -> set[str]:
+    """Return the cgroups of testbeds that somebody else has up."""
+    return {f"{point}/{cgroups.name_of(box.pid)}" for point in points for box in Sandbox.all()}
+
+
+def _programs() -> Iterator[str]:
+    """Yield the command lines of components and containers that are in no sandbox."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(directory / "ns" / "pid") != os.readlink("/proc/self/ns/pid"):  # noqa: PTH115
+                continue
+            words = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]).startswith(PROGRAMS):  # noqa: PTH119 (of no path here)
+            yield " ".join(words)
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[Testbed]:
+    """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink."""
+    before = host_state()
+    scenario = load(SCENARIOS / "contmec.yaml", ["enforcement=node", "underlay.rate=20G"], scale=0.05)
+    testbed = assemble(scenario, "netns", "kubernetes")
+    begin = time.monotonic()
+    testbed.up()
+    try:
+        assert time.monotonic() - begin < UP_SECONDS
+        yield testbed
+    finally:
+        begin = time.monotonic()
+        testbed.down()
+        took = time.monotonic() - begin
+    assert took < DOWN_SECONDS
+    assert added(before) == {}
+
+
+def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = lambda: "") -> None:
+    """Wait until something is true; an API is asked, which announces nothing to a test."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, f"not after {seconds:g} s: {hint()}"
+        time.sleep(0.2)
+
+
+def ledger(node: Node) -> list[dict[str, Any]]:
+    """Return the attachments in a worker's ledger."""
+    told = node.run([str(plugin.DIRECTORY / "concorde"), "ledger", "--json"]).json()
+    found: list[dict[str, Any]] = told["attachments"]
+    return found

@@ -1,0 +1,210 @@
+"""A cluster without a network: the installer, a run by kubeconfig as an ordinary user, and away again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import lasting
+from testbed.existing.clusters import NAMESPACE, Outside
+from testbed.existing.here import Here
+from testbed.kubernetes import binaries, images, installer
+from testbed.kubernetes.worker import Cell
+from testbed.providers.netns.sandbox import Sandbox
+from tests.e2e.conftest import ROOT, until
+
+NAME = "e2e-deploy"
+NOBODY = 65534
+DEPLOY = ROOT / "plugin" / "deploy"
+DIRECTORY = "/run/kubernetes/a/cni"  # of a node's plugins and configurations
+SCENARIO = """
+name: small
+nodes: {master-01: , worker-01: , worker-02: }
+clusters:
+  a: {master: master-01, workers: [worker-01, worker-02], pod_cidr: 172.16.0.0/16}
+pods:
+  A-1: {cluster: a, node: worker-01, guarantee: 20M}
+  A-2: {cluster: a, node: worker-02}
+flows:
+  - {from: A-1, to: A-2, duration: 4}
+"""
+BESIDE = """
+containers:
+  container-1: {node: worker-01}
+  container-2: {node: worker-02}
+disturbances:
+  - {from: container-1, to: container-2, start: 1, duration: 2, rate: 10M}
+"""
+
+
+class Existing:
+    """A cluster that looks to others as if it had been there all along."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "small.yaml").write_text(SCENARIO + BESIDE)
+        kubectl = directory / "kubectl"
+        shutil.copy(binaries.find().path("kubectl"), kubectl)
+        (directory / "a.conf").write_text(lasting.kubeconfig(NAME, "a"))
+        self.client = Outside("a", Here(), str(kubectl), str(directory / "a.conf"))
+        box = Sandbox.find(NAME)
+        assert box is not None
+        self.cells = []
+        for place in lasting.state(NAME).places.values():
+            (target,) = [word for word in place.network.command if word.startswith("--target=")]
+            self.cells.append(Cell(box.node(place.node), "", int(target.partition("=")[2])))
+
+    def without_network(self) -> None:
+        """Take plugin and configuration away, as if the testbed had not brought them."""
+        self.client.run("delete", "pods", "--all", "--namespace=default", timeout=90)
+        for cell in self.cells:
+            cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde"])
+            cell.run(["sh", "-c", "rm -r /run/concorde; ip link delete cni-a"], check=False)
+            for image in (*images.provide(), installer.provide()):
+                cell.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
+
+    def shown(self) -> list[str]:
+        """What a node has that an installer, a plugin or a run could leave behind."""
+        files = f"find {DIRECTORY} -printf '%M %p %l\\n' | sort"
+        look = f"{files}; ls -d /run/concorde; ip -br link; nft list tables; tc qdisc"
+        return [cell.run(["sh", "-c", look], check=False).stdout for cell in self.cells]
+
+    def ready(self) -> list[bool]:
+        """Whether nodes are ready."""
+        return [
+            condition["status"] == "True"
+            for node in self.client.get("nodes")["items"]
+            for condition in node["status"]["conditions"]
+            if condition["type"] == "Ready"
+        ]
+
+    def install(self) -> None:
+        """Apply the manifests, with this cluster's directories."""
+        for file in sorted((DEPLOY / "manifests").iterdir()):
+            text = file.read_text()
+            for usual, here in (
+                ("/opt/cni/bin", f"{DIRECTORY}/bin"),
+                ("/etc/cni/net.d", f"{DIRECTORY}/net.d"),
+                ("subnet.env", "subnet-a.env"),
+                ("cni-concorde", "cni-a"),
+            ):
+                text = text.replace(usual, here)
+            self.client.run("apply", "--namespace=concorde", "--filename=-", stdin=text)
+
+    def installers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get("pods", "--namespace=concorde")["items"]
+        return found
+
+    def words(self) -> str:
+        """What the installers say."""
+        selected = "--selector=app.kubernetes.io/name=concorde"
+        return self.client.run("logs", "--namespace=concorde", selected, check=False).stdout
+
+    def started(self, task: str) -> bool:
+        """Whether the installer has done its task on each node.
+
+        Kubernetes before 1.21 says up to a minute later that such a pod is ready.
+        """
+        own = [{"name": "TASK", "value": task}]
+        pods = [p for p in self.installers() if p["spec"]["containers"][0]["env"][:1] == own]
+        states = [state for pod in pods for state in pod["status"].get("containerStatuses", [])]
+        return len(states) == len(self.cells) and all(state["started"] for state in states)
+
+    def bench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run bench as a user who is nobody here."""
+        command = [
+            sys.executable,
+            "tasks.py",
+            "bench",
+            "--scenario",
+            f"{self.directory}/small.yaml",
+            *arguments,
+        ]
+        home = str(self.directory / "home")
+        return subprocess.run(
+            [*command, "--kubeconfig", f"{self.directory}/a.conf", "--reports", f"{home}/reports"],
+            cwd=ROOT,
+            env={"PATH": f"{self.directory}:{os.environ['PATH']}", "HOME": home, "MPLCONFIGDIR": home},
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="module")
+def existing() -> Iterator[Existing]:
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    (directory / "home").mkdir()
+    os.chown(directory / "home", NOBODY, NOBODY)
+    (directory / "up.yaml").write_text(SCENARIO)
+    up = ["up", "--scenario", f"{directory}/up.yaml", "--name", NAME, "--orchestrator", "kubernetes"]
+    subprocess.run([sys.executable, "tasks.py", *up], cwd=ROOT, check=True, capture_output=True)
+    try:
+        made = Existing(directory)
+        made.without_network()
+        yield made
+    finally:
+        lasting.down(NAME)
+        shutil.rmtree(directory)
+
+
+def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Existing) -> None:
+    client = existing.client
+    until(lambda: existing.ready() == [False, False], 30, lambda: "nodes without a network are not ready")
+    before = existing.shown()
+
+    existing.install()
+    until(lambda: existing.started("install"), 60, existing.words)
+    until(lambda: existing.ready() == [True, True], 30, existing.words)
+
+    refused = existing.bench("--enforcement", "node", "--set", "underlay.rate=1G")
+    assert refused.returncode == 2
+    assert "ConfigMap concorde in namespace concorde of cluster 'a' says pod" in refused.stderr
+    assert NAMESPACE not in client.run("get", "namespaces").stdout
+
+    # What a run that was killed has left.
+    leftover = {"labels": {"concorde.contmec.dev/made-by": "bench"}, "name": NAMESPACE}
+    leftover["annotations"] = {"concorde.contmec.dev/until": "2020-01-01T00:00:00+00:00"}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": leftover}
+    client.run("create", "--filename=-", stdin=json.dumps(manifest))
+    done = existing.bench()
+    assert done.returncode in (0, 1, 3), done.stdout + done.stderr
+    (recording,) = (existing.directory / "home" / "reports").iterdir()
+    summary = json.loads((recording / "summary.json").read_text())
+    assert (summary["provider"], summary["orchestrator"]) == ("existing", "kubernetes")
+    assert summary["flows"][0]["phases"]["quiet"]["samples"] > 5
+    assert json.loads((recording / "raw" / "run.json").read_text())["faults"] == []
+    surroundings = json.loads((recording / "environment.json").read_text())
+    assert surroundings["mtu"]["pod"] == 1450
+    assert surroundings["clusters"]["a"]["nodes"]["worker-01"]["name"] == "worker-01"
+    assert NAMESPACE not in client.run("get", "namespaces").stdout
+
+    # The node's runtime must end its pods by some configuration: here is another one.
+    for cell in existing.cells:
+        other = '{"cniVersion": "0.4.0", "name": "other", "plugins": [{"type": "loopback"}]}'
+        cell.run(["tee", f"{DIRECTORY}/net.d/10-other.conflist"], stdin=other)
+    patch = (DEPLOY / "uninstall.yaml").read_text()
+    client.run("patch", "daemonset", "concorde", "--namespace=concorde", "--patch", patch)
+    until(lambda: existing.started("uninstall"), 60, existing.words)
+    for cell in existing.cells:
+        cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
+    assert existing.shown() == before
+
+
+def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existing) -> None:
+    until(lambda: existing.ready() == [False, False], 30)
+    refused = existing.bench("--enforcement", "none")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import commands
+from testbed.kubernetes.binaries import PROGRAMS
+from tests.unit.testbed.kubernetes.builders import write_program
+
+
+@pytest.mark.parametrize(
+    ("directory", "download", "build"), [("x", True, False), ("x", False, True), ("", True, True)]
+)
+def test_kubernetes_comes_from_one_place_only(directory: str, download: bool, build: bool) -> None:
+    with pytest.raises(LookupError, match="--from, --download and --build: give one of them"):
+        commands.get_kubernetes("", directory, download, build, "")
+
+
+def test_getting_kubernetes_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CONCORDE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("testbed.kubernetes.images.provide", list)
+    for program in PROGRAMS:
+        write_program(tmp_path / program, "Kubernetes v1.20.2")
+    assert commands.get_kubernetes("", str(tmp_path), False, False, "") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith(
+        f"Kubernetes 1.20.2 is in {tmp_path}/cache/kubernetes/1.20.2, copied from {tmp_path}"
+    )
