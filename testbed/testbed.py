@@ -188,7 +188,7 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
         return ExistingTestbed(scenario, source)
     if name not in PROVIDERS:
         raise LookupError(f"no provider {name!r} (providers: {', '.join([*PROVIDERS, EXISTING])})")
-    demand(orchestrator)
     if name == "ssh" and orchestrator != "cni":
         raise LookupError(f"--orchestrator {orchestrator} does not run on machines yet; with ssh it is cni")
+    demand(orchestrator)
     return Testbed(scenario, PROVIDERS[name](scenario, source), orchestrator)

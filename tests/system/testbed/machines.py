@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -173,7 +174,7 @@ class Machines:
     def state(self) -> dict[str, dict[str, object]]:
         """Return everything a run might change on the machines."""
         return {
-            name: {what: node.run(look).stdout for what, look in STATE.items()}
+            name: {what: _without_carrier(node.run(look).stdout) for what, look in STATE.items()}
             for name, node in self.nodes.items()
         }
 
@@ -224,6 +225,11 @@ def require() -> None:
 
 def _make_key(file: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
+
+
+def _without_carrier(text: str) -> str:
+    """Return what ip -br says without the operational state, which the kernel brings up to date later."""
+    return re.sub(r"^(\S+) +(UP|DOWN|UNKNOWN|LOWERLAYERDOWN) +", r"\1 ", text, flags=re.MULTILINE)
 
 
 def _enter(namespace: int) -> None:

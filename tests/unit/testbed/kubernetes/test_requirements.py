@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from testbed.kubernetes import binaries, requirements
@@ -14,7 +16,9 @@ def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyP
         demand("kubernetes")
 
 
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "loopback").touch()
+    monkeypatch.setattr("testbed.plugin.REFERENCE_DIRECTORIES", (str(tmp_path),))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("etcd", "runc") else name)
     assert "packages are missing: apt-get install etcd-server runc" in ", ".join(requirements.missing())
