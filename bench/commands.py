@@ -16,6 +16,8 @@ from testbed.scenario import Scenario, load, render_schema
 from testbed.testbed import EXISTING
 
 if TYPE_CHECKING:
+    from bench.live import Display
+    from bench.recording import Recording
     from testbed.providers.ssh.inventory import Machine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,22 +59,40 @@ def run_bench(
     return next((bad for bad in (VIOLATED, INVALID) if bad in statuses), HELD)
 
 
-def _run_one(scenario: Scenario, provider: str, orchestrator: str, reports: Path) -> int:
-    from bench import experiment, tables
+def resume_bench(run: str, reports: Path, others: Sequence[object]) -> int:
+    """Make what an interrupted run lacks, judge it, and return the exit status.
+
+    It goes on as it was begun, so whatever ``others`` holds is refused.
+    """
+    from bench import experiment, recording
     from bench.live import Display
 
-    console = Console()
-    display = Display(console, scenario.name)
+    if any(others):
+        raise LookupError("--resume: the run goes on as it was begun; leave out all but --reports")
+    found = recording.find_unfinished(run, reports)
+    display = Display(Console(), found.scenario().name)
+    return _judge(experiment.resume(found, display), display)
+
+
+def _run_one(scenario: Scenario, provider: str, orchestrator: str, reports: Path) -> int:
+    from bench import experiment
+    from bench.live import Display
+
+    display = Display(Console(), scenario.name)
     recording = experiment.run(
         scenario, provider=provider, orchestrator=orchestrator, reports=reports, display=display
     )
+    return _judge(recording, display)
+
+
+def _judge(recording: Recording, display: Display) -> int:
+    """Analyse a recording, give it its final name, and show what it says."""
     display.stage("analysis")
     # Imported only now: half a second of pandas and matplotlib that would otherwise delay the traffic.
-    from bench import analysis
+    from bench import analysis, tables
 
     summary = analysis.analyse(recording)
-    recording = recording.finish()
-    tables.show(console, summary, recording)
+    tables.show(Console(), summary, recording.finish())
     return STATUS_OF_VERDICT[summary.verdict]
 
 

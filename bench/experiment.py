@@ -1,17 +1,22 @@
-"""One run of a scenario: up, calibrate, traffic, check, down; what it leaves is a recording."""
+"""One run of a scenario: up, calibrate, traffic, check, down; what it leaves is a recording.
+
+Each repetition is complete in itself when it ends. A run that was interrupted can therefore be gone on with:
+the testbed is brought up again, and the repetitions that are missing are made.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import calibration, counters, environment, traffic
 from bench.live import Display
-from bench.recording import Calibration, Recording, Repetition, RunRecord, Seconds
+from bench.recording import UNFINISHED, Beginning, Calibration, Finished, Recording, RunRecord, Seconds
 from testbed import clocks, places
 from testbed.networks import underlay
 from testbed.nodes import CommandError, Place
@@ -28,65 +33,131 @@ def run(
     """
     testbed = assemble(calibration.with_probes(scenario), provider, orchestrator)
     recording = Recording.begin(reports, scenario)
-    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    recording.raw_directory.mkdir()
     recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    beginning = Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
+    recording.beginning_file.write_text(beginning.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return _go_on(testbed, scenario, recording, beginning, display)
+
+
+def resume(recording: Recording, display: Display) -> Recording:
+    """Go on with a run that was interrupted; see ``run``.
+
+    Raises LookupError too for a recording that is complete, that somebody is working on, or that no run left.
+    """
+    if not recording.directory.name.endswith(UNFINISHED):
+        raise LookupError(f"--resume: {recording.directory} is complete")
+    if not recording.beginning_file.is_file():
+        raise LookupError(f"--resume: {recording.directory} does not say how it was begun")
+    beginning = Beginning.model_validate_json(recording.beginning_file.read_text(encoding="utf-8"))
+    scenario = recording.scenario()
+    testbed = assemble(calibration.with_probes(scenario), beginning.provider, beginning.orchestrator)
+    return _go_on(testbed, scenario, recording, beginning, display)
+
+
+def _go_on(
+    testbed: Testbed, scenario: Scenario, recording: Recording, beginning: Beginning, display: Display
+) -> Recording:
+    """Make the repetitions that a recording lacks, and complete it."""
     clock = _Clock()
+    with _locked(recording):
+        try:
+            scenario, notes, surroundings = _measure(testbed, scenario, recording, clock, display)
+        except BaseException:
+            done, total = len(recording.finished()), scenario.measurement.repetitions
+            if done:
+                display.stage(
+                    f"{done} of {total} repetitions are recorded; to go on: "
+                    f"./invokew bench --resume {recording.directory}"
+                )
+            raise
+        recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
+        record = _record(recording, beginning, clock, notes)
+        recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return recording
+
+
+def _measure(
+    testbed: Testbed, scenario: Scenario, recording: Recording, clock: _Clock, display: Display
+) -> tuple[Scenario, list[str], environment.Environment]:
+    """Bring the testbed up, repeat, and take it down; return the scenario as found, notes and environment."""
+    finished = recording.finished()
+    notes = []
+    if finished:
+        before = f"{len(finished)} of {scenario.measurement.repetitions} repetitions"
+        notes.append(f"the run was interrupted; {before} were made before, the others on a testbed up again")
     with clock.measure("up"):
         testbed.up(display.stage)
-    # What nodes that exist have, the scenario cannot know.
-    found = testbed.scenario
-    scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
-    recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
     try:
+        # What nodes that exist have, the scenario cannot know.
+        found = testbed.scenario
+        scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
+        recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
         places.install(testbed)
-        before = _unclassed(testbed, scenario)
-        with clock.measure("traffic"):
-            repetitions = _repeat(testbed, scenario, recording, display)
-        display.stage("checking what the kernel has against what was configured")
-        compared, interval = testbed.clocks(), scenario.measurement.interval
-        faults = [
-            *testbed.check(),
-            *_unshaped(before, _unclassed(testbed, scenario)),
-            *places.check(testbed),
-            *clocks.faults(compared, interval),
-        ]
+        for number in range(len(finished), scenario.measurement.repetitions):
+            _repeat(testbed, scenario, recording, number, calibrated, display)
+        compared = testbed.clocks()
         surroundings = environment.describe(testbed, compared) | {"shaping": places.counters(testbed)}
     finally:
         with clock.measure("down"):
             testbed.down()
-    recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
-    record = _record(
-        recording.run_id,
-        started_at,
-        provider.partition(":")[0],
-        orchestrator,
-        clock,
-        calibrated,
-        repetitions,
-        faults,
-        clocks.notes(compared, interval),
+    return scenario, notes, surroundings
+
+
+def _repeat(
+    testbed: Testbed,
+    scenario: Scenario,
+    recording: Recording,
+    number: int,
+    calibrated: Calibration | None,
+    display: Display,
+) -> None:
+    """Make one repetition, and write it down when all of it is there."""
+    before = _unclassed(testbed, scenario)
+    clock = _Clock()
+    with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
+        repetition = traffic.run(
+            testbed,
+            scenario.traffic,
+            scenario.measurement.interval,
+            recording.repetition_directory(number),
+            on_rates,
+        )
+    display.stage("checking what the kernel has against what was configured")
+    compared, interval = testbed.clocks(), scenario.measurement.interval
+    faults = [
+        *testbed.check(),
+        *_unshaped(before, _unclassed(testbed, scenario)),
+        *places.check(testbed),
+        *clocks.faults(compared, interval),
+    ]
+    finished = Finished(
+        repetition=repetition,
+        seconds=clock.seconds["traffic"],
+        calibration=calibrated,
+        faults=faults,
+        notes=clocks.notes(compared, interval),
     )
-    recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    return recording
+    # At once, so that nobody takes half of it for a repetition.
+    whole = recording.finished_file(number)
+    part = whole.with_suffix(".part")
+    part.write_text(finished.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    part.rename(whole)
 
 
-def _repeat(testbed: Testbed, scenario: Scenario, recording: Recording, display: Display) -> list[Repetition]:
-    repetitions = []
-    for number in range(scenario.measurement.repetitions):
-        with display.traffic(scenario, number) as on_rates:
-            repetitions.append(
-                traffic.run(
-                    testbed,
-                    scenario.traffic,
-                    scenario.measurement.interval,
-                    recording.repetition_directory(number),
-                    on_rates,
-                )
-            )
-    return repetitions
+@contextmanager
+def _locked(recording: Recording) -> Iterator[None]:
+    """Keep others from working on a recording. Raises LookupError if somebody is."""
+    with recording.beginning_file.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LookupError(f"--resume: {recording.directory} is being worked on") from None
+        yield
 
 
 def _shaped(testbed: Testbed, scenario: Scenario) -> dict[str, tuple[Place, str]]:
@@ -126,27 +197,32 @@ def _unshaped(before: dict[str, int | str], after: dict[str, int | str]) -> list
     return faults
 
 
-def _record(
-    run_id: str,
-    started_at: str,
-    provider: str,
-    orchestrator: str,
-    clock: _Clock,
-    calibrated: Calibration | None,
-    repetitions: list[Repetition],
-    faults: list[str],
-    notes: list[str],
-) -> RunRecord:
+def _record(recording: Recording, beginning: Beginning, clock: _Clock, notes: Sequence[str]) -> RunRecord:
+    finished = recording.finished()
     return RunRecord(
-        run_id=run_id,
-        started_at=started_at,
-        provider=provider,
-        orchestrator=orchestrator,
-        seconds=Seconds(**clock.seconds),
-        calibration=calibrated,
-        repetitions=repetitions,
-        faults=faults,
-        notes=notes,
+        run_id=recording.run_id,
+        started_at=beginning.started_at,
+        provider=beginning.provider.partition(":")[0],
+        orchestrator=beginning.orchestrator,
+        seconds=Seconds(**clock.seconds, traffic=sum(one.seconds for one in finished)),
+        calibration=_weakest([one.calibration for one in finished]),
+        repetitions=[one.repetition for one in finished],
+        faults=list(dict.fromkeys(fault for one in finished for fault in one.faults)),
+        notes=[*notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+    )
+
+
+def _weakest(calibrations: Sequence[Calibration | None]) -> Calibration | None:
+    """Return what the paths carried at least, each time the testbed was up."""
+    made = [one for one in calibrations if one is not None]
+    if not made:
+        return None
+    return Calibration(
+        seconds=made[0].seconds,
+        bits_per_second={
+            flow: min(one.bits_per_second.get(flow, 0.0) for one in made) for flow in made[0].bits_per_second
+        },
+        error=next((one.error for one in made if one.error), None),
     )
 
 

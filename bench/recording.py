@@ -76,6 +76,28 @@ class Seconds(Entry):
     down: float
 
 
+class Beginning(Entry):
+    """``raw/beginning.json``: how a run was started, so that it can be gone on with."""
+
+    started_at: str  # UTC, ISO 8601
+    provider: str  # with its source, as in ssh:inventory.yaml
+    orchestrator: str
+
+
+class Finished(Entry):
+    """``raw/repetition-N/finished.json``: all there is of one repetition beside iperf3's own output.
+
+    It is written when nothing of the repetition is missing, its checks included. What was made once for
+    several repetitions, as the calibration was, is in each of them.
+    """
+
+    repetition: Repetition
+    seconds: float  # that its traffic took
+    calibration: Calibration | None
+    faults: list[str]
+    notes: list[str]
+
+
 class RunRecord(Entry):
     """``raw/run.json``: what was done, beside iperf3's own output."""
 
@@ -149,6 +171,11 @@ class Recording:
         return self.directory / "raw" / "run.json"
 
     @property
+    def beginning_file(self) -> Path:
+        """The Beginning; whoever works on the recording has it locked."""
+        return self.directory / "raw" / "beginning.json"
+
+    @property
     def samples_file(self) -> Path:
         """One row a sample."""
         return self.directory / "samples.parquet"
@@ -181,6 +208,17 @@ class Recording:
         """iperf3's untouched output; ``role`` is ``receiver`` or ``sender``."""
         return self.repetition_directory(repetition) / f"{slug}.{role}.json"
 
+    def finished_file(self, repetition: int) -> Path:
+        """The Finished of one repetition."""
+        return self.repetition_directory(repetition) / "finished.json"
+
+    def finished(self) -> list[Finished]:
+        """Read back the repetitions that are complete, the first one first, up to the first that is not."""
+        found: list[Finished] = []
+        while (file := self.finished_file(len(found))).is_file():
+            found.append(Finished.model_validate_json(file.read_text(encoding="utf-8")))
+        return found
+
     def scenario(self) -> Scenario:
         """Read the scenario back. Raises ScenarioError."""
         return load(self.scenario_file)
@@ -209,17 +247,28 @@ def find(run: str, reports: Path) -> Recording:
     for directory in (Path(run), reports / run):
         if (directory / "scenario.yaml").is_file():
             return Recording(directory)
-    known = (
-        sorted(d.name for d in reports.glob("*") if (d / "scenario.yaml").is_file())
-        if reports.is_dir()
-        else []
-    )
+    known = sorted(d.name for d in reports.glob("*") if (d / "scenario.yaml").is_file())
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
 
 
+def find_unfinished(run: str, reports: Path) -> Recording:
+    """Return the recording of a run that did not end, with or without the mark of an unfinished one.
+
+    Raises LookupError with those there are.
+    """
+    for name in (run, run + UNFINISHED):
+        for directory in (Path(name), reports / name):
+            if (directory / "scenario.yaml").is_file():
+                return Recording(directory)
+    known = sorted(d.name for d in reports.glob(f"*{UNFINISHED}"))
+    raise LookupError(f"--resume: no run {run!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
+
+
 __all__ = [
+    "Beginning",
     "Calibration",
     "CpuUse",
+    "Finished",
     "Recording",
     "Repetition",
     "RunRecord",

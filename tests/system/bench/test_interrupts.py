@@ -16,10 +16,20 @@ from tests.system.conftest import ROOT, all_gone, pid_namespace
 STAGES = ["pods", "calibration", "traffic"]
 
 
-def start(reports: Path) -> subprocess.Popen[str]:
+# Flows as short as can be; the disturbance is over before they are.
+SHORT = [
+    word
+    for field in (
+        "flows[0].duration=2", "flows[1].duration=2", "disturbances[0].start=1", "disturbances[0].duration=1"
+    )
+    for word in ("--set", field)
+]  # fmt: skip
+
+
+def start(reports: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-u", "tasks.py", "bench", "--scenario", "kubernetes", "--scale", "0.05",
-         "--set", "disturbances[0].rate=1G", "--reports", str(reports)],
+         "--set", "disturbances[0].rate=1G", "--reports", str(reports), *arguments],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
@@ -60,6 +70,53 @@ def test_nothing_is_left(how: signal.Signals, status: int, stage: str, tmp_path:
     assert [entry.name.endswith(".unfinished") for entry in tmp_path.iterdir()] == [True]
     if how is not signal.SIGKILL:
         assert "nothing is left running" in words
+
+
+def resume(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "tasks.py", "bench", "--reports", str(reports), "--resume", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("untouched_host")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_goes_on_where_it_stopped(how: signal.Signals, tmp_path: Path) -> None:
+    run = start(tmp_path, "--repetitions", "3", *SHORT)
+    until(run, "traffic for 2 s, repetition 3 of 3")
+    (directory,) = tmp_path.iterdir()
+    busy = resume(tmp_path, directory.name)
+    assert busy.returncode == 2
+    assert "is being worked on" in busy.stderr
+    run.send_signal(how)
+    out, _ = run.communicate(timeout=30)
+    if how is signal.SIGINT:
+        assert f"2 of 3 repetitions are recorded; to go on: ./invokew bench --resume {directory}" in out
+    before = {file: file.read_bytes() for file in directory.glob("raw/repetition-[01]/*")}
+    assert len(before) > 2
+
+    done = resume(tmp_path, directory.name.removesuffix(".unfinished"))
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert "repetition 3 of 3" in done.stdout
+    assert "repetition 2 of 3" not in done.stdout
+    (recording,) = tmp_path.iterdir()
+    assert before == {directory / file.relative_to(recording): file.read_bytes()
+                      for file in recording.glob("raw/repetition-[01]/*")}  # fmt: skip
+    record = json.loads((recording / "raw" / "run.json").read_text())
+    assert len(record["repetitions"]) == 3
+    assert "2 of 3 repetitions were made before" in record["notes"][0]
+    again = resume(tmp_path, recording.name)
+    assert again.returncode == 2
+    assert "is complete" in again.stderr
+
+
+def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path) -> None:
+    nothing = resume(tmp_path, "nowhere")
+    assert nothing.returncode == 2
+    assert "--resume: no run 'nowhere' (unfinished: none)" in nothing.stderr
+    other = resume(tmp_path, "nowhere", "--enforcement", "node")
+    assert other.returncode == 2
+    assert "the run goes on as it was begun" in other.stderr
 
 
 def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
