@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ import pytest
 from testbed.kubernetes import binaries
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import ROOT, added, host_state, until
+from tests.e2e.conftest import ROOT, host_state, invoke, until
 
 NAME = "kubernetes-e2e"
 STARTER = """
@@ -27,31 +24,6 @@ testbed.up()
 print(testbed.provider.sandbox.pid, flush=True)
 input()
 """
-
-
-def invoke(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tasks.py", *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment},
-    )  # fmt: skip
-
-
-@pytest.fixture
-def untouched_host() -> Iterator[None]:
-    before = host_state()
-    yield
-    assert added(before) == {}
-
-
-@pytest.mark.usefixtures("untouched_host")
-def test_both_scenarios_of_the_paper_hold(tmp_path: Path) -> None:
-    done = invoke("bench", "--orchestrator", "kubernetes", "--scale", "0.1", "--reports", str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    for recording in tmp_path.iterdir():
-        summary = json.loads((recording / "summary.json").read_text())
-        assert summary["orchestrator"] == "kubernetes"
-        assert summary["verdict"] == "held"
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.usefixtures("untouched_host")
