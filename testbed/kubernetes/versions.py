@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 DEFAULT = "1.20.2"
 RUN_HERE = ("1.20.2",)
+CURRENT = "1.34.0"  # what machines get when the programs come from the internet
 # What Debian 12 has as a source package; the Go that builds it is pinned in requirements/go.txt.
 BUILDABLE = ("1.20.2",)
 
@@ -57,6 +58,15 @@ class Version:
         They are always on since 1.26 (#112980), and the gate is gone in 1.28 (#117656).
         """
         return self.minor < 26
+
+    @property
+    def kubeadm_configuration(self) -> str:
+        """The version of the configuration file that kubeadm is given.
+
+        v1beta3 came with 1.22 and v1beta4 with 1.31 (kubeadm's API reference); each is read for several
+        minor versions more.
+        """
+        return "v1beta2" if self.minor < 22 else "v1beta3" if self.minor < 31 else "v1beta4"
 
     @property
     def has_token_secrets(self) -> bool:

@@ -312,13 +312,11 @@ disabled_plugins = [
 def render_kubelet(version: Version, directory: str, address: str, offset: int) -> str:
     """Return a kubelet's configuration; ``offset`` keeps the ports of a worker's kubelets apart."""
     configuration: dict[str, Any] = {
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
+        **kubelet_settings(version),
         "address": address,
         "port": KUBELET_PORT + offset,
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": HEALTH_PORT + offset,
-        "readOnlyPort": 0,
         "tlsCertFile": f"{directory}/kubelet.pem",
         "tlsPrivateKeyFile": f"{directory}/kubelet.pem",
         "authentication": {
@@ -327,6 +325,16 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
             "x509": {"clientCAFile": f"{directory}/authority.crt"},
         },
         "authorization": {"mode": "Webhook"},
+    }
+    return json.dumps(configuration, indent=1)
+
+
+def kubelet_settings(version: Version) -> dict[str, Any]:
+    """Return what is the same for every kubelet that shares its machine with others."""
+    settings: dict[str, Any] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "readOnlyPort": 0,
         "cgroupDriver": "cgroupfs",
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,
@@ -348,8 +356,8 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
         "kubeAPIBurst": 100,
     }
     if version.can_forgo_device_plugins:
-        configuration["featureGates"] = {"DevicePlugins": False}
-    return json.dumps(configuration, indent=1)
+        settings["featureGates"] = {"DevicePlugins": False}
+    return settings
 
 
 def kubelet_arguments(version: Version, directory: str, name: str, address: str) -> list[str]:
