@@ -82,9 +82,12 @@ class Node:
         netns: str | None = None,
         path: str = "",
         plugin: Path | None = None,
+        arguments: str = "",
     ) -> subprocess.Popen[bytes]:
-        """Start a plugin as libcni does."""
+        """Start a plugin as libcni does; ``arguments`` are its CNI_ARGS."""
         environment = self.environment(verb, pod, netns)
+        if arguments:
+            environment["CNI_ARGS"] = arguments
         environment["PATH"] = f"{path}:{environment['PATH']}"
         command = self.argv(plugin or self.plugin)
         pipe = subprocess.PIPE
@@ -96,10 +99,18 @@ class Node:
         return process
 
     def call(
-        self, verb: str, pod: str, network: Document, *, netns: str | None = None, plugin: Path | None = None
+        self,
+        verb: str,
+        pod: str,
+        network: Document,
+        *,
+        netns: str | None = None,
+        plugin: Path | None = None,
+        arguments: str = "",
     ) -> Document:
         """Call a plugin; its answer, or an empty object, or its error object."""
-        stdout, stderr = self.start(verb, pod, network, netns=netns, plugin=plugin).communicate()
+        started = self.start(verb, pod, network, netns=netns, plugin=plugin, arguments=arguments)
+        stdout, stderr = started.communicate()
         assert stderr == b""
         answer: Document = json.loads(stdout or b"{}")
         return answer
