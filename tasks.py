@@ -193,7 +193,7 @@ def doctor(_context: Context) -> None:
         "from_": "a directory that has the programs already",
         "download": "download the official release, checked by its published checksums",
         "build": "build it from Debian's source package, in some 5 minutes",
-        "flannel": "a flanneld program to keep beside",
+        "flannel": "a flanneld program, for the overlays from now on; none: the testbed makes them again",
     },
 )
 def get_kubernetes(
@@ -247,7 +247,7 @@ def test_e2e(context: Context) -> None:
     command_line.must(commands.get_kubernetes, "", "", False, False, "")
     context.run(".venv/bin/pytest tests/e2e/test_verdicts.py")
     # Nothing else is judged by how fast it is, so what is left waits side by side.
-    context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 2 --dist loadfile")
+    context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 3 --dist loadfile")
 
 
 if __name__ == "__main__":
