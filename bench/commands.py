@@ -13,7 +13,7 @@ from rich.table import Table
 from bench.command_line import BAD_INPUT, FAILED, HELD, INVALID, VIOLATED
 from testbed.quantities import format_rate
 from testbed.scenario import Scenario, load, render_schema
-from testbed.testbed import EXISTING
+from testbed.testbed import ENTRIES, EXISTING
 
 if TYPE_CHECKING:
     from bench.live import Display
@@ -25,6 +25,7 @@ SCENARIOS = ROOT / "scenarios"
 SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 COMPARED = ("contmec", "congested")
+NO_FLANNELD = "none"  # instead of a file
 STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 
 
@@ -327,8 +328,11 @@ def get_kubernetes(version: str, directory: str, download: bool, build: bool, fl
         words = f"{time.monotonic() - started:6.1f} s  {stage}"
         console.print(words, markup=False, highlight=False, soft_wrap=True)
 
-    got = getting.get(version or versions.DEFAULT, source, Path(flannel) if flannel else None, say)
+    without = flannel == NO_FLANNELD
+    flanneld = Path(flannel) if flannel and not without else None
+    got = getting.get(version or versions.DEFAULT, source, flanneld, without, say)
     say(f"Kubernetes {got.version} is in {got.directory}, {got.source}")
+    say(f"overlays: by flanneld {got.flanneld}" if got.flanneld else f"overlays: {ENTRIES}")
     for image in images.provide():
         say(f"image {image.name} is in {image.archive}")
     return HELD

@@ -67,6 +67,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         "addresses": {name: testbed.place(name).address for name in places},
         "mtu": {"underlay": scenario.underlay.mtu, "pod": flannel.pod_mtu(scenario)},
         "container_bridge": containers.BRIDGE,
+        "overlay": testbed.overlay,
         "clusters": testbed.facts,
         "clocks": {name: asdict(clock) for name, clock in clocks.items()},
         "nodes": nodes,

@@ -15,6 +15,7 @@ from testbed.scenario import Scenario, Traffic
 
 Progress = Callable[[str], None]
 EXISTING = "existing"  # clusters that are there already, networks and all
+ENTRIES = "flannel's entries, made by the testbed"
 
 # Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
 # ways that machines of their own do not.
@@ -65,6 +66,11 @@ class Testbed:
         return {}
 
     @property
+    def overlay(self) -> str:
+        """What made the entries between the nodes, for the recording."""
+        return (self.orchestrator.overlay if self.orchestrator else None) or ENTRIES
+
+    @property
     def clients(self) -> list[Client]:
         """What asks the clusters' APIs, where there are any."""
         return list(self.orchestrator.clients) if self.orchestrator else []
@@ -80,10 +86,12 @@ class Testbed:
             progress("nodes and underlay")
             self.provider.up()
             self.scenario = self.provider.scenario
-            progress("pod and container networks")
+            self.orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
+            progress("container networks" if self.orchestrator.overlay else "pod and container networks")
+            if not self.orchestrator.overlay:
+                in_parallel(self._overlay, self.scenario.nodes)
             networks = {name: self._container(name) for name in self.scenario.containers}
             in_parallel(lambda name: self._network(name, networks), self.scenario.nodes)
-            self.orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
             self.orchestrator.up(progress)
             self.containers = self.orchestrator.contain(networks)
             self.networks = {**self.orchestrator.networks, **networks}
@@ -127,21 +135,23 @@ class Testbed:
                 return str(underlay.addresses(self.scenario)[node].ip)
         return self.place(destination).address
 
-    def _network(self, name: str, in_containers: Mapping[str, Place]) -> None:
-        """Give one node its overlays and its container network."""
+    def _overlay(self, name: str) -> None:
+        """Give one node what flannel would make there for each of its clusters."""
         scenario, node = self.scenario, self.provider.nodes[name]
-        own_containers = containers.on_node(scenario, name)
-        links = flannel.render_links(scenario, name)
-        if own_containers:
-            links += containers.render_links(scenario, name)
-        node.run(["ip", "-batch", "-"], stdin=links)
+        node.run(["ip", "-batch", "-"], stdin=flannel.render_links(scenario, name))
         node.run(["bridge", "-batch", "-"], stdin=flannel.render_forwarding(scenario, name))
-        node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1\n")
         node.run(["mkdir", "-p", "/run/flannel"])
         for cluster in flannel.clusters_of(scenario, name):
             text = flannel.render_subnet_file(scenario, cluster, name)
             node.run(["tee", flannel.subnet_file(cluster)], stdin=text)
+
+    def _network(self, name: str, in_containers: Mapping[str, Place]) -> None:
+        """Let one node forward, and give it its container network."""
+        scenario, node = self.scenario, self.provider.nodes[name]
+        node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1\n")
+        own_containers = containers.on_node(scenario, name)
         if own_containers:
+            node.run(["ip", "-batch", "-"], stdin=containers.render_links(scenario, name))
             node.run(["nft", "-f", "-"], stdin=containers.render_translation(scenario, name))
         for container in own_containers:
             inside = containers.render_inside(scenario, container)

@@ -25,6 +25,8 @@ RESULTS = 'for file in /var/lib/cni/results/*-eth0; do [ ! -e "$file" ] || { cat
 class Pods:
     """Runs a scenario's pods, and its containers as pods in their nodes' networks."""
 
+    overlay: str | None = "the clusters' own"
+
     def __init__(self, nodes: Nodes, ground: Ground, clients: Mapping[str, Outside], image: str) -> None:
         self.scenario = nodes.scenario
         self._nodes = nodes

@@ -38,6 +38,7 @@ class Binaries:
     directory: Path
     source: str  # where they came from, for people
     programs: tuple[str, ...]
+    flanneld: str = ""  # the version of the one kept beside them, if one is
 
     def path(self, program: str) -> Path:
         """Return where a program is. Raises LookupError if it is not among them."""
@@ -76,7 +77,8 @@ def find(version: str = versions.DEFAULT) -> Binaries:
     if changed or missing:
         names = ", ".join(changed + missing)
         raise RuntimeError(f"{directory}: not what was put there: {names} (sha256 differs): run {remedy}")
-    return Binaries(wanted, directory, source, tuple(recorded))
+    flanneld = str(manifest.get(FLANNELD, "of unknown version")) if FLANNELD in recorded else ""
+    return Binaries(wanted, directory, source, tuple(recorded), flanneld)
 
 
 def keep(version: Version, staged: Path, source: str) -> Binaries:
@@ -91,12 +93,15 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
         if program in PROGRAMS:
             _confirm(staged / program, version)
     manifest = {"version": str(version), "source": source, "sha256": _digests(staged, programs)}
+    flanneld = _ask(staged / FLANNELD).partition("\n")[0] if FLANNELD in programs else ""
+    if flanneld:
+        manifest[FLANNELD] = flanneld
     (staged / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     directory = cache.root() / str(version)
     if directory.exists():
         directory.rename(staged.with_name("replaced"))
     staged.rename(directory)
-    return Binaries(version, directory, source, programs)
+    return Binaries(version, directory, source, programs, flanneld)
 
 
 def _digests(directory: Path, programs: Iterable[str]) -> dict[str, str]:
@@ -113,6 +118,13 @@ def _digest(file: Path) -> str:
 
 
 def _confirm(program: Path, version: Version) -> None:
+    words = _ask(program)
+    if not re.search(rf"v{re.escape(str(version))}(?![0-9])", words):
+        raise LookupError(f"{program.name} is not that of Kubernetes {version}; it says: {words[:200]}")
+
+
+def _ask(program: Path) -> str:
+    """Return what a program says of its version; some say it where errors go."""
     arguments = ASKING.get(program.name, ("--version",))
     try:
         done = subprocess.run(
@@ -120,6 +132,4 @@ def _confirm(program: Path, version: Version) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LookupError(f"{program.name} does not run on this machine: {error}") from None
-    if not re.search(rf"v{re.escape(str(version))}(?![0-9])", done.stdout):
-        words = (done.stdout.strip() or done.stderr.strip() or "nothing")[:200]
-        raise LookupError(f"{program.name} is not that of Kubernetes {version}; it says: {words}")
+    return done.stdout.strip() or done.stderr.strip() or "nothing"

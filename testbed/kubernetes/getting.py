@@ -20,19 +20,21 @@ def get(
     version: str = versions.DEFAULT,
     source: Source | None = None,
     flanneld: Path | None = None,
+    without_flanneld: bool = False,
     say: Say = lambda _stage: None,
 ) -> Binaries:
     """Return the programs of a version; without a source, those that are kept or can be built here.
 
-    What is kept is replaced if there is a source. ``flanneld`` is a program to keep beside them. Raises
-    LookupError for what cannot be had, RuntimeError for what went wrong; then what was kept is still there.
+    What is kept is replaced if there is a source. ``flanneld`` is a program to keep beside them; or one that
+    is kept shall go. Raises LookupError for what cannot be had, RuntimeError for what went wrong; then what
+    was kept is still there.
     """
     wanted = versions.parse(version)
     if flanneld is not None and not flanneld.is_file():
         raise LookupError(f"--flannel: no file {flanneld}")
     with cache.claimed(str(wanted), say):
         kept = _kept(wanted, say) if source is None else None
-        if kept is not None and flanneld is None:
+        if kept is not None and flanneld is None and not (without_flanneld and kept.flanneld):
             return kept
         chosen = source or (_again(kept) if kept is not None else _default(wanted))
         with cache.workspace(str(wanted)) as scratch:
@@ -41,6 +43,8 @@ def get(
             words = chosen(wanted, staged, scratch, say)
             if flanneld is not None:
                 shutil.copyfile(flanneld, staged / FLANNELD)
+            elif without_flanneld:
+                (staged / FLANNELD).unlink(missing_ok=True)
             say("checking that every program runs and is of this version")
             return binaries.keep(wanted, staged, words)
 

@@ -38,13 +38,23 @@ def node(scenario: Scenario, cluster: str, name: str) -> Manifest:
     resources = {"pods": "110"}
     if (capacity := bandwidth.capacity(scenario)) is not None:
         resources[bandwidth.RESOURCE] = str(capacity)
+    return _node(scenario, cluster, name) | {"status": {"capacity": resources, "allocatable": resources}}
+
+
+def master(scenario: Scenario, cluster: str) -> Manifest:
+    """Return a cluster's master, which has no kubelet: its subnet is known, and no pod is placed there."""
+    node = _node(scenario, cluster, scenario.clusters[cluster].master)
+    node["spec"]["unschedulable"] = True
+    return node
+
+
+def _node(scenario: Scenario, cluster: str, name: str) -> Manifest:
     subnet = str(scenario.pod_subnet(cluster, name))
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name_of(name), "labels": {"kubernetes.io/hostname": name_of(name)}},
         "spec": {"podCIDR": subnet, "podCIDRs": [subnet]},
-        "status": {"capacity": resources, "allocatable": resources},
     }
 
 

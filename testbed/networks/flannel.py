@@ -9,13 +9,33 @@ clusters has two VTEPs with different network identifiers, and a ``subnet.env`` 
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 
 from testbed.networks import underlay
 from testbed.scenario import Scenario
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
 ENCAPSULATION_BYTES = 50
+
+
+@dataclass(frozen=True)
+class Remote:
+    """What flannel's entries on a node say of another node of the cluster; the VTEP's MAC is the rest."""
+
+    node: str
+    subnet: IPv4Network  # of its pods
+    vtep: IPv4Address
+    address: IPv4Address  # on the underlay
+
+
+def remotes(scenario: Scenario, cluster: str, node: str) -> Iterator[Remote]:
+    """Yield what a node must know of each other node of a cluster."""
+    for other in scenario.clusters[cluster].nodes:
+        if other != node:
+            subnet = scenario.pod_subnet(cluster, other)
+            yield Remote(other, subnet, _vtep_address(scenario, cluster, other), _address(scenario, other))
 
 
 def clusters_of(scenario: Scenario, node: str) -> list[str]:
@@ -58,13 +78,11 @@ def render_links(scenario: Scenario, node: str) -> str:
             f"link set {vtep} up",
             f"address add {_vtep_address(scenario, cluster, node)}/32 dev {vtep}",
         ]
-        for remote in _others(scenario, cluster, node):
-            remote_vtep = _vtep_address(scenario, cluster, remote)
-            mac = vtep_mac(scenario, cluster, remote)
-            subnet = scenario.pod_subnet(cluster, remote)
+        for remote in remotes(scenario, cluster, node):
+            mac = vtep_mac(scenario, cluster, remote.node)
             lines += [
-                f"neighbour add {remote_vtep} lladdr {mac} dev {vtep} nud permanent",
-                f"route add {subnet} via {remote_vtep} dev {vtep} onlink",
+                f"neighbour add {remote.vtep} lladdr {mac} dev {vtep} nud permanent",
+                f"route add {remote.subnet} via {remote.vtep} dev {vtep} onlink",
             ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -72,10 +90,10 @@ def render_links(scenario: Scenario, node: str) -> str:
 def render_forwarding(scenario: Scenario, node: str) -> str:
     """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
     return "".join(
-        f"fdb add {vtep_mac(scenario, cluster, remote)} dev {vtep_name(scenario, cluster)} "
-        f"dst {_address(scenario, remote)} self permanent\n"
+        f"fdb add {vtep_mac(scenario, cluster, remote.node)} dev {vtep_name(scenario, cluster)} "
+        f"dst {remote.address} self permanent\n"
         for cluster in clusters_of(scenario, node)
-        for remote in _others(scenario, cluster, node)
+        for remote in remotes(scenario, cluster, node)
     )
 
 
@@ -88,10 +106,6 @@ def render_subnet_file(scenario: Scenario, cluster: str, node: str) -> str:
         f"FLANNEL_MTU={pod_mtu(scenario)}\n"
         "FLANNEL_IPMASQ=false\n"
     )
-
-
-def _others(scenario: Scenario, cluster: str, node: str) -> list[str]:
-    return [other for other in scenario.clusters[cluster].nodes if other != node]
 
 
 def _address(scenario: Scenario, node: str) -> IPv4Address:

@@ -29,6 +29,10 @@ class Orchestrator(Protocol):
     """Runs the pods of one scenario on nodes that are up."""
 
     @property
+    def overlay(self) -> str | None:
+        """What makes the entries between the nodes, if the orchestrator starts it; None: others make them."""
+
+    @property
     def pods(self) -> Mapping[str, PodPlace]:
         """The running pods, by name."""
 

@@ -17,6 +17,8 @@ NAMESPACES = "/run/netns"
 class CniOrchestrator:
     """Runs pods as containerd would, minus the containers; see testbed.orchestrators.Orchestrator."""
 
+    overlay: str | None = None
+
     def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
         self._scenario = scenario
         self._nodes = nodes

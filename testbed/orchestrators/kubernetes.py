@@ -14,6 +14,7 @@ from testbed.kubernetes import binaries, images, manifests
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.components import Component, ComponentError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
+from testbed.kubernetes.flanneld import Overlay, render_manifests
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import BESIDE, RESULTS, Container, Containerd, Worker, wait_until_empty
 from testbed.nodes import CommandError, InNamespace, Node, in_parallel
@@ -79,13 +80,20 @@ class KubernetesOrchestrator:
     def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
         self._scenario = scenario
         self._nodes = nodes
+        self._programs = binaries.find()
         self._control_planes: dict[str, ControlPlane] = {}
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
+        self._overlays: dict[str, Overlay] = {}  # those that a flanneld makes
         self._others: list[Containerd] = []  # on nodes that are no workers
         self._images: list[images.Image] = []
         self._clients: dict[str, Client] = {}
         self.pods: dict[str, PodInCluster] = {}
         self.networks: dict[str, InNamespace] = {}
+
+    @property
+    def overlay(self) -> str | None:
+        """What makes the entries between the nodes: flanneld, if one was given; see Orchestrator."""
+        return f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
 
     @property
     def clients(self) -> list[Client]:
@@ -95,7 +103,7 @@ class KubernetesOrchestrator:
     def up(self, progress: Callable[[str], None]) -> None:
         """Start the clusters, all at once, and in them the pods; see Orchestrator."""
         plugin.build()
-        programs = binaries.find()
+        programs = self._programs
         self._images = images.provide()
         for name, cluster in self._scenario.clusters.items():
             control_plane = ControlPlane(self._scenario, name, self._nodes[cluster.master], programs)
@@ -105,14 +113,21 @@ class KubernetesOrchestrator:
             )
             for worker in cluster.workers:
                 self._workers[name, worker] = Worker(self._scenario, name, self._nodes[worker], programs)
+            if self.overlay:
+                program = programs.path(binaries.FLANNELD)
+                self._overlays[name] = Overlay(self._scenario, name, self._nodes, program)
         progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
         tasks: list[Callable[[], None]] = [
             *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
             *(lambda one=one: one.prepare(self._images) for one in self._workers.values()),
         ]
         in_parallel(lambda task: task(), tasks)
-        progress("kubelets")
-        in_parallel(lambda key: self._workers[key].join(self._control_planes[key[0]]), list(self._workers))
+        progress(f"kubelets, and {self.overlay} for the overlays" if self.overlay else "kubelets")
+        tasks = [
+            *(lambda one=one: one.join(self._control_planes[one.cluster]) for one in self._workers.values()),
+            *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._overlays.values()),
+        ]
+        in_parallel(lambda task: task(), tasks)
         progress("pods")
         in_parallel(self._start_pods, self._scenario.clusters)
         self._find_pods()
@@ -120,6 +135,7 @@ class KubernetesOrchestrator:
     def check(self) -> list[str]:
         """Let the plugin check every pod, as no container runtime does; see Orchestrator."""
         faults = [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
+        faults += [fault for one in self._overlays.values() for fault in one.faults()]
         attached = self._attachments()
         for name in self._scenario.pods:
             if name not in attached:
@@ -164,7 +180,8 @@ class KubernetesOrchestrator:
         control_plane.finish()
         cluster = control_plane.cluster
         nodes = [manifests.node(self._scenario, cluster, n) for n in self._scenario.clusters[cluster].workers]
-        self._clients[cluster].apply([manifests.account(), *nodes])
+        for_flanneld = render_manifests(self._scenario, cluster) if cluster in self._overlays else []
+        self._clients[cluster].apply([manifests.account(), *nodes, *for_flanneld])
 
     def _start_pods(self, cluster: str) -> None:
         pods = [name for name, pod in self._scenario.pods.items() if pod.cluster == cluster]
@@ -180,6 +197,7 @@ class KubernetesOrchestrator:
         return [
             *(one for plane in self._control_planes.values() for one in plane.components.values()),
             *(one for worker in self._workers.values() for one in worker.components),
+            *(one for overlay in self._overlays.values() for one in overlay.components),
             *(one.component for one in self._others if one.component is not None),
         ]
 

@@ -90,7 +90,28 @@ def test_flanneld_is_kept_beside(make_programs: MakePrograms, tmp_path: Path) ->
     second = getting.get("1.20.2", flanneld=flanneld)
     assert second.source == first.source
     assert second.path("flanneld").read_bytes() == flanneld.read_bytes()
+    assert (first.flanneld, second.flanneld) == ("", "v0.13.0")
     assert binaries.find("1.20.2") == second
+    assert getting.get("1.20.2") == second
+
+
+def test_flanneld_is_no_longer_kept_when_it_shall_go(make_programs: MakePrograms, tmp_path: Path) -> None:
+    flanneld = tmp_path / "flanneld"
+    write_program(flanneld, "v0.13.0")
+    without = getting.get("1.20.2", getting.from_directory(make_programs()))
+    getting.get("1.20.2", flanneld=flanneld)
+    assert getting.get("1.20.2", without_flanneld=True) == without
+    assert binaries.find("1.20.2").programs == PROGRAMS
+    assert not (without.directory / "flanneld").exists()
+
+
+def test_a_flanneld_that_does_not_run_is_refused(make_programs: MakePrograms, tmp_path: Path) -> None:
+    flanneld = tmp_path / "flanneld"
+    flanneld.write_bytes(b"\x7fELF of another machine")
+    kept = getting.get("1.20.2", getting.from_directory(make_programs()))
+    with pytest.raises(LookupError, match="flanneld does not run on this machine: "):
+        getting.get("1.20.2", flanneld=flanneld)
+    assert binaries.find("1.20.2") == kept
 
 
 def test_flanneld_comes_along_from_a_directory(make_programs: MakePrograms) -> None:
