@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios"
 # What a kubelet would like to have otherwise.
 SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
-PROGRAMS = ("etcd", "kube-", "kubelet", "containerd", "catatonit")
+PROGRAMS = ("etcd", "kube-", "kubelet", "containerd", "catatonit", "flanneld")
 # What they have at fixed places; a cell's is its own.
 PLACES = (
     "/var/lib/kubelet",
