@@ -27,7 +27,7 @@ def complaint(address: str) -> str | None:
         else:
             # Whether it is ready, it may tell anybody, and who it is does not matter for that.
             context = ssl._create_unverified_context()
-            urllib.request.urlopen(address, timeout=5, context=context).close()
+            urllib.request.urlopen(address, timeout=20, context=context).close()
     except OSError as error:
         return str(error)
     return None

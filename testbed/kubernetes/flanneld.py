@@ -24,7 +24,7 @@ from testbed.nodes import Node, in_parallel
 from testbed.scenario import Scenario
 
 USER = "flannel"
-JOINED_SECONDS = 30.0
+JOINED_SECONDS = 120.0
 AGAIN_SECONDS = 0.1
 
 

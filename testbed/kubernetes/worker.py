@@ -24,7 +24,7 @@ from testbed.remote import Remote
 from testbed.scenario import Scenario
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
-CONTAINERD_SECONDS = 60.0
+CONTAINERD_SECONDS = 300.0
 DOWN_SECONDS = 8.0
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'

@@ -21,7 +21,7 @@ from testbed.nodes import CommandError, InNamespace, Node, in_parallel
 from testbed.remote import Remote
 from testbed.scenario import Scenario
 
-READY_SECONDS = 90.0
+READY_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
