@@ -79,10 +79,11 @@ class Existing:
         return [cell.run(["sh", "-c", look], check=False).stdout for cell in self.cells]
 
     def ready(self) -> list[bool]:
-        """Whether nodes are ready."""
+        """Whether nodes are ready, without a master that is no more than a name and a subnet."""
         return [
             condition["status"] == "True"
             for node in self.client.get("nodes")["items"]
+            if not node["spec"].get("unschedulable")
             for condition in node["status"]["conditions"]
             if condition["type"] == "Ready"
         ]
