@@ -16,9 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from testbed import looks
 from testbed.clocks import Clock
 from testbed.networks import containers, flannel, underlay
-from testbed.nodes import CommandError, Place, in_parallel
+from testbed.nodes import CommandError, Place, Result, in_parallel
 from testbed.testbed import Testbed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +48,11 @@ SYSCTLS = (
     "net/ipv4/tcp_wmem",
     "net/ipv4/tcp_timestamps",
 )
+LOOKS_AT_NODE = {
+    "nft": ["nft", "-j", "list", "ruleset"],
+    "system": ["uname", "-srvm"],
+    "processors": ["grep", "model name", "/proc/cpuinfo"],
+}
 Environment = dict[str, Any]
 
 
@@ -59,7 +65,13 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     nodes = dict(
         zip(testbed.nodes, in_parallel(lambda name: _node(testbed, name), testbed.nodes), strict=True)
     )
-    pods = dict(zip(places, in_parallel(_pod, inside.values()), strict=True))
+    pods = dict(
+        zip(
+            places,
+            in_parallel(lambda place: _pod(_look(place, _looks_at_pod())), inside.values()),
+            strict=True,
+        )
+    )
     return {
         "host": _host(),
         "tools": _tools(next(iter(testbed.nodes.values()))),
@@ -117,33 +129,45 @@ def _git(*arguments: str) -> str:
 
 
 def _tools(node: Place) -> Environment:
-    return {name: _say(node, command).partition("\n")[0].strip() for name, command in TOOLS.items()}
+    return {name: _text(said).partition("\n")[0].strip() for name, said in _look(node, TOOLS).items()}
 
 
 def _node(testbed: Testbed, name: str) -> Environment:
-    node = testbed.nodes[name]
+    node, uplink = testbed.nodes[name], underlay.uplink(testbed.scenario, name)
+    said = _look(node, _looks_at_pod(uplink) | LOOKS_AT_NODE)
     return {
-        **_pod(node, underlay.uplink(testbed.scenario, name)),
-        "nft": _json(node, ["nft", "-j", "list", "ruleset"]),
-        "system": _say(node, ["uname", "-srvm"]),
-        "processors": _say(node, ["grep", "model name", "/proc/cpuinfo"]).splitlines(),
+        **_pod(said),
+        "nft": _data(said["nft"]),
+        "system": _text(said["system"]),
+        "processors": _text(said["processors"]).splitlines(),
     }
 
 
-def _pod(place: Place, interface: str = "eth0") -> Environment:
+def _looks_at_pod(interface: str = "eth0") -> dict[str, list[str]]:
+    """Return the commands that show a network namespace, by what they show."""
     return {
-        "links": _json(place, ["ip", "-d", "-j", "-s", "address", "show"]),
-        "routes": _json(place, ["ip", "-j", "route", "show"]),
-        "qdiscs": _json(place, ["tc", "-j", "-s", "qdisc", "show"]),
+        "links": ["ip", "-d", "-j", "-s", "address", "show"],
+        "routes": ["ip", "-j", "route", "show"],
+        "qdiscs": ["tc", "-j", "-s", "qdisc", "show"],
         # iproute2 before 6.3 prints classes as text even when asked for JSON.
-        "classes": _say(place, ["tc", "-s", "-d", "class", "show", "dev", interface]).splitlines(),
-        "sysctls": _sysctls(place),
-        "offloads": _say(place, ["ethtool", "--show-features", interface]).splitlines(),
+        "classes": ["tc", "-s", "-d", "class", "show", "dev", interface],
+        "sysctls": ["head", "-v", "-n", "1", *(f"/proc/sys/{name}" for name in SYSCTLS)],
+        "offloads": ["ethtool", "--show-features", interface],
     }
 
 
-def _sysctls(place: Place) -> Environment:
-    text = _say(place, ["head", "-v", "-n", "1", *(f"/proc/sys/{name}" for name in SYSCTLS)])
+def _pod(said: Mapping[str, Result]) -> Environment:
+    return {
+        "links": _data(said["links"]),
+        "routes": _data(said["routes"]),
+        "qdiscs": _data(said["qdiscs"]),
+        "classes": _text(said["classes"]).splitlines(),
+        "sysctls": _sysctls(_text(said["sysctls"])),
+        "offloads": _text(said["offloads"]).splitlines(),
+    }
+
+
+def _sysctls(text: str) -> Environment:
     values: Environment = {}
     for block in text.split("==> ")[1:]:
         path, _, value = block.partition(" <==\n")
@@ -151,19 +175,25 @@ def _sysctls(place: Place) -> Environment:
     return values
 
 
-def _json(place: Place, command: list[str]) -> Any:
+def _look(place: Place, commands: Mapping[str, list[str]]) -> dict[str, Result]:
     try:
-        return place.run(command).json()
-    except (CommandError, ValueError) as error:
-        return f"not readable: {error}"
-
-
-def _say(place: Place, command: list[str]) -> str:
-    try:
-        result = place.run(command, check=False)
+        results = looks.look(place, list(commands.values()))
     except CommandError as error:
+        results = [Result(1, "", str(error))] * len(commands)
+    return dict(zip(commands, results, strict=True))
+
+
+def _data(said: Result) -> Any:
+    if said.status != 0:
+        return f"not readable: {said.stderr.strip()}"
+    try:
+        return said.json()
+    except ValueError as error:
         return f"not readable: {error}"
-    return result.stdout.strip() or f"not readable: {result.stderr.strip()}"
+
+
+def _text(said: Result) -> str:
+    return said.stdout.strip() or f"not readable: {said.stderr.strip()}"
 
 
 def _read(path: str) -> str:
