@@ -16,7 +16,7 @@ SCENARIO = {
     "scale": "multiply every rate, as in 0.1",
 }
 REPORTS = {"reports": "directory of the recordings"}
-PROVIDER = "where nodes come from: netns, ssh:INVENTORY, or ssh with addresses in the scenario"
+PROVIDER = "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant"
 NAME = {"name": "which testbed, if several are up side by side"}
 
 
@@ -116,17 +116,30 @@ def figures(_context: Context, run: str, reports: str = "reports") -> None:
     command_line.ends_with_status(commands.draw_figures)(run, Path(reports))
 
 
-@task(iterable=["set_"], help={**SCENARIO, **NAME, "orchestrator": "what runs the pods: cni, kubernetes"})
+@task(
+    iterable=["set_"],
+    help={
+        **SCENARIO,
+        **NAME,
+        "provider": "netns, or vagrant: virtual machines, made or started",
+        "orchestrator": "what runs the pods: cni, kubernetes",
+    },
+)
 def up(
     _context: Context,
     set_: list[str],
     scenario: str = "contmec",
     name: str = "testbed",
     scale: float = 1.0,
+    provider: str = "netns",
     orchestrator: str = "cni",
 ) -> None:
-    """Bring up a testbed that lasts, to look around in."""
-    command_line.ends_with_status(commands.bring_up)(name, scenario, set_, scale, orchestrator)
+    """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
+    if provider == commands.VAGRANT:
+        command_line.ends_with_status(commands.bring_up_machines)(scenario, set_, scale)
+    else:
+        run = command_line.ends_with_status(commands.bring_up)
+        run(name, scenario, set_, scale, provider, orchestrator)
 
 
 @task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
@@ -171,13 +184,20 @@ def ssh(
 @task(
     help={
         **NAME,
-        "provider": "ssh:INVENTORY takes away what runs have left on these machines",
-        "scenario": "with --provider ssh: the scenario that has the machines' addresses",
+        "provider": "ssh:INVENTORY takes away what runs have left there; vagrant switches machines off",
+        "scenario": "with ssh the scenario that has the machines' addresses, with vagrant the machines' own",
+        "destroy": "with vagrant: remove the machines, with all that is on them",
     }
 )
-def down(_context: Context, name: str = "testbed", provider: str = "netns", scenario: str = "") -> None:
+def down(
+    _context: Context,
+    name: str = "testbed",
+    provider: str = "netns",
+    scenario: str = "",
+    destroy: bool = False,
+) -> None:
     """Take a testbed down."""
-    command_line.ends_with_status(commands.take_down)(name, provider, scenario)
+    command_line.ends_with_status(commands.take_down)(name, provider, scenario, destroy)
 
 
 @task
@@ -213,6 +233,19 @@ def get_kubernetes(
 def deploy_images(_context: Context) -> None:
     """Assemble the images for clusters that exist: the installer's and those of bench's pods."""
     command_line.ends_with_status(commands.provide_images)()
+
+
+@task(
+    name="box.build",
+    help={
+        "to": "the directory of the box (default: in the cache)",
+        "version": "its version, as in 12.0.1 (default: the time)",
+        "upgrade": "take the packages that the mirror has now, and pin those",
+    },
+)
+def build_box(_context: Context, to: str = "", version: str = "", upgrade: bool = False) -> None:
+    """Build the virtual machines' box from Debian's packages, as they are pinned."""
+    command_line.ends_with_status(commands.build_box)(to, version, upgrade)
 
 
 @task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ SCENARIOS = ROOT / "scenarios"
 SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 COMPARED = ("contmec", "congested")
+MACHINES = "contmec"  # whose machines are meant if none is said
+VAGRANT = "vagrant"
 NO_FLANNELD = "none"  # instead of a file
 STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 
@@ -186,14 +189,31 @@ def draw_figures(run: str, reports: Path) -> int:
     return STATUS_OF_VERDICT[summary.verdict]
 
 
-def bring_up(name: str, file: str, overrides: Sequence[str], scale: float, orchestrator: str) -> int:
+def bring_up(
+    name: str, file: str, overrides: Sequence[str], scale: float, provider: str, orchestrator: str
+) -> int:
     """Bring up a lasting testbed of one scenario."""
     from bench.live import Display
     from testbed import lasting
 
+    if provider != "netns":
+        raise LookupError(f"--provider {provider}: what stays up is made of namespaces or by vagrant")
     scenario = load(scenario_file(file), overrides, scale)
     lasting.up(scenario, name, orchestrator, Display(Console(), name).stage)
     return show_status(name)
+
+
+def bring_up_machines(file: str, overrides: Sequence[str], scale: float) -> int:
+    """Bring up a scenario's virtual machines, to be measured on, or to look around on."""
+    from bench.live import Display
+    from testbed.providers import vagrant
+
+    scenario = load(scenario_file(file), overrides, scale)
+    machines = vagrant.usable(scenario)
+    machines.up(Display(Console(), scenario.name).stage)
+    words = f"machines of scenario {scenario.name} are up; inventory: {machines.inventory()}"
+    Console().print(words, markup=False, highlight=False, soft_wrap=True)
+    return HELD
 
 
 def show_kubeconfig(name: str, cluster: str) -> int:
@@ -256,14 +276,22 @@ def log_in(name: str, node: str, provider: str, file: str, command: Sequence[str
 
 
 def _machines(provider: str, file: str) -> dict[str, Machine]:
-    """Return the machines of ``ssh:INVENTORY``, or of a scenario with addresses. Raises LookupError."""
+    """Return the machines of ``ssh:INVENTORY``, or of a scenario with addresses, or those Vagrant has made.
+
+    Raises LookupError.
+    """
     from testbed.providers.ssh import inventory
 
+    if provider == VAGRANT:
+        from testbed.providers import vagrant
+
+        scenario = load(scenario_file(file or MACHINES))
+        return inventory.machines(scenario, vagrant.inventory_file(scenario))
     kind, _, source = provider.partition(":")
     if kind != "ssh":
-        raise LookupError(f"--provider: {provider!r} has no machines (ssh:INVENTORY)")
-    scenario = load(scenario_file(file)) if file else None
-    return inventory.chosen(Path(source) if source else None, scenario)
+        raise LookupError(f"--provider: {provider!r} has no machines (ssh:INVENTORY, vagrant)")
+    given = load(scenario_file(file)) if file else None
+    return inventory.chosen(Path(source) if source else None, given)
 
 
 def clear_machines(machines: Mapping[str, Machine]) -> int:
@@ -279,14 +307,54 @@ def clear_machines(machines: Mapping[str, Machine]) -> int:
     return FAILED if left else HELD
 
 
-def take_down(name: str, provider: str = "netns", file: str = "") -> int:
-    """Take a lasting testbed down, or what runs have left on machines."""
+def take_down(name: str, provider: str = "netns", file: str = "", destroy: bool = False) -> int:
+    """Take a lasting testbed down, or virtual machines, or what runs have left on other machines."""
+    if destroy and provider != VAGRANT:
+        raise LookupError("--destroy is for machines that the testbed has made: --provider vagrant")
+    if provider == VAGRANT:
+        return _end_machines(file or MACHINES, destroy)
     if provider != "netns":
         return clear_machines(_machines(provider, file))
     from testbed import lasting
 
     lasting.down(name)
     Console().print(f"testbed {name!r} is down")
+    return HELD
+
+
+def _end_machines(file: str, destroy: bool) -> int:
+    """Switch a scenario's virtual machines off, or remove them."""
+    from testbed.providers.vagrant import Machines
+
+    scenario = load(scenario_file(file))
+    machines = Machines(scenario)
+    if destroy:
+        machines.destroy()
+    else:
+        machines.halt()
+    Console().print(
+        f"machines of scenario {scenario.name} are {'gone' if destroy else 'off'}", highlight=False
+    )
+    return HELD
+
+
+def build_box(directory: str, version: str, upgrade: bool) -> int:
+    """Build the machines' box, and let Vagrant have it."""
+    from testbed.box import building
+    from testbed.kubernetes import cache
+
+    console = Console()
+
+    def say(stage: str) -> None:
+        console.print(f"box: {stage}", markup=False, highlight=False, soft_wrap=True)
+
+    where = Path(directory).absolute() if directory else cache.directory() / "boxes"
+    found = building.build(where, version or building.of_today(), upgrade, say)
+    if shutil.which("vagrant") is None:
+        say(f"Vagrant is not installed here; where it is: vagrant box add {found}")
+    else:
+        building.add(found)
+        say(f"Vagrant has it; it is also in {found.with_suffix('.box')}")
     return HELD
 
 

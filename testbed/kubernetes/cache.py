@@ -18,10 +18,11 @@ GO_CACHE = "go-cache"
 
 def root() -> Path:
     """Return the directory where everything about Kubernetes is kept."""
-    return _directory() / "kubernetes"
+    return directory() / "kubernetes"
 
 
-def _directory() -> Path:
+def directory() -> Path:
+    """Return the directory where everything is kept."""
     if own := os.environ.get(DIRECTORY):
         return Path(own).absolute()
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))

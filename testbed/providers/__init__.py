@@ -49,5 +49,17 @@ def _ssh(scenario: Scenario, source: str) -> Provider:
     return SshProvider(scenario, Path(source) if source else None)
 
 
+def _vagrant(scenario: Scenario, source: str) -> Provider:
+    if source:
+        raise LookupError(f"--provider vagrant:{source}: machines are the scenario's: --provider vagrant")
+    from testbed.providers.vagrant import VagrantProvider
+
+    return VagrantProvider(scenario)
+
+
 # What makes a provider from a scenario and what was given as its source, as in ssh:inventory.yaml.
-PROVIDERS: Mapping[str, Callable[[Scenario, str], Provider]] = {"netns": _netns, "ssh": _ssh}
+PROVIDERS: Mapping[str, Callable[[Scenario, str], Provider]] = {
+    "netns": _netns,
+    "ssh": _ssh,
+    "vagrant": _vagrant,
+}

@@ -69,6 +69,13 @@ class Underlay(Part):
     )
 
 
+class Machine(Part):
+    """The size of a virtual machine, where nodes are made as such."""
+
+    cpus: int = Field(2, ge=1, le=512, description="virtual processors")
+    memory: int = Field(2048, ge=256, le=4_194_304, description="MiB")
+
+
 class Node(Part):
     """A place where commands run. Machines have addresses already; other nodes are given theirs."""
 
@@ -77,6 +84,7 @@ class Node(Part):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None = Field(
         None, description="its name in clusters that exist already; without one, the same or the next free"
     )
+    machine: Machine | None = Field(None, description="its size as a virtual machine; without one, as all")
 
 
 class Flannel(Part):
@@ -186,6 +194,7 @@ class Scenario(Part):
     name: Name
     title: str = Field("", max_length=120)
     underlay: Underlay = Underlay()
+    machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
     nodes: dict[Name, Node] = Field(min_length=2, max_length=200)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     container_cidr: Network = Field(

@@ -1,0 +1,171 @@
+"""The life of a scenario's virtual machines, from the first ``up`` until they are destroyed.
+
+All that is known of them here is in one directory of the checkout, by the scenario's name: Vagrant's own
+state, what the ``Vagrantfile`` was told, the inventory - which is there while they are up - and a log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import vagrant
+from ruamel.yaml import YAML
+
+from testbed.box import NAME
+from testbed.nodes import in_parallel
+from testbed.providers.ssh import inventory
+from testbed.providers.ssh.inventory import Machine
+from testbed.providers.vagrant import accelerator, images, rendering, requirements
+from testbed.scenario import Scenario
+
+ROOT = Path(__file__).resolve().parents[3]
+STATES = ROOT / ".vagrant" / "concorde"
+DESCRIPTION = "machines.yaml"
+SCAN_SECONDS = "60"
+LAST_LINES = 15
+
+Say = Callable[[str], None]
+
+
+class MachinesError(RuntimeError):
+    """Vagrant, or what it works with, failed; the message has its own last words."""
+
+
+class Machines:
+    """The virtual machines of one scenario."""
+
+    def __init__(self, scenario: Scenario, states: Path = STATES) -> None:
+        self._scenario = scenario
+        self._states = states
+        self._state = states / scenario.name
+        self._description = self._state / DESCRIPTION
+        self._inventory = self._state / "inventory.yaml"
+        self._known_hosts = self._state / "known_hosts"
+        self._log = self._state / "log"
+
+    def agree(self) -> None:
+        """Raise LookupError if there are other machines of this name already, or others in this network."""
+        own = _fixed(rendering.machines(self._scenario))
+        for file in self._states.glob(f"*/{DESCRIPTION}"):
+            name, other = file.parent.name, _fixed(file.read_text(encoding="utf-8"))
+            end = f"./invokew down --provider vagrant --scenario {name} --destroy"
+            if name == self._scenario.name and other != own:
+                raise LookupError(f"machines of scenario {name} exist with other nodes or addresses: {end}")
+            if name != self._scenario.name and other["underlay"]["cidr"] == own["underlay"]["cidr"]:
+                raise LookupError(
+                    f"the machines of scenario {name} have the network {own['underlay']['cidr']}: {end}, or "
+                    "take another network, as in --set underlay.cidr=192.168.57.0/24"
+                )
+
+    def up(self, say: Say = lambda _: None) -> None:
+        """Make the machines that are missing, start those that are off, and write their inventory."""
+        self._state.mkdir(parents=True, exist_ok=True)
+        self._description.write_text(rendering.machines(self._scenario), encoding="utf-8")
+        with self._vagrant() as asked:
+            if all(machine.state == asked.RUNNING for machine in asked.status()) and self._inventory.exists():
+                return
+        self._inventory.unlink(missing_ok=True)
+        with self._vagrant(self._emulation(say)) as asked:
+            for line in asked.up(no_provision=True, stream_output=True):
+                if news := re.fullmatch(r"==> ([^:]+): (\S.*)\n?", line):
+                    say(f"{news[1]}: {news[2]}")
+            ssh_config = asked.ssh_config()
+        text = rendering.inventory(self._scenario, ssh_config, self._known_hosts)
+        unfinished = self._inventory.with_suffix(".unfinished.yaml")
+        unfinished.write_text(text, encoding="utf-8")
+        self._learn_keys(inventory.read(unfinished))
+        unfinished.replace(self._inventory)
+
+    def inventory(self) -> Path:
+        """Return their inventory. Raises LookupError if they are not up."""
+        if not self._inventory.exists():
+            name = self._scenario.name
+            raise LookupError(
+                f"no machines of scenario {name} are up: ./invokew up --provider vagrant --scenario {name}"
+            )
+        return self._inventory
+
+    def halt(self) -> None:
+        """Switch them off; their disks stay. Raises LookupError if there are none."""
+        self._must_exist()
+        self._inventory.unlink(missing_ok=True)
+        with self._vagrant() as asked:
+            asked.halt()
+
+    def destroy(self) -> None:
+        """Remove them, and all that is known of them here. Raises LookupError if there are none."""
+        self._must_exist()
+        self._inventory.unlink(missing_ok=True)
+        with self._vagrant() as asked:
+            asked.destroy()
+            if requirements.hypervisor() == requirements.LIBVIRT:
+                images.remove_unused(requirements.uri(), NAME)
+        shutil.rmtree(self._state)
+
+    def _must_exist(self) -> None:
+        if not self._description.exists():
+            known = ", ".join(sorted(file.parent.name for file in self._states.glob(f"*/{DESCRIPTION}")))
+            raise LookupError(f"no machines of scenario {self._scenario.name} (of: {known or 'none'})")
+
+    def _emulation(self, say: Say) -> Mapping[str, str]:
+        """Return what the Vagrantfile is told of emulation, if it is not told already."""
+        if requirements.hypervisor() != requirements.LIBVIRT or "CONCORDE_DRIVER" in os.environ:
+            return {}
+        if accelerator.kvm_works():
+            return {}
+        say("KVM runs no guests on this machine: the nodes are emulated, which is slow")
+        return accelerator.EMULATED
+
+    @contextmanager
+    def _vagrant(self, environment: Mapping[str, str] | None = None) -> Iterator[vagrant.Vagrant]:
+        """Lend Vagrant with these machines in view; turn its failures into MachinesError."""
+        told = {
+            "VAGRANT_DOTFILE_PATH": str(self._state / "vagrant"),
+            "VAGRANT_DEFAULT_PROVIDER": requirements.hypervisor(),
+            "VAGRANT_CHECKPOINT_DISABLE": "1",
+            "CONCORDE_SCENARIO": str(self._description),
+        }
+        log = vagrant.make_file_cm(str(self._log))
+        try:
+            yield vagrant.Vagrant(
+                str(ROOT), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
+            )
+        except subprocess.CalledProcessError as error:
+            words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
+            last = "\n".join(words.strip().splitlines()[-LAST_LINES:])
+            command = " ".join(error.cmd)
+            raise MachinesError(f"{command} ended with {error.returncode}; {self._log}:\n{last}") from None
+
+    def _learn_keys(self, machines: Mapping[str, Machine]) -> None:
+        """Note the keys of machines that are new; between them and us is only this host's own network."""
+        known = self._known_hosts.read_text(encoding="utf-8") if self._known_hosts.exists() else ""
+        places = {line.split()[0] for line in known.splitlines()}
+        new = [machine for machine in machines.values() if _place(machine) not in places]
+        self._known_hosts.write_text(known + "".join(in_parallel(_keys, new)), encoding="utf-8")
+
+
+def _fixed(description: str) -> Any:
+    """Return of a description of machines what cannot be changed while they exist: all but sizes."""
+    told = YAML(typ="safe", pure=True).load(description)
+    return {**told, "nodes": {name: node["address"] for name, node in told["nodes"].items()}}
+
+
+def _place(machine: Machine) -> str:
+    """Return what a machine is called in a file of known hosts."""
+    return machine.host if machine.port == 22 else f"[{machine.host}]:{machine.port}"
+
+
+def _keys(machine: Machine) -> str:
+    """Return a machine's keys, as they are noted. Raises MachinesError if it shows none."""
+    argv = ["ssh-keyscan", "-T", SCAN_SECONDS, "-p", str(machine.port), machine.host]
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", check=False)
+    if not done.stdout:
+        raise MachinesError(f"{machine.name}: no host key from {machine}: {done.stderr.strip()}")
+    return done.stdout
