@@ -13,6 +13,7 @@ from pathlib import Path
 
 # What the Vagrantfile is told if the machines must be emulated.
 EMULATED = {"CONCORDE_DRIVER": "qemu", "CONCORDE_CPU_MODEL": "qemu64"}
+DEVICE = Path("/dev/kvm")
 SECONDS = 10.0
 EMULATOR = "qemu-system-x86_64"
 # Firmware that ends the emulator with a status of its own: mov $16,%al; out %al,$0xf4; hlt; jmp.
@@ -23,7 +24,7 @@ ENDED_ITSELF = 2 * 16 + 1  # as isa-debug-exit makes it of what was written
 
 def kvm_works() -> bool:
     """Return whether a guest with this host's processor runs its first instructions."""
-    if not Path("/dev/kvm").exists() or shutil.which(EMULATOR) is None:
+    if not DEVICE.exists() or shutil.which(EMULATOR) is None:
         return False
     firmware = bytearray(FIRMWARE_SIZE)
     firmware[FIRST_INSTRUCTION : FIRST_INSTRUCTION + len(PROGRAM)] = PROGRAM

@@ -41,10 +41,10 @@ class MachinesError(RuntimeError):
 class Machines:
     """The virtual machines of one scenario."""
 
-    def __init__(self, scenario: Scenario, states: Path = STATES) -> None:
+    def __init__(self, scenario: Scenario, states: Path | None = None) -> None:
         self._scenario = scenario
-        self._states = states
-        self._state = states / scenario.name
+        self._states = states or STATES
+        self._state = self._states / scenario.name
         self._description = self._state / DESCRIPTION
         self._inventory = self._state / "inventory.yaml"
         self._known_hosts = self._state / "known_hosts"
