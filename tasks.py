@@ -283,5 +283,11 @@ def test_e2e(context: Context) -> None:
     context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 3 --dist loadfile")
 
 
+@task(name="test.vm")
+def test_vm(context: Context) -> None:
+    """Check virtual machines from their box - built, if there is none - to their end; needs root and time."""
+    context.run(".venv/bin/pytest tests/vm")
+
+
 if __name__ == "__main__":
     command_line.main(sys.modules[__name__])

@@ -1,0 +1,128 @@
+"""What tests on virtual machines share: libvirt, the box, and what this machine must be like after.
+
+Without systemd nobody starts libvirt; then it is started here, and ended after, by its process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from testbed.box import NAME
+from testbed.providers.vagrant import requirements
+from testbed.providers.vagrant.machines import STATES
+from testbed.scenario import load, render_yaml
+
+ROOT = Path(__file__).parents[2]
+BUS = Path("/run/dbus/system_bus_socket")
+START_SECONDS = 60
+NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
+# What an emulated machine can carry, beside three others on two processors.
+SMALL = (
+    f"name={NAME_OF_TEST}",
+    "underlay.cidr=192.168.158.0/24",
+    "machine={cpus: 1, memory: 1024}",
+)
+
+
+def invoke(*arguments: str, seconds: float = 3600) -> subprocess.CompletedProcess[str]:
+    """Run a command of the project's, as a user does."""
+    return subprocess.run(
+        [sys.executable, "tasks.py", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds,
+    )  # fmt: skip
+
+
+def virsh(*arguments: str) -> str:
+    """Ask libvirt."""
+    done = subprocess.run(
+        ["virsh", "--connect", requirements.uri(), "--quiet", *arguments],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def libvirt() -> Iterator[None]:
+    """A libvirt that answers, with a place for disks."""
+    if os.geteuid() != 0:
+        pytest.skip("machines are made by root here")
+    for program in ("vagrant", "virsh", "qemu-system-x86_64"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed; see docs/vagrant.md")
+    with ExitStack() as started:
+        if not _answers():
+            _start(started)
+        if "default" not in virsh("pool-list", "--all", "--name").split():
+            images = "/var/lib/libvirt/images"
+            virsh("pool-define-as", "default", "dir", "--target", images)
+            started.callback(virsh, "pool-undefine", "default")
+            virsh("pool-start", "default")
+            started.callback(virsh, "pool-destroy", "default")
+        yield
+
+
+def _answers() -> bool:
+    asked = ["virsh", "--connect", requirements.uri(), "--quiet", "version"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def _start(started: ExitStack) -> None:
+    """Start what libvirt is made of."""
+    programs = [["/usr/sbin/virtlogd"], ["/usr/sbin/libvirtd"]]
+    if not BUS.exists():
+        BUS.parent.mkdir(exist_ok=True)
+        programs.insert(0, ["dbus-daemon", "--system", "--nofork", "--nopidfile"])
+    for argv in programs:
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.callback(process.wait)
+        started.callback(process.terminate)
+    deadline = time.monotonic() + START_SECONDS
+    while not _answers():
+        assert time.monotonic() < deadline, "libvirt does not answer"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="session")
+def box(libvirt: None) -> str:
+    """Provide the box; build it if Vagrant does not have it."""
+    listed = subprocess.run(["vagrant", "box", "list"], capture_output=True, text=True, check=True).stdout
+    if NAME not in listed:
+        built = invoke("box.build")
+        assert built.returncode == 0, built.stderr
+    return NAME
+
+
+def made() -> dict[str, set[str]]:
+    """Return what there is of machines, whoever's they are."""
+    return {
+        "domains": set(virsh("list", "--all", "--name").split()),
+        "networks": set(virsh("net-list", "--all", "--name").split()),
+        "volumes": {line.split()[0] for line in virsh("vol-list", "default").splitlines()},
+        "states": {each.name for each in STATES.glob("*")},
+    }
+
+
+@pytest.fixture
+def nothing_left(box: str) -> Iterator[None]:
+    """See to it that a test leaves nothing of its machines."""
+    before = made()
+    yield
+    assert {kind: new for kind, now in made().items() if (new := now - before[kind])} == {}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """The plain scenario, on small machines with a name and a network of their own."""
+    file = tmp_path / f"{NAME_OF_TEST}.yaml"
+    file.write_text(render_yaml(load(ROOT / "scenarios" / "kubernetes.yaml", SMALL, scale=0.01)))
+    return file
