@@ -114,19 +114,16 @@ def held_back(argv: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class InNamespace:
-    """A place within a node: one of its network namespaces, as a pod or a container has it."""
+class Within:
+    """A place within a node, to which a command leads."""
 
     name: str
     node: Node
-    namespace: str  # path of the network namespace on the node
-    address: str  # its IPv4 address
-    host_interface: str  # the node's end of its veth pair
 
     @property
     def entrance(self) -> list[str]:
-        """How commands get from the node into the namespace."""
-        return ["nsenter", f"--net={self.namespace}", "--"]
+        """How commands get from the node to the place."""
+        raise NotImplementedError
 
     def run(
         self,
@@ -137,12 +134,26 @@ class InNamespace:
         check: bool = True,
         timeout: float = 60,
     ) -> Result:
-        """Run a command in the namespace; see Place."""
+        """Run a command there; see Place."""
         return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        """Start a command in the namespace; see Place."""
+        """Start a command there; see Place."""
         return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
+
+
+@dataclass(frozen=True)
+class InNamespace(Within):
+    """A place within a node: one of its network namespaces, as a pod or a container has it."""
+
+    namespace: str  # path of the network namespace on the node
+    address: str  # its IPv4 address
+    host_interface: str  # the node's end of its veth pair
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node into the namespace."""
+        return ["nsenter", f"--net={self.namespace}", "--"]
 
 
 def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

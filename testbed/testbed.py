@@ -10,7 +10,7 @@ from testbed.kubernetes.client import Client
 from testbed.networks import containers, flannel, underlay
 from testbed.nodes import InNamespace, Node, Place, in_parallel
 from testbed.orchestrators import DEMANDS, ORCHESTRATORS, Orchestrator, PodPlace
-from testbed.providers import PROVIDERS, Provider
+from testbed.providers import PROVIDERS, PROVISIONED, Provider
 from testbed.scenario import Scenario, Traffic
 
 Progress = Callable[[str], None]
@@ -86,7 +86,7 @@ class Testbed:
             progress("nodes and underlay")
             self.provider.up()
             self.scenario = self.provider.scenario
-            self.orchestrator = ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
+            self.orchestrator = self.make_orchestrator()
             progress("container networks" if self.orchestrator.overlay else "pod and container networks")
             if not self.orchestrator.overlay:
                 in_parallel(self._overlay, self.scenario.nodes)
@@ -100,6 +100,10 @@ class Testbed:
         except BaseException:
             self.provider.down()
             raise
+
+    def make_orchestrator(self) -> Orchestrator:
+        """Return what runs the pods on the nodes that are up."""
+        return ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
 
     def down(self) -> None:
         """Take everything down."""
@@ -198,7 +202,9 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
         return ExistingTestbed(scenario, source)
     if name not in PROVIDERS:
         raise LookupError(f"no provider {name!r} (providers: {', '.join([*PROVIDERS, EXISTING])})")
-    if name == "ssh" and orchestrator != "cni":
-        raise LookupError(f"--orchestrator {orchestrator} does not run on machines yet; with ssh it is cni")
+    if name in PROVISIONED and orchestrator == "kubernetes":
+        from testbed.existing.machines import MachinesTestbed  # and so is this
+
+        return MachinesTestbed(scenario, PROVISIONED[name](scenario, source))
     demand(orchestrator)
     return Testbed(scenario, PROVIDERS[name](scenario, source), orchestrator)

@@ -27,9 +27,9 @@ class Outside(Client):
 
 def clients(scenario: Scenario, kubeconfigs: str) -> dict[str, Outside]:
     """Return what asks each cluster of a scenario, given kubeconfigs as ``files`` takes them."""
-    kubectl = _kubectl()
+    program = kubectl()
     return {
-        cluster: Outside(cluster, Here(), kubectl, str(file))
+        cluster: Outside(cluster, Here(), program, str(file))
         for cluster, file in files(scenario, kubeconfigs).items()
     }
 
@@ -60,11 +60,11 @@ def files(scenario: Scenario, kubeconfigs: str) -> dict[str, Path]:
     return {name: given[name] for name in names}
 
 
-def _kubectl() -> str:
+def kubectl() -> str:
     """Return the kubectl that a person would call here, or the one of the kept programs."""
     if found := shutil.which("kubectl"):
         return found
     try:
         return str(binaries.find().path("kubectl"))
     except (LookupError, RuntimeError):
-        raise LookupError("--kubeconfig: there is no kubectl here; install it into your PATH") from None
+        raise LookupError("there is no kubectl here; install it into your PATH") from None

@@ -11,7 +11,7 @@ from testbed import plugin
 from testbed.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.existing import manifests
 from testbed.existing.clusters import NAMESPACE, Outside
-from testbed.existing.provider import READY_SECONDS, Nodes
+from testbed.existing.provider import READY_SECONDS, Ways
 from testbed.existing.survey import KEPT, Ground
 from testbed.kubernetes.manifests import name_of
 from testbed.networks import flannel
@@ -27,13 +27,13 @@ class Pods:
 
     overlay: str | None = "the clusters' own"
 
-    def __init__(self, nodes: Nodes, ground: Ground, clients: Mapping[str, Outside], image: str) -> None:
+    def __init__(self, nodes: Ways, ground: Ground, clients: Mapping[str, Outside], image: str) -> None:
         self.scenario = nodes.scenario
         self._nodes = nodes
         self._ground = ground
         self._clients = clients
         self._image = image
-        self._attached: dict[str, Attached] = {}
+        self.attached: dict[str, Attached] = {}
         self.pods: dict[str, PodInCluster] = {}
         self._containers: dict[str, PodInCluster] = {}
 
@@ -52,7 +52,7 @@ class Pods:
         self.scenario = self._nodes.scenario
         in_parallel(self._start, self._clients)
         uids = {cluster: self._uids(client) for cluster, client in self._clients.items()}
-        self._attached = self._attachments({uid for known in uids.values() for uid in known})
+        self.attached = self._attachments({uid for known in uids.values() for uid in known})
         for name, pod in self.scenario.pods.items():
             self.pods[name] = self._place(name, pod.cluster)
         for name, container in self.scenario.containers.items():
@@ -117,7 +117,7 @@ class Pods:
         client = self._clients[cluster]
         address = client.get("pod", name_of(name))["status"]["podIP"]
         # A pod in its node's network has no end there that would show what it alone is sent.
-        host_interface = self._attached[name].host_interface if name in self._attached else ""
+        host_interface = self.attached[name].host_interface if name in self.attached else ""
         return PodInCluster(name, client.place, client.execution(name_of(name)), address, host_interface)
 
     def _unwell(self, client: Outside) -> Iterator[str]:
@@ -130,7 +130,7 @@ class Pods:
     def _check(self, name: str) -> str | None:
         """Let the plugin check a pod, with the configuration that it was made with."""
         pod = self.scenario.pods[name]
-        one = self._attached.get(name)
+        one = self.attached.get(name)
         if one is None:
             return f"pod {name}: its node's runtime keeps nothing of its attachment in /var/lib/cni"
         network = _configuration(one.cached)

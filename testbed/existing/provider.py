@@ -6,12 +6,12 @@ import getpass
 import json
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from testbed.clocks import Clock
 from testbed.existing import manifests
@@ -42,6 +42,56 @@ class ExistingNode(Remote):
         return ""
 
 
+class Ways(Protocol):
+    """How the harness gets to what it makes in clusters."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario, with what its nodes really have."""
+
+    @property
+    def seconds(self) -> int:
+        """How long pods last at most."""
+
+    @property
+    def entered(self) -> Mapping[tuple[str, str], Node]:
+        """The way into each node, by cluster and node: to what that cluster's runtime has there."""
+
+
+class Namespaces:
+    """One namespace in each cluster, in which everything of a run is; its end is the end of all."""
+
+    def __init__(self, clients: Iterable[Outside], seconds: int) -> None:
+        self._clients = list(clients)
+        self._seconds = seconds
+        self._claimed: list[Outside] = []
+
+    def claim(self) -> None:
+        """Make them. Raises RuntimeError; LookupError while another run is under way."""
+        for client in self._clients:
+            remove_leftovers(client)
+        for client in self._clients:
+            self._claim(client)
+
+    def remove(self) -> None:
+        """Remove those that were made, with all that is in them."""
+        claimed, self._claimed = self._claimed, []
+        with suppress(CommandError):
+            in_parallel(remove, claimed)
+
+    def _claim(self, client: Outside) -> None:
+        """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
+        manifest = manifests.namespace(owner(self._seconds))
+        try:
+            client.run("create", "--filename=-", stdin=json.dumps(manifest))
+        except CommandError:
+            raise
+        except BaseException:  # interrupted: it may be there
+            self._claimed.append(client)
+            raise
+        self._claimed.append(client)
+
+
 class Nodes:
     """The nodes with pods or containers of a scenario, and the namespace that everything is in."""
 
@@ -53,7 +103,7 @@ class Nodes:
         self._ground = ground
         self._clients = clients
         self._image = image
-        self._claimed: list[Outside] = []
+        self._namespaces = Namespaces(clients.values(), self.seconds)
         self.entered: dict[tuple[str, str], ExistingNode] = {}  # by cluster and node
         self.nodes: dict[str, Node] = {}
 
@@ -68,10 +118,7 @@ class Nodes:
 
     def up(self) -> None:
         """Make namespaces and helpers. Raises RuntimeError; LookupError while another run is under way."""
-        for client in self._clients.values():
-            remove_leftovers(client)
-        for client in self._clients.values():
-            self._claim(client)
+        self._namespaces.claim()
         in_parallel(self._help, self._clients)
         for (cluster, node), machine in self._ground.machines.items():
             client = self._clients[cluster]
@@ -83,21 +130,7 @@ class Nodes:
 
     def down(self) -> None:
         """Remove the namespaces that were made, with all that is in them."""
-        claimed, self._claimed = self._claimed, []
-        with suppress(CommandError):
-            in_parallel(remove, claimed)
-
-    def _claim(self, client: Outside) -> None:
-        """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
-        manifest = manifests.namespace(owner(self.seconds))
-        try:
-            client.run("create", "--filename=-", stdin=json.dumps(manifest))
-        except CommandError:
-            raise
-        except BaseException:  # interrupted: it may be there
-            self._claimed.append(client)
-            raise
-        self._claimed.append(client)
+        self._namespaces.remove()
 
     def _help(self, cluster: str) -> None:
         client = self._clients[cluster]

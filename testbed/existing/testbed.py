@@ -25,7 +25,7 @@ class ExistingTestbed(Testbed):
     def __init__(self, scenario: Scenario, kubeconfigs: str) -> None:
         """Look at the clusters. Raises LookupError and ScenarioError for all that speaks against a run."""
         asking = clusters.clients(scenario, kubeconfigs)
-        self._ground, faults = survey(scenario, {name: _ask(client) for name, client in asking.items()})
+        self._ground, faults = survey(scenario, {name: ask(client) for name, client in asking.items()})
         if faults:
             raise ScenarioError(f"scenario {scenario.name}", faults)
         image = os.environ.get(IMAGE, TRAFFIC)
@@ -77,7 +77,8 @@ def facts(scenario: Scenario, ground: Ground) -> dict[str, Any]:
     }
 
 
-def _ask(client: clusters.Outside) -> Answers:
+def ask(client: clusters.Outside) -> Answers:
+    """Return what a cluster's API says of its nodes, and of how they keep guarantees."""
     configured = client.run(
         "get",
         "configmap",

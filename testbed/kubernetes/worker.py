@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from testbed.kubernetes.images import PAUSE, Image
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.versions import Version
 from testbed.networks import flannel, underlay
-from testbed.nodes import InNamespace, Node, Process, Result
+from testbed.nodes import InNamespace, Node, Within
 from testbed.remote import Remote
 from testbed.scenario import Scenario
 
@@ -70,10 +70,9 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Within):
     """A node within a node: its network, and files and cgroups of its own; see testbed.kubernetes.cell."""
 
-    node: Node
     directory: str
     pid: int  # of its first process, as the node sees it
 
@@ -88,12 +87,7 @@ class Cell:
             "settings": SETTINGS,
         }
         made = node.run(["/usr/bin/python3", "-I", "-S", str(cell.__file__)], stdin=json.dumps(wishes))
-        return cls(node, directory, int(made.stdout))
-
-    @property
-    def name(self) -> str:
-        """The name of its node."""
-        return self.node.name
+        return cls(node.name, node, directory, int(made.stdout))
 
     @property
     def cgroup(self) -> str:
@@ -104,22 +98,6 @@ class Cell:
     def entrance(self) -> list[str]:
         """How commands get from the node into the cell."""
         return ["nsenter", f"--target={self.pid}", "--mount", "--cgroup", "--"]
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = 60,
-    ) -> Result:
-        """Run a command in the cell; see testbed.nodes.Place."""
-        return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
-
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        """Start a command in the cell; see testbed.nodes.Place."""
-        return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
 
 
 @dataclass(frozen=True)

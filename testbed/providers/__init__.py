@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -43,18 +44,18 @@ def _netns(scenario: Scenario, source: str) -> Provider:
     return NetnsProvider(scenario)
 
 
-def _ssh(scenario: Scenario, source: str) -> Provider:
+def _ssh(scenario: Scenario, source: str, provisioned: bool = False) -> Provider:
     from testbed.providers.ssh import SshProvider  # paramiko takes its time
 
-    return SshProvider(scenario, Path(source) if source else None)
+    return SshProvider(scenario, Path(source) if source else None, provisioned)
 
 
-def _vagrant(scenario: Scenario, source: str) -> Provider:
+def _vagrant(scenario: Scenario, source: str, provisioned: bool = False) -> Provider:
     if source:
         raise LookupError(f"--provider vagrant:{source}: machines are the scenario's: --provider vagrant")
     from testbed.providers.vagrant import VagrantProvider
 
-    return VagrantProvider(scenario)
+    return VagrantProvider(scenario, provisioned)
 
 
 # What makes a provider from a scenario and what was given as its source, as in ssh:inventory.yaml.
@@ -62,4 +63,9 @@ PROVIDERS: Mapping[str, Callable[[Scenario, str], Provider]] = {
     "netns": _netns,
     "ssh": _ssh,
     "vagrant": _vagrant,
+}
+# The same for machines that are clusters already, by testbed.provisioning.
+PROVISIONED: Mapping[str, Callable[[Scenario, str], Provider]] = {
+    "ssh": partial(_ssh, provisioned=True),
+    "vagrant": partial(_vagrant, provisioned=True),
 }

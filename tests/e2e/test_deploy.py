@@ -61,7 +61,7 @@ class Existing:
         self.cells = []
         for place in lasting.state(NAME).places.values():
             (target,) = [word for word in place.network.command if word.startswith("--target=")]
-            self.cells.append(Cell(box.node(place.node), "", int(target.partition("=")[2])))
+            self.cells.append(Cell(place.node, box.node(place.node), "", int(target.partition("=")[2])))
 
     def without_network(self) -> None:
         """Take plugin and configuration away, as if the testbed had not brought them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from testbed.nodes import Node, Place, in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.machine import Claimed
+from testbed.providers.ssh.seen import Interface
 from testbed.scenario import Scenario
 
 T = TypeVar("T")
@@ -30,8 +32,10 @@ class MachinesError(RuntimeError):
 class SshProvider:
     """Brings a scenario's nodes up on machines; see testbed.providers.Provider."""
 
-    def __init__(self, scenario: Scenario, inventory_file: Path | None) -> None:
+    def __init__(self, scenario: Scenario, inventory_file: Path | None, provisioned: bool = False) -> None:
+        """With ``provisioned`` the clusters are there already, and not to be made or taken away."""
         self.scenario = scenario
+        self._provisioned = provisioned
         self._run = f"{scenario.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
         self._machines = inventory.machines(scenario, inventory_file)
         self._claimed: dict[str, Claimed] = {}
@@ -56,13 +60,10 @@ class SshProvider:
         _on_each(self._claimed, lambda one: one.enter())
         nodes = self.scenario.nodes
         uplinks = _on_each(self._claimed, lambda one: one.uplink(nodes[one.name].address))
-        placed = {
-            name: nodes[name].model_copy(update={"address": address, "uplink": interface.name})
-            for name, (address, interface) in uplinks.items()
-        }
-        self.scenario = scenario = self.scenario.model_copy(update={"nodes": placed})
-        found = _on_each(self._claimed, lambda one: one.look(scenario, uplinks[one.name][1]))
-        _on_each(self._claimed, lambda one: one.open(scenario, found[one.name]))
+        self.scenario = scenario = _placed(self.scenario, uplinks)
+        made = scenario.model_copy(update={"clusters": {}, "pods": {}}) if self._provisioned else scenario
+        found = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
+        _on_each(self._claimed, lambda one: one.open(made, found[one.name]))
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""
@@ -72,12 +73,39 @@ class SshProvider:
             raise MachinesError("\n".join(words))
 
 
+def located(scenario: Scenario, machines: Mapping[str, Machine]) -> Scenario:
+    """Return a scenario with the addresses and uplinks that its machines have; nothing is touched there.
+
+    Raises MachinesError.
+    """
+    asked = {name: Claimed(machines[name], "located") for name in scenario.nodes}
+
+    def ask(one: Claimed) -> tuple[IPv4Address, Interface]:
+        one.node.prepare()
+        return one.uplink(scenario.nodes[one.name].address)
+
+    try:
+        return _placed(scenario, _on_each(asked, ask))
+    finally:
+        for one in asked.values():
+            one.close()
+
+
 def clear(machines: Mapping[str, Machine]) -> dict[str, list[str]]:
     """Take away what any run has made on machines; return what could not be taken away, by machine.
 
     Raises MachinesError if one cannot be reached; the others are cleared all the same.
     """
     return _on_each({name: Claimed(one, "down") for name, one in machines.items()}, Claimed.clear)
+
+
+def _placed(scenario: Scenario, uplinks: Mapping[str, tuple[IPv4Address, Interface]]) -> Scenario:
+    """Return a scenario whose nodes have these addresses and interfaces."""
+    placed = {
+        name: scenario.nodes[name].model_copy(update={"address": address, "uplink": interface.name})
+        for name, (address, interface) in uplinks.items()
+    }
+    return scenario.model_copy(update={"nodes": placed})
 
 
 def _on_each(claimed: dict[str, Claimed], act: Callable[[Claimed], T]) -> dict[str, T]:

@@ -36,8 +36,9 @@ def inventory_file(scenario: Scenario) -> Path:
 class VagrantProvider:
     """Brings a scenario's nodes up on machines of its own; see testbed.providers.Provider."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, provisioned: bool = False) -> None:
         self._machines = usable(scenario)
+        self._provisioned = provisioned
         self._scenario = scenario
         self._ssh: SshProvider | None = None
 
@@ -63,7 +64,7 @@ class VagrantProvider:
     def up(self) -> None:
         """Bring up the machines that are not, and log in."""
         self._machines.up()
-        self._ssh = SshProvider(self._scenario, self._machines.inventory())
+        self._ssh = SshProvider(self._scenario, self._machines.inventory(), self._provisioned)
         self._ssh.up()
 
     def down(self) -> None:

@@ -1,0 +1,1 @@
+"""Turns machines into the clusters of a scenario, by Ansible playbooks, and back."""

@@ -1,0 +1,110 @@
+"""What kubeadm is told: the configuration files of a cluster's first node, and of those that join it.
+
+JSON is YAML, so each document is JSON. What kubeadm would install besides (its *addons*) is left out: two
+kube-proxies in one network namespace overwrite each other's rules, and a node of two clusters is one; nothing
+here asks for services' addresses or for names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Any
+
+from testbed.kubernetes.bundle import ETCD, SITE
+from testbed.kubernetes.control_plane import SERVICES
+from testbed.kubernetes.versions import Version
+from testbed.kubernetes.worker import CONTAINERD_SOCKET, HEALTH_PORT, KUBELET_PORT, kubelet_settings
+
+# Stand in the file of a node that joins for what only the cluster can say.
+TOKEN, AUTHORITY = "@TOKEN@", "@AUTHORITY@"
+# Where the kubelet would else look is not its cell's own.
+VOLUME_PLUGINS = "/var/lib/kubelet/volume-plugins"
+# On an emulated machine a control plane takes minutes.
+UP_SECONDS = 1200
+
+Document = Mapping[str, Any]
+
+
+def render_init(
+    version: Version, cluster: str, node: str, address: IPv4Address, port: int, ports: int
+) -> str:
+    """Return the file for ``kubeadm init``; ``ports`` is added to those of the node's kubelet."""
+    etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
+    assert etcd_repository == "etcd", "kubeadm adds the name"
+    api_server: dict[str, Any] = {}
+    initial: dict[str, Any] = {}
+    if version.kubeadm_configuration == "v1beta4":
+        initial["timeouts"] = {"controlPlaneComponentHealthCheck": f"{UP_SECONDS}s"}
+    else:
+        api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
+    return _render(
+        {
+            **_document(version, "InitConfiguration"),
+            **initial,
+            "nodeRegistration": _registration(version, node, address, ports),
+            "localAPIEndpoint": {"advertiseAddress": str(address), "bindPort": port},
+        },
+        {
+            **_document(version, "ClusterConfiguration"),
+            "clusterName": f"cluster-{cluster}",
+            "kubernetesVersion": f"v{version}",
+            "imageRepository": SITE,
+            "networking": {"serviceSubnet": SERVICES},
+            "apiServer": api_server,
+            "controllerManager": {
+                # The nodes come with their subnets.
+                "extraArgs": _arguments(
+                    version, {"allocate-node-cidrs": "false", "flex-volume-plugin-dir": VOLUME_PLUGINS}
+                )
+            },
+            "etcd": {"local": {"imageTag": etcd_tag}},
+        },
+        {**kubelet_settings(version), "volumePluginDir": VOLUME_PLUGINS},
+    )
+
+
+def render_join(version: Version, server: str, node: str, address: IPv4Address, ports: int) -> str:
+    """Return the file for ``kubeadm join``, with ``TOKEN`` and ``AUTHORITY`` where these belong."""
+    return _render(
+        {
+            **_document(version, "JoinConfiguration"),
+            "nodeRegistration": _registration(version, node, address, ports),
+            "discovery": {
+                "bootstrapToken": {
+                    "apiServerEndpoint": server,
+                    "token": TOKEN,
+                    "caCertHashes": [AUTHORITY],
+                }
+            },
+        }
+    )
+
+
+def _document(version: Version, kind: str) -> dict[str, str]:
+    return {"apiVersion": f"kubeadm.k8s.io/{version.kubeadm_configuration}", "kind": kind}
+
+
+def _registration(version: Version, node: str, address: IPv4Address, ports: int) -> dict[str, Any]:
+    """Return how a kubelet becomes a node; what differs between the kubelets of a machine is said here."""
+    arguments = {"node-ip": str(address)}
+    if ports:
+        arguments |= {"port": str(KUBELET_PORT + ports), "healthz-port": str(HEALTH_PORT + ports)}
+    # Before 1.24 a runtime that is not Docker is known by its socket's path.
+    scheme = "" if version.assumes_docker else "unix://"
+    return {
+        "name": node,
+        "criSocket": f"{scheme}{CONTAINERD_SOCKET}",
+        "kubeletExtraArgs": _arguments(version, arguments),
+    }
+
+
+def _arguments(version: Version, arguments: Mapping[str, str]) -> Any:
+    if version.kubeadm_configuration == "v1beta4":
+        return [{"name": name, "value": value} for name, value in arguments.items()]
+    return dict(arguments)
+
+
+def _render(*documents: Document) -> str:
+    return "---\n".join(json.dumps(document, indent=1) + "\n" for document in documents)

@@ -1,0 +1,15 @@
+"""Where things are on a provisioned machine; see docs/provisioning.md."""
+
+from __future__ import annotations
+
+HOME = "/opt/concorde-testbed"  # programs, which all clusters share
+SETTINGS = "/etc/concorde-testbed"
+CELLS = "/var/cells"  # where all that is a cell's own lies
+PROGRAMS, CNI = f"{HOME}/bin", f"{HOME}/cni"
+IN_CELL = f"{PROGRAMS}/in-cell"  # CLUSTER COMMAND...: where its containerd and kubelet are
+ADMIN = "/etc/kubernetes/admin.conf"  # in a master's cell
+
+
+def networks(cluster: str) -> str:
+    """Return where a cell's containerd finds its network configuration."""
+    return f"{SETTINGS}/{cluster}/net.d"

@@ -1,0 +1,130 @@
+"""Runs a playbook by ansible-runner: what happens is told as it happens, and what fails in a line each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ansible_runner  # type: ignore[import-untyped]
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
+PLAYBOOKS = ("site", "reset")
+AGAIN = "what was done is done: the same command goes on where this one stopped"
+LAST_WORDS = 400  # characters of what a failed command said
+
+Say = Callable[[str], None]
+Event = Mapping[str, Any]
+
+
+class PlaybookError(RuntimeError):
+    """A playbook came to no good end; the message has a line for each host: where, in which task, and why."""
+
+
+@dataclass
+class Outcome:
+    """What has become of the hosts."""
+
+    changed: dict[str, int] = field(default_factory=dict)  # how many tasks changed something, by host
+    failures: list[str] = field(default_factory=list)
+
+    def take(self, event: Event, say: Say) -> None:
+        """Take note of one of ansible-runner's events."""
+        data = event.get("event_data", {})
+        match event["event"]:
+            case "playbook_on_task_start":
+                say(_title(data))
+            case "runner_on_failed" if not data.get("ignore_errors"):
+                self.failures.append(failure(data))
+            case "runner_on_unreachable":
+                self.failures.append(failure(data))
+            case "playbook_on_stats":
+                hosts = {**data.get("ok", {}), **data.get("processed", {})}
+                self.changed = {host: data.get("changed", {}).get(host, 0) for host in sorted(hosts)}
+
+
+def run(name: str, inventory: Mapping[str, Any], say: Say) -> Outcome:
+    """Run a playbook on all hosts of an inventory, and return what it has changed.
+
+    Raises PlaybookError, or KeyboardInterrupt after Ctrl-C, once Ansible has ended.
+    """
+    outcome = Outcome()
+
+    def take(event: Event) -> bool:
+        outcome.take(event, say)
+        return False  # not to be kept in a file
+
+    # A short path: ssh's control sockets are in it, whose names the kernel limits to 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="ansible-") as scratch, _signals_restored():
+        done = ansible_runner.run(
+            private_data_dir=scratch,
+            playbook=str(DIRECTORY / f"{name}.yml"),
+            inventory=dict(inventory),
+            envvars={
+                "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
+                "ANSIBLE_LOCAL_TEMP": f"{scratch}/tmp",
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{scratch}/cp",
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            },
+            event_handler=take,
+            quiet=True,
+        )
+        said = done.stdout.read() if done.status not in ("successful", "canceled") else ""
+    if done.status == "canceled":
+        say(f"interrupted; {AGAIN}")
+        raise KeyboardInterrupt
+    if outcome.failures:
+        raise PlaybookError("\n".join([*outcome.failures, AGAIN]))
+    if done.status != "successful":
+        raise PlaybookError(f"ansible-playbook {name}.yml: {done.status}: {_last(said)}")
+    return outcome
+
+
+def failure(data: Event) -> str:
+    """Return host, task and reason of a failure, on one line."""
+    return f"{data.get('host', '?')}: {_title(data)}: {reason(data.get('res') or {})}"
+
+
+def reason(result: Mapping[str, Any]) -> str:
+    """Return why a task failed: what its command said, or else Ansible's message."""
+    failed = [item for item in result.get("results", ()) if item.get("failed")]
+    if failed:
+        first = failed[0]
+        which = first.get("_ansible_item_label", first.get("item"))
+        return f"{which}: {reason(first)}" if isinstance(which, str) else reason(first)
+    said = str(result.get("stderr") or result.get("stdout") or "").strip()
+    message = str(result.get("msg") or "").strip()
+    if result.get("censored"):
+        return "it failed, and its output holds a secret"
+    if said and result.get("rc") is not None:
+        return f"ended with {result['rc']}: {_last(said)}"
+    return _last(message) or _last(said) or "no message"
+
+
+def _title(data: Event) -> str:
+    """Return a task's name, with its role's."""
+    task, role = str(data.get("name") or data.get("task") or "?"), data.get("role")
+    return f"{role}: {task.removeprefix(f'{role} : ')}" if role else task
+
+
+def _last(words: str) -> str:
+    """Return the end of what something said, on one line."""
+    flat = " ".join(words.split())
+    return flat if len(flat) <= LAST_WORDS else "..." + flat[-LAST_WORDS:]
+
+
+@contextmanager
+def _signals_restored() -> Iterator[None]:
+    """Give signals back to whoever had them: ansible-runner takes them to end Ansible, and keeps them."""
+    taken = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in taken.items():
+            signal.signal(number, handler)

@@ -1,0 +1,199 @@
+"""What the playbooks are told about a scenario: an Ansible inventory, in which everything is said once.
+
+A pure function. What is decided here, and not in a playbook, is decided by the same code as in a testbed of
+namespaces: subnets, ports, flannel's entries, the plugin's configuration, nodes as an API gets them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Any
+
+from testbed import plugin
+from testbed.existing.survey import CONFIGURATION, DIRECTORY, LIST
+from testbed.kubernetes import manifests
+from testbed.kubernetes.bundle import Bundle
+from testbed.kubernetes.control_plane import API_PORT
+from testbed.kubernetes.flanneld import render_network as render_flannel_network
+from testbed.kubernetes.manifests import name_of
+from testbed.kubernetes.worker import FIXED_PLACES, NEXT_CLUSTER, render_containerd, render_network
+from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
+from testbed.networks import flannel, underlay
+from testbed.providers.ssh.inventory import Machine
+from testbed.provisioning import kubeadm, layout
+from testbed.scenario import Scenario, ScenarioError
+from testbed.scenario.rules import Fault
+
+Variables = dict[str, Any]
+
+# kubeadm and the control plane have places of their own besides those that a kubelet has.
+OWN = (*FIXED_PLACES, "/etc/kubernetes", "/var/lib/etcd")
+# What has to be there, by the program that shows it, with Debian's package.
+PACKAGES = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "socat": "socat",
+    "ethtool": "ethtool",
+    "iperf3": "iperf3",
+    "nsenter": "util-linux",
+    "mount": "mount",
+    "modprobe": "kmod",
+}
+
+
+def inventory(scenario: Scenario, machines: Mapping[str, Machine], bundle: Bundle) -> Variables:
+    """Return an inventory with a host for each node of a scenario whose addresses and uplinks are known.
+
+    Raises ScenarioError for what these playbooks cannot make.
+    """
+    if faults := unfit(scenario):
+        raise ScenarioError(f"scenario {scenario.name}", faults)
+    found = bare_inventory({name: machines[name] for name in scenario.nodes})
+    for name, host in found["all"]["hosts"].items():
+        host |= _host(scenario, name, bundle)
+    found["all"]["vars"] |= {
+        "bundle": str(bundle.directory),
+        "programs": [file for part in ("bin", "cni") for file in bundle.below(part)],
+        "packages": PACKAGES,
+        "flanneld": bundle.has_flanneld,
+    }
+    return found
+
+
+def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
+    """Return an inventory that says how to get to machines, and where things are there."""
+    return {
+        "all": {
+            "hosts": {name: connection(machine) for name, machine in machines.items()},
+            "vars": {"home": layout.HOME, "settings": layout.SETTINGS, "cells_directory": layout.CELLS},
+        }
+    }
+
+
+def unfit(scenario: Scenario) -> list[Fault]:
+    """Return what of a scenario cannot be made of machines."""
+    faults = []
+    masters: dict[str, str] = {}
+    for name, cluster in scenario.clusters.items():
+        if (first := masters.setdefault(cluster.master, name)) != name:
+            words = f"{cluster.master} is the master of cluster {first!r} already; a machine is that of one"
+            faults.append(Fault(("clusters", name, "master"), words))
+        if cluster.master in cluster.workers:
+            words = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
+            faults.append(Fault(("clusters", name, "master"), words))
+    return faults
+
+
+def connection(machine: Machine) -> Variables:
+    """Return how Ansible gets to a machine: as everything else here does, host keys checked."""
+    options = ["-F none", "-o StrictHostKeyChecking=yes"]
+    if machine.known_hosts is not None:
+        options.append(f"-o UserKnownHostsFile={machine.known_hosts}")
+    found: Variables = {
+        "ansible_host": machine.host,
+        "ansible_port": machine.port,
+        "ansible_user": machine.user,
+        "ansible_ssh_common_args": " ".join(options),
+        "ansible_python_interpreter": "/usr/bin/python3",
+    }
+    if machine.key is not None:
+        found["ansible_ssh_private_key_file"] = str(machine.key)
+    if machine.password is not None:
+        found["ansible_password"] = machine.password
+    return found
+
+
+def _host(scenario: Scenario, node: str, bundle: Bundle) -> Variables:
+    clusters = flannel.clusters_of(scenario, node)
+    masters = [cluster for cluster in clusters if scenario.clusters[cluster].master == node]
+    wanted = bundle.images if masters else bundle.for_pods
+    return {
+        "images": [one.file for one in wanted],
+        "cells": [_cell(scenario, cluster, node, bundle) for cluster in clusters],
+        "flannel_links": flannel.render_links(scenario, node),
+        "flannel_forwarding": flannel.render_forwarding(scenario, node),
+        "uplink": underlay.uplink(scenario, node),
+    }
+
+
+def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variables:
+    is_master = scenario.clusters[cluster].master == node
+    address = underlay.addresses(scenario)[node].ip
+    found: Variables = {
+        "cluster": cluster,
+        "node": name_of(node),
+        "master": scenario.clusters[cluster].master,
+        "is_master": is_master,
+        "address": str(address),
+        "bridge": f"cni-{cluster}",
+        "network": f"cluster-{cluster}",
+        "wishes": json.dumps(_wishes(cluster)),
+        "containerd": render_containerd(layout.CNI, layout.networks(cluster), "/usr/sbin/runc"),
+        "images": [
+            {"name": one.name, "file": one.file, "digest": one.digest}
+            for one in (bundle.images if is_master else bundle.for_pods)
+        ],
+        "plugin": _network_list(scenario, cluster, node),
+        "kubeadm": _kubeadm(scenario, cluster, node, bundle),
+        "vtep": flannel.vtep_name(scenario, cluster),
+        "subnet_file": flannel.subnet_file(cluster),
+        "subnet": flannel.render_subnet_file(scenario, cluster, node),
+        "flannel": render_flannel_network(scenario, cluster),
+    }
+    if is_master:
+        found["nodes"] = _nodes(scenario, cluster)
+        found["configuration"] = _configuration(scenario, cluster)
+    return found
+
+
+def _wishes(cluster: str) -> Variables:
+    """Return what the first process of a cell is told; see testbed.kubernetes.cell."""
+    return {
+        "cgroup": f"system.slice/cell@{cluster}.service/root",
+        "directory": f"{layout.CELLS}/{cluster}",
+        "own": OWN,
+        "settings": KUBELET_SETTINGS,
+    }
+
+
+def _network_list(scenario: Scenario, cluster: str, node: str) -> str:
+    return render_network(plugin.network_list(scenario, cluster, node))
+
+
+def _server(scenario: Scenario, cluster: str) -> tuple[IPv4Address, int]:
+    return underlay.addresses(scenario)[scenario.clusters[cluster].master].ip, API_PORT
+
+
+def _kubeadm(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> str:
+    address = underlay.addresses(scenario)[node].ip
+    ports = flannel.clusters_of(scenario, node).index(cluster) * NEXT_CLUSTER
+    server, port = _server(scenario, cluster)
+    if scenario.clusters[cluster].master == node:
+        return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, ports)
+    return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, ports)
+
+
+def _nodes(scenario: Scenario, cluster: str) -> str:
+    """Return the workers as their kubelets shall find them: with subnets and bandwidth."""
+    workers = scenario.clusters[cluster].workers
+    items = [manifests.account(), *(manifests.node(scenario, cluster, name) for name in workers)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def _configuration(scenario: Scenario, cluster: str) -> str:
+    """Return the ConfigMap that says how the nodes keep guarantees; bench compares it with its scenario."""
+    worker = scenario.clusters[cluster].workers[0]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIGURATION}}
+    configuration = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIGURATION, "namespace": CONFIGURATION},
+        "data": {LIST: _network_list(scenario, cluster, worker), DIRECTORY: layout.CNI},
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, configuration]})
