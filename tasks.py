@@ -207,6 +207,43 @@ def doctor(_context: Context) -> None:
 
 
 @task(
+    iterable=["set_"],
+    help={
+        **SCENARIO,
+        "scenario": "the scenario whose nodes and clusters they become",
+        "provider": "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant",
+        "from_": "a directory made by kubernetes.bundle; without one programs are kept ones, or downloaded",
+        "version": "which Kubernetes, if not that of the directory, or a current one",
+        "reset": "take away what provisioning has made",
+    },
+)
+def provision(
+    _context: Context,
+    set_: list[str],
+    provider: str,
+    scenario: str = "contmec",
+    scale: float = 1.0,
+    from_: str = "",
+    version: str = "",
+    reset: bool = False,
+) -> None:
+    """Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure."""
+    if reset:
+        command_line.ends_with_status(commands.reset_machines)(provider, scenario)
+    run = command_line.ends_with_status(commands.provision)
+    run(provider, scenario, set_, scale, from_, version)
+
+
+@task(
+    name="kubernetes.bundle",
+    help={"to": "the directory", "version": "which of the kept versions (default: 1.20.2)"},
+)
+def make_bundle(_context: Context, to: str, version: str = "") -> None:
+    """Put what machines need of a kept Kubernetes version into a directory, for provision --from."""
+    command_line.ends_with_status(commands.make_bundle)(to, version)
+
+
+@task(
     name="kubernetes.get",
     help={
         "version": "which Kubernetes (default: 1.20.2)",
@@ -260,6 +297,7 @@ def lint(context: Context) -> None:
     for tool in (
         "ruff check",
         "ruff format --check",
+        "ansible-lint --offline -q playbooks",
         "mypy tasks.py bench testbed plugin/build.py benchmarks tests",
         "mypy plugin/concorde",
         "lint-imports --no-logo",

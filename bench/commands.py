@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -294,6 +294,56 @@ def _machines(provider: str, file: str) -> dict[str, Machine]:
     return inventory.chosen(Path(source) if source else None, given)
 
 
+def provision(
+    provider: str, file: str, overrides: Sequence[str], scale: float, directory: str, version: str
+) -> int:
+    """Turn machines into the clusters of a scenario, and say what that has changed."""
+    from testbed.provisioning import provision
+
+    scenario = load(scenario_file(file), overrides, scale)
+    offered = Path(directory) if directory else None
+    done = provision.provision(scenario, _machines(provider, file), offered, version, _timed())
+    return _show_changes(done.changed, "is as it should be")
+
+
+def reset_machines(provider: str, file: str) -> int:
+    """Take away what provisioning has made on machines, and say what that has changed."""
+    from testbed.provisioning import provision
+
+    return _show_changes(provision.reset(_machines(provider, file), _timed()).changed, "is as it was before")
+
+
+def _show_changes(changed: Mapping[str, int], words: str) -> int:
+    for host, count in changed.items():
+        tasks = f"{count} tasks changed something" if count else "nothing had to be changed"
+        Console().print(f"{host} {words}: {tasks}", markup=False, highlight=False, soft_wrap=True)
+    return HELD
+
+
+def make_bundle(directory: str, version: str) -> int:
+    """Put what machines need of a Kubernetes version into a directory, and say what is there."""
+    from testbed.kubernetes import binaries, bundle, versions
+
+    if not directory:
+        raise LookupError("--to: which directory?")
+    say = _timed()
+    made = bundle.make(binaries.find(version or versions.DEFAULT), Path(directory))
+    say(f"Kubernetes {made.version} is in {made.directory}: {', '.join(made.files)}")
+    return HELD
+
+
+def _timed() -> Callable[[str], None]:
+    """Return what says how far something is, and since when it has been going on."""
+    console = Console()
+    started = time.monotonic()
+
+    def say(stage: str) -> None:
+        words = f"{time.monotonic() - started:6.1f} s  {stage}"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    return say
+
+
 def clear_machines(machines: Mapping[str, Machine]) -> int:
     """Take away what runs have left on machines."""
     from testbed.providers.ssh import clear
@@ -389,15 +439,9 @@ def get_kubernetes(version: str, directory: str, download: bool, build: bool, fl
         source = release.download
     elif build:
         source = debian.build
-    console = Console()
-    started = time.monotonic()
-
-    def say(stage: str) -> None:
-        words = f"{time.monotonic() - started:6.1f} s  {stage}"
-        console.print(words, markup=False, highlight=False, soft_wrap=True)
-
     without = flannel == NO_FLANNELD
     flanneld = Path(flannel) if flannel and not without else None
+    say = _timed()
     got = getting.get(version or versions.DEFAULT, source, flanneld, without, say)
     say(f"Kubernetes {got.version} is in {got.directory}, {got.source}")
     say(f"overlays: by flanneld {got.flanneld}" if got.flanneld else f"overlays: {ENTRIES}")

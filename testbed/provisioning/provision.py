@@ -10,7 +10,6 @@ from pathlib import Path
 from testbed import plugin
 from testbed.kubernetes import binaries, bundle, cache, cell, getting, release, versions
 from testbed.kubernetes.bundle import Bundle
-from testbed.providers.ssh import inventory as machines_of
 from testbed.providers.ssh import located
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import playbooks, variables
@@ -19,14 +18,13 @@ from testbed.scenario import Scenario
 
 
 def provision(
-    scenario: Scenario, inventory: Path | None, directory: Path | None, version: str, say: Say
+    scenario: Scenario, machines: Mapping[str, Machine], directory: Path | None, version: str, say: Say
 ) -> Outcome:
     """Turn the machines of a scenario's nodes into its clusters; what is so already stays as it is.
 
     ``directory`` is a bundle; without one it is made of the programs that are kept, or else downloaded.
     Raises LookupError and ScenarioError for what cannot be, RuntimeError for what failed.
     """
-    machines = machines_of.machines(scenario, inventory)
     offered = bundle.read(directory) if directory is not None else assembled(version, say)
     if directory is not None and version and str(offered.version) != version:
         raise LookupError(f"--version: {version}, but {directory} has Kubernetes {offered.version}")
