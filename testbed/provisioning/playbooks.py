@@ -15,7 +15,7 @@ from typing import Any
 import ansible_runner  # type: ignore[import-untyped]
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
-PLAYBOOKS = ("site", "reset")
+SITE, RESET = DIRECTORY / "site.yml", DIRECTORY / "reset.yml"
 AGAIN = "what was done is done: the same command goes on where this one stopped"
 LAST_WORDS = 400  # characters of what a failed command said
 
@@ -49,7 +49,7 @@ class Outcome:
                 self.changed = {host: data.get("changed", {}).get(host, 0) for host in sorted(hosts)}
 
 
-def run(name: str, inventory: Mapping[str, Any], say: Say) -> Outcome:
+def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
     """Run a playbook on all hosts of an inventory, and return what it has changed.
 
     Raises PlaybookError, or KeyboardInterrupt after Ctrl-C, once Ansible has ended.
@@ -64,10 +64,11 @@ def run(name: str, inventory: Mapping[str, Any], say: Say) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="ansible-") as scratch, _signals_restored():
         done = ansible_runner.run(
             private_data_dir=scratch,
-            playbook=str(DIRECTORY / f"{name}.yml"),
+            playbook=str(playbook),
             inventory=dict(inventory),
             envvars={
                 "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
+                "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
                 "ANSIBLE_LOCAL_TEMP": f"{scratch}/tmp",
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{scratch}/cp",
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -82,7 +83,7 @@ def run(name: str, inventory: Mapping[str, Any], say: Say) -> Outcome:
     if outcome.failures:
         raise PlaybookError("\n".join([*outcome.failures, AGAIN]))
     if done.status != "successful":
-        raise PlaybookError(f"ansible-playbook {name}.yml: {done.status}: {_last(said)}")
+        raise PlaybookError(f"ansible-playbook {playbook.name}: {done.status}: {_last(said)}")
     return outcome
 
 

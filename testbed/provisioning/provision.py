@@ -33,15 +33,15 @@ def provision(
     with tempfile.TemporaryDirectory(prefix="concorde-") as scratch:
         hosts = variables.inventory(placed, machines, offered)
         hosts["all"]["vars"] |= {
-            "plugin_archive": str(_plugin(Path(scratch))),
+            "plugin_archive": str(pack_plugin(Path(scratch))),
             "cell_program": str(cell.__file__),
         }
-        return playbooks.run("site", hosts, say)
+        return playbooks.run(playbooks.SITE, hosts, say)
 
 
 def reset(machines: Mapping[str, Machine], say: Say) -> Outcome:
     """Take away from machines what provisioning has made there."""
-    return playbooks.run("reset", variables.bare_inventory(machines), say)
+    return playbooks.run(playbooks.RESET, variables.bare_inventory(machines), say)
 
 
 def assembled(version: str, say: Say) -> Bundle:
@@ -55,7 +55,7 @@ def assembled(version: str, say: Say) -> Bundle:
     return bundle.make(programs, cache.root() / f"bundle-{programs.version}")
 
 
-def _plugin(scratch: Path) -> Path:
+def pack_plugin(scratch: Path) -> Path:
     """Return an archive of the plugin; the same sources make the same archive."""
     built = plugin.build()
     archive = scratch / "concorde.tar"

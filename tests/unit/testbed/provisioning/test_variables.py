@@ -1,0 +1,147 @@
+"""What the playbooks are told of a scenario."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.kubernetes import images, versions
+from testbed.kubernetes.bundle import Archive, Bundle, image_name
+from testbed.kubernetes.worker import CONTAINERD_SOCKET
+from testbed.providers.ssh.inventory import Machine
+from testbed.provisioning import kubeadm, variables
+from testbed.scenario import Scenario, ScenarioError, load
+
+SCENARIOS = Path(__file__).parents[4] / "scenarios"
+OLD = versions.parse("1.20.2")
+BUNDLE = Bundle(
+    Path("/bundle"),
+    OLD,
+    ("bin/kubeadm", "bin/kubelet", "bin/kubectl", "cni/loopback"),
+    (
+        Archive(images.PAUSE, "images/pause-1.tar", "sha256:1"),
+        Archive(image_name("kube-apiserver", OLD), "images/kube-apiserver.tar", "sha256:2"),
+    ),
+)
+
+
+def machines(scenario: Scenario) -> dict[str, Machine]:
+    return {name: Machine(name, f"{name}.example", "alice", key=Path("/key")) for name in scenario.nodes}
+
+
+def hosts(scenario: Scenario) -> dict[str, Any]:
+    found: dict[str, Any] = variables.inventory(scenario, machines(scenario), BUNDLE)["all"]["hosts"]
+    return found
+
+
+@pytest.fixture
+def contmec() -> Scenario:
+    return load(SCENARIOS / "contmec.yaml")
+
+
+def documents(text: str) -> dict[str, dict[str, Any]]:
+    return {one["kind"]: one for one in map(json.loads, text.split("---\n"))}
+
+
+def test_an_overlapped_worker_has_a_cell_for_each_cluster_and_nothing_of_one_is_the_others(
+    contmec: Scenario,
+) -> None:
+    first, second = hosts(contmec)["worker-01"]["cells"]
+    assert (first["cluster"], second["cluster"]) == ("a", "b")
+    apart = ("bridge", "network", "vtep", "subnet_file", "subnet", "kubeadm", "plugin", "flannel", "master")
+    assert [key for key in apart if first[key] == second[key]] == []
+    (of_first, of_second) = json.loads(first["wishes"]), json.loads(second["wishes"])
+    assert of_first["directory"] != of_second["directory"]
+    assert of_first["cgroup"] != of_second["cgroup"]
+    assert {"/var/lib/kubelet", "/var/log/pods", "/etc/kubernetes", "/run/containerd"} <= {*of_first["own"]}
+
+
+def test_the_second_kubelet_of_a_worker_has_other_ports(contmec: Scenario) -> None:
+    arguments = [
+        json.loads(cell["kubeadm"])["nodeRegistration"]["kubeletExtraArgs"]
+        for cell in hosts(contmec)["worker-01"]["cells"]
+    ]
+    assert arguments[0] == {"node-ip": "192.168.56.13"}
+    assert arguments[1] == {"node-ip": "192.168.56.13", "port": "20250", "healthz-port": "20248"}
+
+
+def test_only_masters_get_the_control_planes_images(contmec: Scenario) -> None:
+    found = hosts(contmec)
+    assert found["master-01"]["images"] == ["images/pause-1.tar", "images/kube-apiserver.tar"]
+    assert found["worker-01"]["images"] == ["images/pause-1.tar"]
+
+
+def test_a_master_tells_its_api_the_scenarios_subnets_and_how_guarantees_are_kept(contmec: Scenario) -> None:
+    (cell,) = hosts(contmec)["master-02"]["cells"]
+    nodes = [item for item in json.loads(cell["nodes"])["items"] if item["kind"] == "Node"]
+    assert [(node["metadata"]["name"], node["spec"]["podCIDR"]) for node in nodes] == [
+        ("worker-01", "172.17.1.0/24"),
+        ("worker-02", "172.17.2.0/24"),
+    ]
+    (configuration,) = [i for i in json.loads(cell["configuration"])["items"] if i["kind"] == "ConfigMap"]
+    (plugin,) = json.loads(configuration["data"]["concorde.conflist"])["plugins"]
+    assert (plugin["type"], plugin["enforcement"], plugin["bridge"]) == ("concorde", "pod", "cni-b")
+
+
+def test_ansible_gets_to_machines_as_everything_else_does(contmec: Scenario) -> None:
+    reached = variables.connection(
+        Machine("worker-01", "10.0.0.3", "alice", 2222, key=Path("/key"), known_hosts=Path("/known"))
+    )
+    assert (reached["ansible_host"], reached["ansible_port"]) == ("10.0.0.3", 2222)
+    assert reached["ansible_ssh_private_key_file"] == "/key"
+    options = reached["ansible_ssh_common_args"]
+    assert "StrictHostKeyChecking=yes" in options
+    assert "UserKnownHostsFile=/known" in options
+
+
+def test_one_master_of_two_clusters_is_refused(contmec: Scenario) -> None:
+    both = contmec.clusters["b"].model_copy(update={"master": "master-01"})
+    scenario = contmec.model_copy(update={"clusters": {**contmec.clusters, "b": both}})
+    with pytest.raises(ScenarioError, match="master-01 is the master of cluster 'a' already"):
+        hosts(scenario)
+
+
+@pytest.mark.parametrize(
+    ("version", "api"),
+    [("1.20.2", "v1beta2"), ("1.22.0", "v1beta3"), ("1.30.9", "v1beta3"), ("1.31.0", "v1beta4")],
+)
+def test_kubeadm_is_told_in_words_its_version_knows(version: str, api: str) -> None:
+    text = kubeadm.render_init(versions.parse(version), "a", "m", IPv4Address("10.0.0.1"), 6443, 10000)
+    said = documents(text)
+    assert said["InitConfiguration"]["apiVersion"] == said["ClusterConfiguration"]["apiVersion"]
+    assert said["InitConfiguration"]["apiVersion"] == f"kubeadm.k8s.io/{api}"
+    arguments = said["InitConfiguration"]["nodeRegistration"]["kubeletExtraArgs"]
+    wanted = {"node-ip": "10.0.0.1", "port": "20250", "healthz-port": "20248"}
+    if api == "v1beta4":
+        assert {one["name"]: one["value"] for one in arguments} == wanted
+        assert "timeouts" in said["InitConfiguration"]
+    else:
+        assert arguments == wanted
+        assert "timeoutForControlPlane" in said["ClusterConfiguration"]["apiServer"]
+
+
+def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets() -> None:
+    text = kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0)
+    said = documents(text)
+    cluster = said["ClusterConfiguration"]
+    assert cluster["imageRepository"] == "testbed.local"
+    assert cluster["etcd"]["local"] == {"imageTag": "1"}
+    assert cluster["controllerManager"]["extraArgs"]["allocate-node-cidrs"] == "false"
+    assert "podSubnet" not in cluster["networking"]
+    assert said["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+    # kubeadm's own word for a socket is a path as long as Docker is what it expects.
+    assert said["InitConfiguration"]["nodeRegistration"]["criSocket"] == CONTAINERD_SOCKET
+
+
+def test_who_joins_leaves_room_for_what_only_the_cluster_can_say() -> None:
+    said = json.loads(kubeadm.render_join(versions.parse("1.31.0"), "10.0.0.1:6443", "w", IPv4Address(9), 0))
+    assert said["discovery"]["bootstrapToken"] == {
+        "apiServerEndpoint": "10.0.0.1:6443",
+        "token": kubeadm.TOKEN,
+        "caCertHashes": [kubeadm.AUTHORITY],
+    }
+    assert said["nodeRegistration"]["criSocket"] == f"unix://{CONTAINERD_SOCKET}"
