@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import ansible_runner  # type: ignore[import-untyped]
 
@@ -76,7 +76,7 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
             event_handler=take,
             quiet=True,
         )
-        said = done.stdout.read() if done.status not in ("successful", "canceled") else ""
+        said = _read(done.stdout)
     if done.status == "canceled":
         say(f"interrupted; {AGAIN}")
         raise KeyboardInterrupt
@@ -94,7 +94,7 @@ def failure(data: Event) -> str:
 
 def reason(result: Mapping[str, Any]) -> str:
     """Return why a task failed: what its command said, or else Ansible's message."""
-    failed = [item for item in result.get("results", ()) if item.get("failed")]
+    failed = [one for one in result.get("results", ()) if one.get("failed") or one.get("unreachable")]
     if failed:
         first = failed[0]
         which = first.get("_ansible_item_label", first.get("item"))
@@ -106,6 +106,11 @@ def reason(result: Mapping[str, Any]) -> str:
     if said and result.get("rc") is not None:
         return f"ended with {result['rc']}: {_last(said)}"
     return _last(message) or _last(said) or "no message"
+
+
+def _read(stream: IO[str]) -> str:
+    with stream:
+        return stream.read()
 
 
 def _title(data: Event) -> str:

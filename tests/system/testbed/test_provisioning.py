@@ -1,0 +1,147 @@
+"""Playbooks run for real, against real sshd: the roles that need no systemd, into each machine's own /run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.kubernetes import cell, versions
+from testbed.kubernetes.bundle import Bundle
+from testbed.providers.ssh import inventory, located
+from testbed.provisioning import playbooks, variables
+from testbed.provisioning.playbooks import PlaybookError
+from testbed.provisioning.provision import pack_plugin
+from testbed.scenario import load
+from tests.system.conftest import ROOT
+from tests.system.testbed import machines
+from tests.system.testbed.machines import USER, Machines
+
+SOME_OF_SITE = """
+- name: Some of site.yml
+  hosts: all
+  become: true
+  gather_facts: false
+  any_errors_fatal: true
+  pre_tasks:
+    - name: Take a while
+      ansible.builtin.command: sleep 60
+      when: slow | default(false)
+    - name: Make the directories of settings
+      ansible.builtin.file: {path: "{{ settings }}/{{ item.cluster }}/net.d", state: directory, mode: "0755"}
+      loop: "{{ cells }}"
+  roles: [programs, plugin]
+"""
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    machines.require()
+    up = Machines(load(ROOT / "scenarios" / "kubernetes.yaml"), tmp_path_factory.mktemp("machines"))
+    try:
+        up.up()
+        with up.inside():
+            yield up
+    finally:
+        up.down()
+
+
+@pytest.fixture(scope="module")
+def playbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("playbook") / "some.yml"
+    file.write_text(SOME_OF_SITE)
+    return file
+
+
+@pytest.fixture(scope="module")
+def hosts(there: Machines, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The inventory of provisioning, but with all that is made in each machine's own /run."""
+    directory = tmp_path_factory.mktemp("bundle")
+    files = ("bin/kubelet", "cni/loopback")
+    for file in files:
+        (directory / file).parent.mkdir()
+        (directory / file).write_text(file)
+    bundle = Bundle(directory, versions.parse("1.20.2"), files, ())
+    for node in there.nodes.values():  # whose users have no home
+        node.run(["install", "--directory", "--owner=2000", "/run/scratch"])
+    reached = inventory.machines(there.scenario, there.inventory(USER))
+    made = variables.inventory(located(there.scenario, reached), reached, bundle)
+    made["all"]["vars"] |= {
+        "home": "/run/home",
+        "settings": "/run/settings",
+        "plugin_archive": str(pack_plugin(directory)),
+        "cell_program": str(cell.__file__),
+        "ansible_remote_tmp": "/run/scratch",
+    }
+    return made
+
+
+def silent(_words: str) -> None:
+    """Say nothing."""
+
+
+def test_a_second_run_changes_nothing(there: Machines, playbook: Path, hosts: dict[str, Any]) -> None:
+    said: list[str] = []
+    first = playbooks.run(playbook, hosts, said.append)
+    assert first.changed.keys() == there.nodes.keys()
+    assert all(first.changed.values())
+    assert "programs: Copy Kubernetes' programs and the reference CNI plugins" in said
+    assert playbooks.run(playbook, hosts, silent).changed == dict.fromkeys(there.nodes, 0)
+    for node in there.nodes.values():
+        assert node.run(["cat", "/run/home/bin/kubelet"]).stdout == "bin/kubelet"
+        answer = node.run(["/run/home/cni/concorde"], env={"CNI_COMMAND": "VERSION"}, stdin="{}", check=False)
+        assert "supportedVersions" in answer.stdout
+        assert '"bridge": "cni-a"' in node.run(["cat", "/run/settings/a/net.d/cluster-a.conflist"]).stdout
+
+
+def test_a_failure_has_host_task_and_reason(
+    there: Machines, playbook: Path, hosts: dict[str, Any], tmp_path: Path
+) -> None:
+    there.nodes["worker-01"].run(["rm", "-rf", "/run/settings"])
+    there.nodes["worker-01"].run(["touch", "/run/settings"])
+    try:
+        with pytest.raises(PlaybookError) as failed:
+            playbooks.run(playbook, hosts, silent)
+    finally:
+        there.nodes["worker-01"].run(["rm", "/run/settings"])
+    first, *rest = str(failed.value).splitlines()
+    assert first.startswith("worker-01: Make the directories of settings: ")
+    assert "/run/settings" in first
+    assert rest == [playbooks.AGAIN]
+
+
+def test_a_machine_that_does_not_answer_is_named(
+    there: Machines, playbook: Path, hosts: dict[str, Any]
+) -> None:
+    there.stop_sshd("worker-02")
+    try:
+        with pytest.raises(PlaybookError, match=r"(?m)^worker-02: .*: .*Connection refused"):
+            playbooks.run(playbook, hosts, silent)
+    finally:
+        there.start_sshd("worker-02")
+
+
+def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
+    there: Machines, playbook: Path, hosts: dict[str, Any]
+) -> None:
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        said.append(words)
+        if words == "Take a while":
+            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    hosts["all"]["vars"]["slow"] = True
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            playbooks.run(playbook, hosts, say)
+    finally:
+        del hosts["all"]["vars"]["slow"]
+    assert said[-1] == f"interrupted; {playbooks.AGAIN}"
+    assert signal.getsignal(signal.SIGINT) is before
