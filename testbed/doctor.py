@@ -15,6 +15,7 @@ from pathlib import Path
 from testbed.kubernetes import requirements
 from testbed.nodes import CommandError
 from testbed.providers.netns.sandbox import ENVIRONMENT, Entrance, Sandbox, SandboxError
+from testbed.providers.vagrant import requirements as machines
 
 TOOLS = {
     "unshare": "util-linux",
@@ -138,6 +139,8 @@ def examine() -> Iterator[Finding]:
     lacking = list(requirements.missing())
     subject = "real Kubernetes (--orchestrator kubernetes)"
     yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
+    lacking = list(machines.missing())
+    yield Finding("virtual machines (--provider vagrant)", not lacking, "; ".join(lacking), needed=False)
 
 
 def _tools() -> Iterator[Finding]:
