@@ -13,6 +13,8 @@ POOL = "default"
 
 def remove_unused(uri: str, box: str) -> None:
     """Remove the copies of any version of a box that are no disk's base. Raises CalledProcessError."""
+    if POOL not in _virsh(uri, "pool-list", "--name").split():
+        return
     prefix = f"{box.replace('/', '-VAGRANTSLASH-')}_vagrant_box_image_"
     volumes = [line.split() for line in _virsh(uri, "vol-list", POOL).splitlines()]
     described = {name: _virsh(uri, "vol-dumpxml", name, "--pool", POOL) for name, *_ in volumes}

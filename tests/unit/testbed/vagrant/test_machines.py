@@ -145,3 +145,29 @@ def test_the_base_of_a_disk() -> None:
         "/images/a b.img"
     )
     assert images.base("<volume><name>a</name></volume>") is None
+
+
+VIRSH = """
+shift 3
+case "$*" in
+    "pool-list --name") echo default ;;
+    "vol-list default")
+        echo " concorde-VAGRANTSLASH-debian_vagrant_box_image_1_box.img  /i/1.img"
+        echo " concorde-VAGRANTSLASH-debian_vagrant_box_image_2_box.img  /i/2.img"
+        echo " disk.img  /i/disk.img" ;;
+    "vol-dumpxml disk.img"*) echo "<volume><backingStore><path>/i/1.img</path></backingStore></volume>" ;;
+    vol-dumpxml*) echo "<volume/>" ;;
+    *) echo "$*" >>"$LOG" ;;
+esac
+"""
+
+
+def test_a_copy_of_the_box_stays_as_long_as_a_disk_needs_it(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOG", str(programs / "log"))
+    program(programs, "virsh", VIRSH)
+    images.remove_unused("test:///default", "concorde/debian")
+    assert (programs / "log").read_text().splitlines() == [
+        "vol-delete concorde-VAGRANTSLASH-debian_vagrant_box_image_2_box.img --pool default"
+    ]
