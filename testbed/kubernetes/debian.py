@@ -34,6 +34,10 @@ DESCRIBED = ("cmd", "pkg", "plugin", "staging/src/k8s.io")
 NOT_DESCRIBED = ("code-generator", "sample-apiserver")
 DESCRIBED_TAG = "+k8s:openapi-gen="
 
+# What the tree has of this library is of before Go 1.18, with which it writes over memory that is not its own
+# (github.com/modern-go/reflect2, 1.0.2 "support go 1.18"); a kubeadm built with it crashes.
+REFLECTION, REFLECTION_PACKAGE = "vendor/github.com/modern-go/reflect2", "golang-github-modern-go-reflect2"
+
 LAST_LINES = 15
 
 
@@ -99,8 +103,12 @@ class Workshop:
             )
         self.run([*apt, "source", "--download-only", f"{PACKAGE}={offered}"])
         self._tree.parent.mkdir(parents=True)
-        (description,) = self._directory.glob("*.dsc")
+        (description,) = self._directory.glob(f"{PACKAGE}_*.dsc")
         self.run(["dpkg-source", "--extract", str(description), str(self._tree)])
+        self.run([*apt, "source", "--download-only", REFLECTION_PACKAGE])
+        (description,) = self._directory.glob(f"{REFLECTION_PACKAGE}_*.dsc")
+        shutil.rmtree(self._tree / REFLECTION)
+        self.run(["dpkg-source", "--extract", str(description), str(self._tree / REFLECTION)])
         return offered
 
     def generate_description(self) -> None:
