@@ -57,6 +57,9 @@ def _status(command: Callable[[], int]) -> int:
 
     try:
         return command()
+    except (KeyError, IndexError):  # LookupErrors too, but of ours and not of who gave the command
+        console.print_exception()
+        return FAILED
     except (ScenarioError, LookupError) as error:
         return fail(error.args[0] if error.args else error, BAD_INPUT)
     except Terminated:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.observer import sent_bytes
-from testbed.nodes import Place
+from testbed import looks
+from testbed.nodes import CommandError, Place
+
+DEVICES = ["cat", "/proc/net/dev"]
+QDISCS = ["tc", "-j", "-s", "qdisc", "show", "dev"]
 
 
 @dataclass(frozen=True)
@@ -19,9 +23,15 @@ class Counters:
 
 def read(place: Place, interface: str = "eth0") -> Counters:
     """Read the counters of one place. Raises CommandError."""
-    sent = sent_bytes(place.run(["cat", "/proc/net/dev"]).stdout)[interface]
-    qdiscs = place.run(["tc", "-j", "-s", "qdisc", "show", "dev", interface]).json()
-    root = next((q for q in qdiscs if q.get("root") and q["kind"] == "htb"), None)
+    commands = [DEVICES, [*QDISCS, interface]]
+    counted, shown = said_of_both = looks.look(place, commands)
+    for command, said in zip(commands, said_of_both, strict=True):
+        if said.status != 0:
+            raise CommandError(place.name, command, said.status, said.stderr)
+    sent = sent_bytes(counted.stdout)
+    if interface not in sent:
+        raise CommandError(place.name, DEVICES, 0, f"no {interface} among {', '.join(sent) or 'nothing'}")
+    root = next((q for q in shown.json() if q.get("root") and q["kind"] == "htb"), None)
     if root is None:
-        return Counters(sent, None, 0)
-    return Counters(sent, root["bytes"], root["options"]["direct_packets_stat"])
+        return Counters(sent[interface], None, 0)
+    return Counters(sent[interface], root["bytes"], root["options"]["direct_packets_stat"])

@@ -7,6 +7,7 @@ input ends. The caller holds the other end of that: when it closes it, or dies h
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,18 @@ kill -KILL "$watch" 2>/dev/null
 exit "$status"
 """
 
+# What is run says a mark at last: a client may end well and yet have lost what the command said, and no counter
+# at all must not be taken for an interface that is not there.
+MARKED = """
+mark=$1
+shift
+"$@"
+status=$?
+printf '%s' "$mark"
+exit "$status"
+"""
+ATTEMPTS = 3
+
 # How long a far end may take to notice that its input has ended, and to say that the command has ended too.
 END_SECONDS = 5.0
 
@@ -62,9 +75,18 @@ class Remote:
         """Run a command over there; see testbed.nodes.Place.
 
         Its standard input is not the guard's to watch: one that takes longer than ``timeout`` is left behind.
+        If what it said is lost it is run again, so it must be one that may be.
         """
         settings = ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
-        done = self.origin.run([*self.client, *settings, *argv], stdin=stdin, check=False, timeout=timeout)
+        for _ in range(ATTEMPTS):
+            mark = secrets.token_hex(8)
+            marked = [*self.client, "sh", "-c", MARKED, "sh", mark, *settings, *argv]
+            done = self.origin.run(marked, stdin=stdin, check=False, timeout=timeout)
+            if done.stdout.endswith(mark) or done.status != 0:  # without a mark it is the client that failed
+                break
+        else:
+            raise CommandError(self.name, argv, 0, f"its output was lost on the way {ATTEMPTS} times")
+        done = Result(done.status, done.stdout.removesuffix(mark), done.stderr)
         if check and done.status != 0:
             raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
         return done

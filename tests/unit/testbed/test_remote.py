@@ -163,3 +163,32 @@ def test_run_passes_input_and_settings_and_says_where_it_failed(far: Remote) -> 
     with pytest.raises(CommandError, match=r"far: sh -c echo no >&2; exit 9 ended with 9: no"):
         far.run(["sh", "-c", "echo no >&2; exit 9"])
     assert far.run(["false"], check=False).status == 1
+
+
+class Losing(Here):
+    """An origin whose client ends well and loses all that was said, some times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def run(self, argv: Sequence[str], *, stdin: str = "", timeout: float = 60, **more: Any) -> Result:
+        done = super().run(argv, stdin=stdin, timeout=timeout, **more)
+        self.times -= 1
+        return Result(done.status, "", done.stderr) if self.times >= 0 else done
+
+
+def test_what_a_client_has_lost_is_asked_for_again() -> None:
+    far = Remote("far", Losing(2), ["env"])
+    assert far.run(["cat"], stdin="said").stdout == "said"
+    assert far.run(["true"]).stdout == ""
+
+
+def test_what_is_always_lost_is_an_error_and_not_nothing() -> None:
+    with pytest.raises(CommandError, match="far: true ended with 0: its output was lost on the way 3 times"):
+        Remote("far", Losing(3), ["env"]).run(["true"])
+
+
+def test_a_client_that_fails_is_not_asked_again() -> None:
+    origin = Losing(1)
+    assert Remote("far", origin, ["env"]).run(["sh", "-c", "exit 9"], check=False).status == 9
+    assert origin.times == 0
