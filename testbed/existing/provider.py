@@ -72,6 +72,7 @@ class Namespaces:
             remove_leftovers(client)
         for client in self._clients:
             self._claim(client)
+        in_parallel(lambda client: client.apply([manifests.account()]), self._clients)
 
     def remove(self) -> None:
         """Remove those that were made, with all that is in them."""
@@ -136,8 +137,8 @@ class Nodes:
         client = self._clients[cluster]
         machines = {node: m for (of, node), m in self._ground.machines.items() if of == cluster}
         helpers = [manifests.helper(n, m, self._image, self.seconds) for n, m in machines.items()]
-        client.apply([manifests.account(), *helpers])
         if machines:
+            client.apply(helpers)
             client.wait_until_ready([manifests.helper_name(node) for node in machines], READY_SECONDS)
 
     def _with_uplinks(self) -> Scenario:
