@@ -39,8 +39,8 @@ kill -KILL "$watch" 2>/dev/null
 exit "$status"
 """
 
-# What is run says a mark at last: a client may end well and yet have lost what the command said, and no counter
-# at all must not be taken for an interface that is not there.
+# What is run says a mark at last: a client may end well and yet have lost what the command said, and lost
+# counters must not be taken for an interface that is not there.
 MARKED = """
 mark=$1
 shift
