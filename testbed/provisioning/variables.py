@@ -147,6 +147,8 @@ def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variab
         "flannel": render_flannel_network(scenario, cluster),
     }
     if is_master:
+        own = str(scenario.pod_subnet(cluster, node))
+        found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
         found["nodes"] = _nodes(scenario, cluster)
         found["configuration"] = _configuration(scenario, cluster)
     return found

@@ -39,9 +39,7 @@ def test_a_bundle_has_what_kubeadm_asks_for_by_name(kept: Binaries, tmp_path: Pa
     assert all((made.directory / file).stat().st_mode & 0o111 for file in made.below("cni"))
 
 
-def test_a_bundle_is_made_again_in_place_of_itself_and_is_the_same(
-    kept: Binaries, tmp_path: Path
-) -> None:
+def test_a_bundle_is_made_again_in_place_of_itself_and_is_the_same(kept: Binaries, tmp_path: Path) -> None:
     first = bundle.make(kept, tmp_path / "bundle")
     manifest = (first.directory / bundle.MANIFEST).read_text()
     assert bundle.make(kept, tmp_path / "bundle") == first
