@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,8 +45,13 @@ class Bundle:
 
     directory: Path
     version: Version
-    files: tuple[str, ...]  # relative paths
+    sums: Mapping[str, str]  # SHA-256 by relative path
     images: tuple[Archive, ...]
+
+    @property
+    def files(self) -> list[str]:
+        """The relative paths of all files."""
+        return list(self.sums)
 
     @property
     def has_flanneld(self) -> bool:
@@ -113,7 +118,7 @@ def read(directory: Path) -> Bundle:
     found = _digests(directory, recorded)
     if changed := [file for file in recorded if found[file] != recorded[file]]:
         raise LookupError(f"--from: {directory}: not what was put there: {', '.join(changed)}: {remedy}")
-    return Bundle(directory.absolute(), version, tuple(recorded), archives)
+    return Bundle(directory.absolute(), version, recorded, archives)
 
 
 def _copy_programs(programs: Binaries, staged: Path) -> None:

@@ -59,7 +59,6 @@ def inventory(scenario: Scenario, machines: Mapping[str, Machine], bundle: Bundl
         host |= _host(scenario, name, bundle)
     found["all"]["vars"] |= {
         "bundle": str(bundle.directory),
-        "programs": [file for part in ("bin", "cni") for file in bundle.below(part)],
         "packages": PACKAGES,
         "flanneld": bundle.has_flanneld,
     }
@@ -113,8 +112,10 @@ def _host(scenario: Scenario, node: str, bundle: Bundle) -> Variables:
     clusters = flannel.clusters_of(scenario, node)
     masters = [cluster for cluster in clusters if scenario.clusters[cluster].master == node]
     wanted = bundle.images if masters else bundle.for_pods
+    files = [*bundle.below("bin"), *bundle.below("cni"), *(one.file for one in wanted)]
     return {
-        "images": [one.file for one in wanted],
+        "files": files,
+        "sums": "".join(f"{bundle.sums[file]}  {file}\n" for file in files),
         "cells": [_cell(scenario, cluster, node, bundle) for cluster in clusters],
         "flannel_links": flannel.render_links(scenario, node),
         "flannel_forwarding": flannel.render_forwarding(scenario, node),

@@ -21,7 +21,7 @@ OLD = versions.parse("1.20.2")
 BUNDLE = Bundle(
     Path("/bundle"),
     OLD,
-    ("bin/kubeadm", "bin/kubelet", "bin/kubectl", "cni/loopback"),
+    dict.fromkeys(("bin/kubelet", "cni/loopback", "images/pause-1.tar", "images/kube-apiserver.tar"), "1f"),
     (
         Archive(images.PAUSE, "images/pause-1.tar", "sha256:1"),
         Archive(image_name("kube-apiserver", OLD), "images/kube-apiserver.tar", "sha256:2"),
@@ -71,8 +71,10 @@ def test_the_second_kubelet_of_a_worker_has_other_ports(contmec: Scenario) -> No
 
 def test_only_masters_get_the_control_planes_images(contmec: Scenario) -> None:
     found = hosts(contmec)
-    assert found["master-01"]["images"] == ["images/pause-1.tar", "images/kube-apiserver.tar"]
-    assert found["worker-01"]["images"] == ["images/pause-1.tar"]
+    everywhere = ["bin/kubelet", "cni/loopback", "images/pause-1.tar"]
+    assert found["master-01"]["files"] == [*everywhere, "images/kube-apiserver.tar"]
+    assert found["worker-01"]["files"] == everywhere
+    assert found["worker-01"]["sums"].splitlines()[0] == "1f  bin/kubelet"
 
 
 def test_a_master_tells_its_api_the_scenarios_subnets_and_how_guarantees_are_kept(contmec: Scenario) -> None:
