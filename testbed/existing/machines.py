@@ -59,7 +59,7 @@ class PodsOnMachines:
             for name, node in nodes.items()
             for cluster in flannel.clusters_of(scenario, name)
         }
-        self._kubeconfigs = tempfile.TemporaryDirectory(prefix="concorde-")
+        self._kubeconfigs: tempfile.TemporaryDirectory[str] | None = None
         self._namespaces: Namespaces | None = None
         self._pods: Pods | None = None
         self.ground: Ground | None = None
@@ -89,8 +89,11 @@ class PodsOnMachines:
         Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
         """
         progress(f"the APIs of clusters {', '.join(self.scenario.clusters)}")
+        self._kubeconfigs = tempfile.TemporaryDirectory(prefix="concorde-")
+        directory = Path(self._kubeconfigs.name)
         names = list(self.scenario.clusters)
-        clients = dict(zip(names, in_parallel(self._client, names), strict=True))
+        asking = in_parallel(lambda cluster: self._client(cluster, directory), names)
+        clients = dict(zip(names, asking, strict=True))
         answers = dict(zip(names, in_parallel(ask, clients.values()), strict=True))
         self.ground, faults = survey(self.scenario, answers)
         if faults:
@@ -113,9 +116,10 @@ class PodsOnMachines:
         """Remove all pods, with their namespaces."""
         if self._namespaces:
             self._namespaces.remove()
-        self._kubeconfigs.cleanup()
+        if self._kubeconfigs:
+            self._kubeconfigs.cleanup()
 
-    def _client(self, cluster: str) -> Outside:
+    def _client(self, cluster: str, directory: Path) -> Outside:
         """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
         master = self.scenario.clusters[cluster].master
         try:
@@ -124,7 +128,7 @@ class PodsOnMachines:
             raise LookupError(
                 f"{master} is no master of cluster {cluster!r} ({error}): {PROVISION}"
             ) from None
-        file = Path(self._kubeconfigs.name) / f"{cluster}.conf"
+        file = directory / f"{cluster}.conf"
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
         return Outside(cluster, Here(), clusters.kubectl(), str(file))
