@@ -69,7 +69,7 @@ def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(clusters, "kubectl", lambda: "kubectl")
     pods = PodsOnMachines(contmec, machines(contmec, None))
-    with pytest.raises(LookupError, match=r"master-01 is no master of 'a' .* \./invokew provision"):
+    with pytest.raises(LookupError, match=r"master-01 is no master of cluster 'a' .* \./invokew provision"):
         pods.up(lambda _: None)
     assert pods.pods == {}
     pods.down()
