@@ -25,7 +25,8 @@ def test_getting_kubernetes_says_where_it_is(
     for program in PROGRAMS:
         write_program(tmp_path / program, "Kubernetes v1.20.2")
     assert commands.get_kubernetes("", str(tmp_path), False, False, "") == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.endswith(
+    *_, where, overlays = capsys.readouterr().out.splitlines()
+    assert where.endswith(
         f"Kubernetes 1.20.2 is in {tmp_path}/cache/kubernetes/1.20.2, copied from {tmp_path}"
     )
+    assert overlays.endswith("overlays: flannel's entries, made by the testbed")
