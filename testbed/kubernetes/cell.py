@@ -121,12 +121,12 @@ def main() -> None:
     before = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     try:
         for one in found:
-            _enter(_make(one, wishes["cgroup"]))
+            _enter(one, wishes["cgroup"])
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS | CLONE_NEWCGROUP) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
         _run(["mount", "--make-rprivate", "/"])
         for one in found:
-            _enter(_make(one, f"{wishes['cgroup']}/{COMPONENTS}"))
+            _enter(one, f"{wishes['cgroup']}/{COMPONENTS}")
             if one.shares_processors:
                 # Where process 1 sees it: another mount of the same hierarchy would confuse kubelets.
                 seen = f"/proc/1/root{one.point}{own_path(before, one)}"
@@ -139,24 +139,25 @@ def main() -> None:
     _stay()
 
 
-def _make(one: Hierarchy, path: str) -> Path:
-    """Make a cgroup and those above it, and return its directory."""
+def _enter(one: Hierarchy, path: str) -> None:
+    """Make a cgroup and those above it, and enter it."""
     directory = Path(one.point)
+    passed = []
     for part in path.split("/"):
+        passed.append(directory)
         above, directory = directory, directory / part
-        if one.version == 2:
-            _pass_on_controllers(above)
         if directory.exists():
             continue
         directory.mkdir(exist_ok=True)  # another cell may be at it
         if "cpuset" in one.controllers:  # whose children begin without processors and memory
             for name in ("cpuset.cpus", "cpuset.mems"):
                 (directory / name).write_text((above / name).read_text(encoding="utf-8"), encoding="utf-8")
-    return directory
-
-
-def _enter(directory: Path) -> None:
     (directory / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
+    if one.version == 2:
+        # Not before: with a process of its own a cgroup has no controllers to pass on, or, worse, only some
+        # ("threaded" ones), and then no process may go below it.
+        for above in passed:
+            _pass_on_controllers(above)
 
 
 def _pass_on_controllers(directory: Path) -> None:
