@@ -299,5 +299,3 @@ def test_bad_input_starts_nothing(there: Machines) -> None:
         assemble(other, f"ssh:{file}", "cni")
     with pytest.raises(LookupError, match="--provider ssh needs to know the machines"):
         assemble(small(), "ssh", "cni")
-    with pytest.raises(LookupError, match="does not run on machines yet"):
-        assemble(small(), f"ssh:{file}", "kubernetes")
