@@ -73,6 +73,8 @@ def _status(command: Callable[[], int]) -> int:
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    # Some send it twice, as timeout does, to a process and to its group: that must not end the way down.
+    signal.signal(signal.SIGTERM, lambda *_: None)  # ignored, it would be by what is started, too
     raise Terminated
 
 

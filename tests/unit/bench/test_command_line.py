@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import signal
 from types import ModuleType
 
+import pytest
 from invoke.context import Context
+from invoke.exceptions import Exit
 from invoke.tasks import task
 
-from bench.command_line import collected
+from bench.command_line import collected, ends_with_status
 
 
 def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
@@ -36,3 +40,24 @@ def test_a_task_may_have_the_name_of_a_part() -> None:
     vars(module).update(one=test, two=test_e2e)
     assert collected(module)["test"] is test
     assert collected(module)["test.e2e"] is test_e2e
+
+
+def test_a_second_signal_to_end_does_not_cut_the_way_down_short() -> None:
+    steps = []
+
+    def command() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            steps.append("taken down")
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(Exit) as caught:
+            ends_with_status(command)()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught.value.code == 128 + signal.SIGTERM
+    assert steps == ["taken down"]
