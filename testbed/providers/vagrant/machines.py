@@ -121,6 +121,8 @@ class Machines:
         if accelerator.kvm_works():
             return {}
         say("KVM runs no guests on this machine: the nodes are emulated, which is slow")
+        if accelerator.DEVICE.exists():
+            say(f"libvirt tries {accelerator.DEVICE} again at every call: take it away, and all goes faster")
         return accelerator.EMULATED
 
     @contextmanager
