@@ -35,6 +35,8 @@ PLACES = (
     "/run/kubernetes",
     "/run/flannel",
 )
+# For what comes to be: tests wait, and benchmarks measure. How fast a machine is, is not what is tested.
+PATIENCE_SECONDS = 180
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -118,12 +120,16 @@ def invoke(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )  # fmt: skip
 
 
-def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = lambda: "") -> None:
-    """Wait until something is true; an API is asked, which announces nothing to a test."""
-    deadline = time.monotonic() + seconds
+def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = lambda: "") -> float:
+    """Wait until something is true, and return how long that took.
+
+    An API is asked, which announces nothing to a test.
+    """
+    begin = time.monotonic()
     while not what():
-        assert time.monotonic() < deadline, f"not after {seconds:g} s: {hint()}"
+        assert time.monotonic() < begin + seconds, f"not after {seconds:g} s: {hint()}"
         time.sleep(0.2)
+    return time.monotonic() - begin
 
 
 def ledger(node: Node) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from testbed.existing.here import Here
 from testbed.kubernetes import binaries, images, installer
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import ROOT, until
+from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, until
 
 NAME = "e2e-deploy"
 NOBODY = 65534
@@ -65,7 +65,7 @@ class Existing:
 
     def without_network(self) -> None:
         """Take plugin and configuration away, as if the testbed had not brought them."""
-        self.client.run("delete", "pods", "--all", "--namespace=default", timeout=90)
+        self.client.run("delete", "pods", "--all", "--namespace=default", timeout=PATIENCE_SECONDS)
         for cell in self.cells:
             cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde"])
             cell.run(["sh", "-c", "rm -r /run/concorde; ip link delete cni-a"], check=False)
@@ -163,12 +163,16 @@ def existing() -> Iterator[Existing]:
 
 def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Existing) -> None:
     client = existing.client
-    until(lambda: existing.ready() == [False, False], 30, lambda: "nodes without a network are not ready")
+    until(
+        lambda: existing.ready() == [False, False],
+        PATIENCE_SECONDS,
+        lambda: "nodes without a network are not ready",
+    )
     before = existing.shown()
 
     existing.install()
-    until(lambda: existing.started("install"), 60, existing.words)
-    until(lambda: existing.ready() == [True, True], 30, existing.words)
+    until(lambda: existing.started("install"), PATIENCE_SECONDS, existing.words)
+    until(lambda: existing.ready() == [True, True], PATIENCE_SECONDS, existing.words)
 
     refused = existing.bench("--enforcement", "node", "--set", "underlay.rate=1G")
     assert refused.returncode == 2
@@ -198,14 +202,14 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
         cell.run(["tee", f"{DIRECTORY}/net.d/10-other.conflist"], stdin=other)
     patch = (DEPLOY / "uninstall.yaml").read_text()
     client.run("patch", "daemonset", "concorde", "--namespace=concorde", "--patch", patch)
-    until(lambda: existing.started("uninstall"), 60, existing.words)
+    until(lambda: existing.started("uninstall"), PATIENCE_SECONDS, existing.words)
     for cell in existing.cells:
         cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
     assert existing.shown() == before
 
 
 def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existing) -> None:
-    until(lambda: existing.ready() == [False, False], 30)
+    until(lambda: existing.ready() == [False, False], PATIENCE_SECONDS)
     refused = existing.bench("--enforcement", "none")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr
