@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ import ansible_runner  # type: ignore[import-untyped]
 DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
 SITE, RESET = DIRECTORY / "site.yml", DIRECTORY / "reset.yml"
 AGAIN = "what was done is done: the same command goes on where this one stopped"
+MARK = "ANSIBLE_LOCAL_TEMP"  # all that Ansible starts has it in its environment
 LAST_WORDS = 400  # characters of what a failed command said
 
 Say = Callable[[str], None]
@@ -61,7 +62,7 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
         return False  # not to be kept in a file
 
     # A short path: ssh's control sockets are in it, whose names the kernel limits to 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="ansible-") as scratch, _signals_restored():
+    with tempfile.TemporaryDirectory(prefix="ansible-") as scratch, _signals_restored(), _ended(scratch):
         done = ansible_runner.run(
             private_data_dir=scratch,
             playbook=str(playbook),
@@ -69,7 +70,7 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
             envvars={
                 "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
                 "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
-                "ANSIBLE_LOCAL_TEMP": f"{scratch}/tmp",
+                MARK: f"{scratch}/tmp",
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{scratch}/cp",
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             },
@@ -123,6 +124,31 @@ def _last(words: str) -> str:
     """Return the end of what something said, on one line."""
     flat = " ".join(words.split())
     return flat if len(flat) <= LAST_WORDS else "..." + flat[-LAST_WORDS:]
+
+
+@contextmanager
+def _ended(scratch: str) -> Iterator[None]:
+    """End what Ansible has left running when it is over.
+
+    Its workers have sessions of their own, so that they outlive an interrupt, and ssh's masters wait a while
+    for more to do.
+    """
+    try:
+        yield
+    finally:
+        mark = f"{MARK}={scratch}/tmp".encode()
+        while left := list(_marked(mark)):
+            for process in left:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    """Yield the processes that have a setting in their environment."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (directory / "environ").read_bytes().split(b"\0"):
+                yield int(directory.name)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,16 @@ def test_a_machine_that_does_not_answer_is_named(
         there.start_sshd("worker-02")
 
 
+def left_of_ansible() -> list[str]:
+    """Return the command lines of what Ansible has started; its workers have sessions of their own."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{playbooks.MARK}=".encode() in (directory / "environ").read_bytes():
+                found.append((directory / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
 def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
     there: Machines, playbook: Path, hosts: dict[str, Any]
 ) -> None:
@@ -144,5 +155,6 @@ def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
             playbooks.run(playbook, hosts, say)
     finally:
         del hosts["all"]["vars"]["slow"]
+    assert left_of_ansible() == []
     assert said[-1] == f"interrupted; {playbooks.AGAIN}"
     assert signal.getsignal(signal.SIGINT) is before
