@@ -19,6 +19,7 @@ LISTEN_SECONDS = 5.0
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
 GRACE_SECONDS = 10.0
 RECEIVER_GRACE_SECONDS = 3.0
+OTHER_END_SECONDS = 1.0  # how much later than a sender its receiver may know what has happened to both
 LEAD_SECONDS = 0.05
 
 
@@ -151,7 +152,7 @@ def _send_all(running: Sequence[_Running], zero: float) -> None:
 def _other_end(one: _Running) -> str:
     """Return what the receiver says where its sender failed: the cause may be there."""
     assert one.receiver is not None
-    ended = one.receiver.wait(timeout=0) is not None
+    ended = one.receiver.wait(timeout=OTHER_END_SECONDS) is not None
     complaint = one.complaint("receiver") if ended else None
     return f"; receiver: {complaint}" if complaint else ""
 
