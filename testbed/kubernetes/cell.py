@@ -146,18 +146,25 @@ def _enter(one: Hierarchy, path: str) -> None:
     for part in path.split("/"):
         passed.append(directory)
         above, directory = directory, directory / part
-        if directory.exists():
-            continue
-        directory.mkdir(exist_ok=True)  # another cell may be at it
-        if "cpuset" in one.controllers:  # whose children begin without processors and memory
-            for name in ("cpuset.cpus", "cpuset.mems"):
-                (directory / name).write_text((above / name).read_text(encoding="utf-8"), encoding="utf-8")
+        directory.mkdir(exist_ok=True)
+        if one.version == 1 and "cpuset" in one.controllers:
+            _fill(directory, above)
     (directory / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
     if one.version == 2:
         # Not before: with a process of its own a cgroup has no controllers to pass on, or, worse, only some
         # ("threaded" ones), and then no process may go below it.
         for above in passed:
             _pass_on_controllers(above)
+
+
+def _fill(directory: Path, above: Path) -> None:
+    """Give a new cpuset the processors and memory it begins without, whoever made it.
+
+    Another cell may be at it too: one that is there may still be empty, and nobody can enter it so.
+    """
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if not (directory / name).read_text(encoding="utf-8").strip():
+            (directory / name).write_text((above / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def _pass_on_controllers(directory: Path) -> None:
