@@ -63,7 +63,7 @@ def _go_on(
     clock = _Clock()
     with _locked(recording):
         try:
-            scenario, notes, surroundings = _measure(testbed, scenario, recording, clock, display)
+            notes, surroundings = _measure(testbed, scenario, recording, clock, display)
         except BaseException:
             done, total = len(recording.finished()), scenario.measurement.repetitions
             if done:
@@ -80,8 +80,8 @@ def _go_on(
 
 def _measure(
     testbed: Testbed, scenario: Scenario, recording: Recording, clock: _Clock, display: Display
-) -> tuple[Scenario, list[str], environment.Environment]:
-    """Bring the testbed up, repeat, and take it down; return the scenario as found, notes and environment."""
+) -> tuple[list[str], environment.Environment]:
+    """Bring the testbed up, repeat, and take it down; return notes and environment."""
     finished = recording.finished()
     notes = []
     if finished:
@@ -105,7 +105,7 @@ def _measure(
     finally:
         with clock.measure("down"):
             testbed.down()
-    return scenario, notes, surroundings
+    return notes, surroundings
 
 
 def _repeat(

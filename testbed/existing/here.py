@@ -8,7 +8,7 @@ from os import environ
 from pathlib import Path
 
 from testbed.nodes import CommandError, Process, Result
-from testbed.providers.netns.sandbox import LocalProcess
+from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 
 
 class Here:
@@ -26,24 +26,10 @@ class Here:
         timeout: float = 60,
     ) -> Result:
         """Run a command to its end; see testbed.nodes.Place."""
-        try:
-            done = subprocess.run(
-                argv,
-                input=stdin,
-                env={**environ, **(env or {})},
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=timeout,
-                check=False,
-                # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s") from None
-        if check and done.returncode != 0:
-            raise CommandError(self.name, argv, done.returncode, done.stderr or done.stdout)
-        return Result(done.returncode, done.stdout, done.stderr)
+        done = run_to_end(self.name, argv, argv, {**environ, **(env or {})}, stdin, timeout)
+        if check and done.status != 0:
+            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
+        return done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command that ends with its standard input, as kubectl exec does; see testbed.nodes.Place.

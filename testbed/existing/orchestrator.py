@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from testbed import plugin
-from testbed.cni import Attachment, CniError, NetworkList, Runtime
+from testbed.cni import NetworkList
 from testbed.existing import manifests
 from testbed.existing.clusters import NAMESPACE, Outside
 from testbed.existing.provider import READY_SECONDS, Ways
@@ -138,21 +138,9 @@ class Pods:
         if not entries:
             return f"pod {name}: it was attached by network {network['name']}, which is without Concorde"
         directories = (self._ground.directories[pod.cluster], *plugin.REFERENCE_DIRECTORIES)
-        attachment = Attachment(
-            container_id=one.cached["containerId"],
-            namespace=one.namespace,
-            interface=one.cached["ifName"],
-            capabilities=one.cached.get("capabilityArgs") or {},
-            arguments=one.arguments,
-        )
         listed = NetworkList(network["name"], entries, network["cniVersion"])
-        try:
-            Runtime(self._nodes.entered[pod.cluster, pod.node], directories).check(
-                listed, attachment, one.result
-            )
-        except CniError as error:
-            return f"pod {name}: {error}"
-        return None
+        complaint = one.complaint(listed, directories)
+        return complaint and f"pod {name}: {complaint}"
 
 
 def _configuration(cached: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from testbed import plugin
-from testbed.cni import Attachment, CniError, Runtime
+from testbed.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.kubernetes import binaries, images, manifests
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.components import Component, ComponentError
@@ -67,6 +67,21 @@ class Attached:
         """The pod's address."""
         address: str = self.result["ips"][0]["address"]
         return address.partition("/")[0]
+
+    def complaint(self, network: NetworkList, directories: Sequence[str]) -> str | None:
+        """Let the plugins, found in these directories, check it; return what they say is wrong."""
+        attachment = Attachment(
+            container_id=self.cached["containerId"],
+            namespace=self.namespace,
+            interface=self.cached["ifName"],
+            capabilities=self.cached.get("capabilityArgs") or {},
+            arguments=self.arguments,
+        )
+        try:
+            Runtime(self.cell, tuple(directories)).check(network, attachment, self.result)
+        except CniError as error:
+            return str(error)
+        return None
 
     @property
     def _interface(self) -> dict[str, Any]:
@@ -229,19 +244,9 @@ class KubernetesOrchestrator:
     def _check(self, name: str, one: Attached) -> str | None:
         pod = self._scenario.pods[name]
         network = plugin.network_list(self._scenario, pod.cluster, pod.node)
-        runtime = Runtime(one.cell, (str(plugin.DIRECTORY), *plugin.REFERENCE_DIRECTORIES))
-        attachment = Attachment(
-            container_id=one.cached["containerId"],
-            namespace=one.namespace,
-            interface=one.cached["ifName"],
-            capabilities=one.cached.get("capabilityArgs") or {},
-            arguments=one.arguments,
-        )
-        try:
-            runtime.check(network, attachment, one.result)
-        except CniError as error:
-            return f"pod {name}: {error}"
-        return None
+        directories = (str(plugin.DIRECTORY), *plugin.REFERENCE_DIRECTORIES)
+        complaint = one.complaint(network, directories)
+        return complaint and f"pod {name}: {complaint}"
 
 
 def read_results(cell: Node) -> Iterable[dict[str, Any]]:

@@ -90,6 +90,31 @@ class LocalProcess:
                 self._popen.stdin.close()
 
 
+def run_to_end(
+    where: str, argv: Sequence[str], way: Sequence[str], env: Mapping[str, str], stdin: str, timeout: float
+) -> Result:
+    """Run ``way``, the command line by which this machine gets to the command ``argv``, to its end.
+
+    Raises CommandError, with the name of the place, when that takes longer than ``timeout`` seconds.
+    """
+    try:
+        done = subprocess.run(
+            way,
+            input=stdin,
+            env=env,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise CommandError(where, argv, "no end", f"still running after {timeout:g} s") from None
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
 @dataclass(frozen=True)
 class Entrance:
     """How commands get to one place of a sandbox; satisfies the Node protocol."""
@@ -108,24 +133,11 @@ class Entrance:
         timeout: float = 60,
     ) -> Result:
         """Run a command there to its end; see testbed.nodes.Place."""
-        try:
-            done = subprocess.run(
-                [*self.prefix, *argv],
-                input=stdin,
-                env={**ENVIRONMENT, **(env or {})},
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=timeout,
-                check=False,
-                # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s") from None
-        if check and done.returncode != 0:
-            raise CommandError(self.name, argv, done.returncode, done.stderr or done.stdout)
-        return Result(done.returncode, done.stdout, done.stderr)
+        settings = {**ENVIRONMENT, **(env or {})}
+        done = run_to_end(self.name, argv, [*self.prefix, *argv], settings, stdin, timeout)
+        if check and done.status != 0:
+            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
+        return done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.nodes.Place."""
