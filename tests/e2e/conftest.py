@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from testbed.kubernetes import requirements
 from testbed.nodes import Node
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
-from testbed.scenario import load
+from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed, assemble
 
 ROOT = Path(__file__).parents[2]
@@ -90,11 +91,10 @@ def _programs() -> Iterator[str]:
             yield " ".join(words)
 
 
-@pytest.fixture(scope="session")
-def pair() -> Iterator[Testbed]:
-    """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink."""
+@contextmanager
+def brought_up(scenario: Scenario) -> Iterator[Testbed]:
+    """Lend a testbed on real Kubernetes; see to it that nothing of it is left."""
     before = host_state()
-    scenario = load(SCENARIOS / "contmec.yaml", ["enforcement=node", "underlay.rate=20G"], scale=0.05)
     testbed = assemble(scenario, "netns", "kubernetes")
     testbed.up()
     try:
@@ -102,6 +102,14 @@ def pair() -> Iterator[Testbed]:
     finally:
         testbed.down()
     assert added(before) == {}
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[Testbed]:
+    """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink."""
+    scenario = load(SCENARIOS / "contmec.yaml", ["enforcement=node", "underlay.rate=20G"], scale=0.05)
+    with brought_up(scenario) as testbed:
+        yield testbed
 
 
 @pytest.fixture

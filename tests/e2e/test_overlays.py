@@ -15,7 +15,7 @@ from testbed.nodes import Node
 from testbed.orchestrators.kubernetes import KubernetesOrchestrator
 from testbed.scenario import Scenario, load
 from testbed.testbed import ENTRIES, Testbed, assemble
-from tests.e2e.conftest import SCENARIOS, added, host_state, until
+from tests.e2e.conftest import SCENARIOS, brought_up, until
 
 # Cluster b's port is none that flanneld would choose itself.
 OVERRIDES = ["enforcement=node", "underlay.rate=20G", "clusters.b.flannel.port=8473"]
@@ -32,14 +32,8 @@ def pair(scenario: Scenario) -> Iterator[Testbed]:
     """The overlapped pair, joined by flannelds."""
     if not binaries.find().flanneld:
         pytest.skip(f"no flanneld is kept beside Kubernetes: {binaries.GET} --flannel FILE")
-    before = host_state()
-    testbed = assemble(scenario, "netns", "kubernetes")
-    testbed.up()
-    try:
+    with brought_up(scenario) as testbed:
         yield testbed
-    finally:
-        testbed.down()
-    assert added(before) == {}
 
 
 @pytest.fixture

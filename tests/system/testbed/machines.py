@@ -136,6 +136,16 @@ class Machines:
             self.start_sshd(name)
         self.write_known_hosts()
 
+    @contextmanager
+    def lent(self) -> Iterator[Machines]:
+        """Start them, take this thread to where they are reached, and end them."""
+        try:
+            self.up()
+            with self.inside():
+                yield self
+        finally:
+            self.down()
+
     def down(self) -> None:
         """End them, and all that is on them."""
         self._provider.down()

@@ -44,13 +44,10 @@ SOME_OF_SITE = """
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     machines.require()
-    up = Machines(load(ROOT / "scenarios" / "kubernetes.yaml"), tmp_path_factory.mktemp("machines"))
-    try:
-        up.up()
-        with up.inside():
-            yield up
-    finally:
-        up.down()
+    with Machines(
+        load(ROOT / "scenarios" / "kubernetes.yaml"), tmp_path_factory.mktemp("machines")
+    ).lent() as up:
+        yield up
 
 
 @pytest.fixture(scope="module")

@@ -34,13 +34,8 @@ State = dict[str, dict[str, object]]
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     machines.require()
-    up = Machines(three_workers(), tmp_path_factory.mktemp("machines"))
-    try:
-        up.up()
-        with up.inside():
-            yield up
-    finally:
-        up.down()
+    with Machines(three_workers(), tmp_path_factory.mktemp("machines")).lent() as up:
+        yield up
 
 
 @pytest.fixture

@@ -26,15 +26,10 @@ SCENARIOS = Path(__file__).parents[3] / "scenarios"
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     machines.require()
-    up = Machines(
+    with Machines(
         load(SCENARIOS / "kubernetes.yaml"), tmp_path_factory.mktemp("machines"), sessions=3, sudo="ALL"
-    )
-    try:
-        up.up()
-        with up.inside():
-            yield up
-    finally:
-        up.down()
+    ).lent() as up:
+        yield up
 
 
 @pytest.fixture

@@ -14,29 +14,11 @@ from typing import Any
 
 import pytest
 
-from testbed.nodes import CommandError, Process, Result, held_back
-from testbed.providers.netns.sandbox import LocalProcess
+from testbed.existing.here import Here
+from testbed.nodes import CommandError, Result, held_back
 from testbed.remote import GUARD, Remote
 
 SHELLS = [["dash"], ["busybox", "sh"], ["bash", "--posix"]]
-
-
-class Here:
-    """This machine, as an origin."""
-
-    name = "here"
-
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout: float = 60, **_: Any) -> Result:
-        try:
-            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s") from None
-        return Result(done.returncode, done.stdout, done.stderr)
-
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        with stdout.open("wb") as out, stderr.open("wb") as err:
-            stdin = subprocess.PIPE if held else subprocess.DEVNULL
-            return LocalProcess(subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=err))
 
 
 class Files:
@@ -171,8 +153,8 @@ class Losing(Here):
     def __init__(self, times: int) -> None:
         self.times = times
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout: float = 60, **more: Any) -> Result:
-        done = super().run(argv, stdin=stdin, timeout=timeout, **more)
+    def run(self, argv: Sequence[str], **more: Any) -> Result:
+        done = super().run(argv, **more)
         self.times -= 1
         return Result(done.status, "", done.stderr) if self.times >= 0 else done
 
