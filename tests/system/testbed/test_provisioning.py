@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -125,24 +126,31 @@ def test_a_machine_that_does_not_answer_is_named(
         there.start_sshd("worker-02")
 
 
-def left_of_ansible() -> list[str]:
-    """Return the command lines of what Ansible has started; its workers have sessions of their own."""
+def left_of_ansible(scratch: str) -> list[str]:
+    """Return the command lines of what Ansible has started below a directory.
+
+    Its workers have sessions of their own, and other tests have an Ansible too.
+    """
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"{playbooks.MARK}=".encode() in (directory / "environ").read_bytes():
+            if f"{playbooks.MARK}={scratch}/".encode() in (directory / "environ").read_bytes():
                 found.append((directory / "cmdline").read_text().replace("\0", " "))
     return found
 
 
 def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
-    there: Machines, playbook: Path, hosts: dict[str, Any]
+    there: Machines, playbook: Path, hosts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
+    seen: list[str] = []
+    scratch = tempfile.mkdtemp()  # pytest's own path is too long for ssh's sockets
+    monkeypatch.setattr(tempfile, "tempdir", scratch)
 
     def say(words: str) -> None:
         said.append(words)
         if words == "Take a while":
+            seen.extend(left_of_ansible(scratch))
             threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     hosts["all"]["vars"]["slow"] = True
@@ -152,6 +160,8 @@ def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
             playbooks.run(playbook, hosts, say)
     finally:
         del hosts["all"]["vars"]["slow"]
-    assert left_of_ansible() == []
+    assert seen
+    assert left_of_ansible(scratch) == []
+    os.rmdir(scratch)
     assert said[-1] == f"interrupted; {playbooks.AGAIN}"
     assert signal.getsignal(signal.SIGINT) is before
