@@ -222,4 +222,19 @@ def remove(client: Outside) -> None:
         check=False, timeout=REMOVAL_SECONDS + 30,
     )  # fmt: skip
     if done.status != 0:
-        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {done.stderr}")
+        words = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
+        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {words}")
+
+
+def _remaining(client: Outside) -> list[str]:
+    """Return why a namespace that was deleted is still there, as the cluster says it."""
+    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json", check=False)
+    if shown.status != 0 or not shown.stdout.strip():
+        return []
+    conditions = shown.json().get("status", {}).get("conditions", [])
+    pods, events = (client.get(kind)["items"] for kind in ("pods", "events"))
+    last = {event["involvedObject"].get("name"): event["message"] for event in events}
+    return [
+        *(condition["message"] for condition in conditions if condition["status"] == "True"),
+        *(f"pod {name}: {last.get(name)}" for name in (pod["metadata"]["name"] for pod in pods)),
+    ]

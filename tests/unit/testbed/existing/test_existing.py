@@ -15,6 +15,7 @@ import pytest
 from testbed.existing import clusters, manifests, provider
 from testbed.existing.survey import Answers, Machine, needed, survey
 from testbed.kubernetes.bandwidth import RESOURCE
+from testbed.kubernetes.client import PodError
 from testbed.nodes import CommandError, Process, Result
 from testbed.scenario import Scenario, load
 from testbed.scenario.rules import render_path
@@ -280,6 +281,32 @@ def test_what_is_not_left_behind_stays(labels: dict[str, str], words: str) -> No
     with pytest.raises(LookupError, match=words):
         provider.remove_leftovers(api.client)
     assert [asked[0] for asked in api.asked] == ["get"]
+
+
+class Stuck(Api):
+    """Its namespace stays, because of a pod."""
+
+    def run(self, argv: Sequence[str], **_: object) -> Result:
+        words = [word for word in argv[1:] if not word.startswith("--")]
+        message = "Some resources are remaining: pods. has 1 resource instances"
+        event = {"involvedObject": {"name": "a-1"}, "message": "error killing pod: not found"}
+        answers: dict[str, Any] = {
+            "namespace": {"status": {"conditions": [{"status": "True", "message": message}]}},
+            "pods": {"items": [{"metadata": {"name": "a-1"}}]},
+            "events": {"items": [event]},
+        }
+        if words[0] == "delete":
+            return Result(1, "", "warning\nerror: timed out waiting for the condition\n")
+        return Result(0, json.dumps(answers[words[1]]), "")
+
+
+def test_it_is_said_what_keeps_a_namespace() -> None:
+    with pytest.raises(PodError) as raised:
+        provider.remove(Stuck(None).client)
+    assert str(raised.value) == (
+        "cluster a: namespace concorde-bench cannot be removed: error: timed out waiting for the condition; "
+        "Some resources are remaining: pods. has 1 resource instances; pod a-1: error killing pod: not found"
+    )
 
 
 @pytest.mark.parametrize(
