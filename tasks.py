@@ -8,7 +8,8 @@ from pathlib import Path
 from invoke.context import Context
 from invoke.tasks import task
 
-from bench import command_line, commands
+from bench import command_line
+from bench.commands import experiments, machines, scenarios, supplies, testbeds
 
 SCENARIO = {
     "scenario": "a scenario's name or file; may be repeated (default: the paper's two)",
@@ -49,13 +50,13 @@ def bench(
     """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
     if resume:
         others = [scenario, set_, kubeconfig, enforcement, repetitions]
-        command_line.ends_with_status(commands.resume_bench)(resume, Path(reports), others)
+        command_line.ends_with_status(experiments.resume_bench)(resume, Path(reports), others)
     overrides = list(set_)
     if enforcement:
         overrides.append(f"enforcement={enforcement}")
     if repetitions:
         overrides.append(f"measurement.repetitions={repetitions}")
-    run = command_line.ends_with_status(commands.run_bench)
+    run = command_line.ends_with_status(experiments.run_bench)
     run(scenario, overrides, scale, provider, orchestrator, Path(reports), kubeconfig)
 
 
@@ -81,7 +82,7 @@ def matrix(
     reports: str = "reports",
 ) -> None:
     """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
-    run = command_line.ends_with_status(commands.run_matrix)
+    run = command_line.ends_with_status(experiments.run_matrix)
     run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
 
 
@@ -106,14 +107,14 @@ def places(
     reports: str = "reports",
 ) -> None:
     """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
-    run = command_line.ends_with_status(commands.run_places)
+    run = command_line.ends_with_status(experiments.run_places)
     run(place, set_, scale, provider, orchestrator, Path(reports))
 
 
 @task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
 def figures(_context: Context, run: str, reports: str = "reports") -> None:
     """Make samples, summary, figures and report again from a recording alone."""
-    command_line.ends_with_status(commands.draw_figures)(run, Path(reports))
+    command_line.ends_with_status(experiments.draw_figures)(run, Path(reports))
 
 
 @task(
@@ -135,29 +136,26 @@ def up(
     orchestrator: str = "cni",
 ) -> None:
     """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
-    if provider == commands.VAGRANT:
-        command_line.ends_with_status(commands.bring_up_machines)(scenario, set_, scale)
-    else:
-        run = command_line.ends_with_status(commands.bring_up)
-        run(name, scenario, set_, scale, provider, orchestrator)
+    run = command_line.ends_with_status(testbeds.bring_up)
+    run(name, scenario, set_, scale, provider, orchestrator)
 
 
 @task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
 def kubeconfig(_context: Context, cluster: str, name: str = "testbed") -> None:
     """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
-    command_line.ends_with_status(commands.show_kubeconfig)(name, cluster)
+    command_line.ends_with_status(testbeds.show_kubeconfig)(name, cluster)
 
 
 @task(help=NAME)
 def status(_context: Context, name: str = "") -> None:
     """Show the testbeds that are up."""
-    command_line.ends_with_status(commands.show_status)(name or None)
+    command_line.ends_with_status(testbeds.show_status)(name or None)
 
 
 @task(name="exec", positional=["place"], help={**NAME, "place": "a pod, container or node"})
 def execute(_context: Context, place: str, name: str = "testbed") -> None:
     """Run a command in a pod, container or node: exec A-1 -- ip address."""
-    command_line.ends_with_status(commands.execute)(name, place, command_line.after_dashes())
+    command_line.ends_with_status(testbeds.execute)(name, place, command_line.after_dashes())
 
 
 @task(
@@ -166,7 +164,7 @@ def execute(_context: Context, place: str, name: str = "testbed") -> None:
 )
 def capture(_context: Context, place: str, name: str = "testbed", interface: str = "eth0") -> None:
     """Show the packets of a pod, container or node: capture A-1 -- tcp port 5201."""
-    command_line.ends_with_status(commands.capture)(name, place, interface, command_line.after_dashes())
+    command_line.ends_with_status(testbeds.capture)(name, place, interface, command_line.after_dashes())
 
 
 @task(
@@ -177,7 +175,7 @@ def ssh(
     _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
 ) -> None:
     """Open a shell on a node, or run a command there: ssh worker-01 -- ip route."""
-    run = command_line.ends_with_status(commands.log_in)
+    run = command_line.ends_with_status(testbeds.log_in)
     run(name, node, provider, scenario, command_line.after_dashes())
 
 
@@ -197,13 +195,13 @@ def down(
     destroy: bool = False,
 ) -> None:
     """Take a testbed down."""
-    command_line.ends_with_status(commands.take_down)(name, provider, scenario, destroy)
+    command_line.ends_with_status(testbeds.take_down)(name, provider, scenario, destroy)
 
 
 @task
 def doctor(_context: Context) -> None:
     """Say what this machine lacks, and what to do about it."""
-    command_line.ends_with_status(commands.examine)()
+    command_line.ends_with_status(supplies.examine)()
 
 
 @task(
@@ -229,8 +227,8 @@ def provision(
 ) -> None:
     """Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure."""
     if reset:
-        command_line.ends_with_status(commands.reset_machines)(provider, scenario)
-    run = command_line.ends_with_status(commands.provision)
+        command_line.ends_with_status(machines.reset)(provider, scenario)
+    run = command_line.ends_with_status(machines.provision)
     run(provider, scenario, set_, scale, from_, version)
 
 
@@ -240,7 +238,7 @@ def provision(
 )
 def make_bundle(_context: Context, to: str, version: str = "") -> None:
     """Put what machines need of a kept Kubernetes version into a directory, for provision --from."""
-    command_line.ends_with_status(commands.make_bundle)(to, version)
+    command_line.ends_with_status(supplies.make_bundle)(to, version)
 
 
 @task(
@@ -262,14 +260,14 @@ def get_kubernetes(
     flannel: str = "",
 ) -> None:
     """Provide the programs of a Kubernetes version and the pods' images, checked and cached."""
-    run = command_line.ends_with_status(commands.get_kubernetes)
+    run = command_line.ends_with_status(supplies.get_kubernetes)
     run(version, from_, download, build, flannel)
 
 
 @task(name="deploy.images")
 def deploy_images(_context: Context) -> None:
     """Assemble the images for clusters that exist: the installer's and those of bench's pods."""
-    command_line.ends_with_status(commands.provide_images)()
+    command_line.ends_with_status(supplies.provide_images)()
 
 
 @task(
@@ -282,13 +280,13 @@ def deploy_images(_context: Context) -> None:
 )
 def build_box(_context: Context, to: str = "", version: str = "", upgrade: bool = False) -> None:
     """Build the virtual machines' box from Debian's packages, as they are pinned."""
-    command_line.ends_with_status(commands.build_box)(to, version, upgrade)
+    command_line.ends_with_status(machines.build_box)(to, version, upgrade)
 
 
 @task
 def schema(_context: Context) -> None:
     """Write the JSON Schema of scenarios, for editors."""
-    command_line.ends_with_status(commands.write_schema)()
+    command_line.ends_with_status(scenarios.write_schema)()
 
 
 @task
@@ -315,7 +313,7 @@ def test(context: Context) -> None:
 @task(name="test.e2e")
 def test_e2e(context: Context) -> None:
     """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
-    command_line.must(commands.get_kubernetes, "", "", False, False, "")
+    command_line.must(supplies.get_kubernetes, "", "", False, False, "")
     context.run(".venv/bin/pytest tests/e2e/test_verdicts.py")
     # Nothing else is judged by how fast it is, so what is left waits side by side.
     context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 3 --dist loadfile")

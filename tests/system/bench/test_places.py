@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from bench import places
-from bench.commands import SCENARIOS
+from bench.commands.scenarios import SCENARIOS
 from bench.recording import Recording
 
 SHORT = [

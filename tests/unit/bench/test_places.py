@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import commands, places, places_figure, places_table
+from bench import places, places_figure, places_table
+from bench.commands import experiments
+from bench.commands.scenarios import SCENARIOS
 from bench.places import CASES, CLAIMS, UNSHAPED, Row, Study, measured
 from bench.summary import FlowSummary, PhaseSummary, SecondsSummary, Summary
 from bench.verdict import Outcome
@@ -177,7 +179,7 @@ def test_the_tables_fit_80_columns_and_hold_claims_beside_answers() -> None:
 def test_every_case_loads_and_the_first_is_what_all_are_compared_with() -> None:
     assert CASES[0].place == UNSHAPED
     for case in CASES:
-        scenario = case.load(commands.SCENARIOS / "places", [], 0.1)
+        scenario = case.load(SCENARIOS / "places", [], 0.1)
         assert case.place == scenario.name
         assert scenario.underlay.rate == 500_000_000
     assert set(CLAIMS) <= {case.place for case in CASES}
@@ -185,4 +187,4 @@ def test_every_case_loads_and_the_first_is_what_all_are_compared_with() -> None:
 
 def test_an_unknown_place_is_bad_input() -> None:
     with pytest.raises(LookupError, match="no place 'moon'"):
-        commands.run_places(["moon"], [], 1.0, "netns", "cni", Path("reports"))
+        experiments.run_places(["moon"], [], 1.0, "netns", "cni", Path("reports"))
