@@ -19,6 +19,7 @@ from invoke.program import Program
 from invoke.tasks import Task
 from rich.console import Console
 
+from bench.saying import complain
 from testbed.scenario import ScenarioError
 
 P = ParamSpec("P")
@@ -49,16 +50,14 @@ def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
 
 
 def _status(command: Callable[[], int]) -> int:
-    console = Console(stderr=True)
-
     def fail(words: object, status: int) -> int:
-        console.print(str(words), style="red", markup=False, highlight=False, soft_wrap=True)
+        complain(str(words))
         return status
 
     try:
         return command()
     except (KeyError, IndexError):  # LookupErrors too, but of ours and not of who gave the command
-        console.print_exception()
+        Console(stderr=True).print_exception()
         return FAILED
     except (ScenarioError, LookupError) as error:
         return fail(error.args[0] if error.args else error, BAD_INPUT)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.observer import OnRates, Rates
+from bench.saying import say
 from testbed.scenario import Scenario
 
 PLAIN_SECONDS = 2.0
@@ -56,9 +57,7 @@ class Display:
             if seconds - last >= PLAIN_SECONDS:
                 last = seconds
                 shown = "  ".join(f"{label}: {format_bits(rates.get(label, 0.0))}" for label in labels)
-                self._console.print(
-                    f"{seconds:6.1f} s  {shown}", soft_wrap=True, markup=False, highlight=False
-                )
+                say(f"{seconds:6.1f} s  {shown}", console=self._console)
 
         return show
 

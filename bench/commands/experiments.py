@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from bench.command_line import HELD, INVALID, VIOLATED
-from bench.commands.saying import say
 from bench.commands.scenarios import SCENARIOS, scenario_file
+from bench.saying import say
 from testbed.scenario import Scenario, load
 from testbed.testbed import EXISTING
 

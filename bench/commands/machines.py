@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from bench.command_line import FAILED, HELD
-from bench.commands.saying import complain, say, timed
 from bench.commands.scenarios import scenario_file
+from bench.saying import complain, say, timed
 from testbed.scenario import load
 
 if TYPE_CHECKING:

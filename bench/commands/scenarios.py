@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.command_line import HELD
-from bench.commands.saying import say
+from bench.saying import say
 from testbed.scenario import render_schema
 
 ROOT = Path(__file__).resolve().parents[2]

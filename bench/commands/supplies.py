@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.command_line import FAILED, HELD
-from bench.commands.saying import say, timed
+from bench.saying import say, timed
 from testbed.testbed import ENTRIES
 
 NO_FLANNELD = "none"  # instead of a file

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from bench.command_line import BAD_INPUT, HELD
 from bench.commands import machines
-from bench.commands.saying import complain, say
 from bench.commands.scenarios import scenario_file
+from bench.saying import complain, say
 from testbed.quantities import format_rate
 from testbed.scenario import load
 
@@ -59,7 +59,7 @@ def show_kubeconfig(name: str, cluster: str) -> int:
     """Print a kubeconfig with which this machine's programs reach a cluster of real Kubernetes."""
     from testbed import lasting
 
-    Console().print(lasting.kubeconfig(name, cluster), end="", markup=False, highlight=False, soft_wrap=True)
+    say(lasting.kubeconfig(name, cluster), end="")
     return HELD
 
 

@@ -1,4 +1,4 @@
-"""How verbs say things: word for word, where rich would wrap lines and take brackets for markup."""
+"""How things are said: word for word. Rich would wrap lines, and take ``[a]`` and ``:a:`` for its own."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.text import Text
 
 
-def say(words: str, style: str = "") -> None:
+def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
-    _print(Console(), words, style)
+    (console or Console()).print(Text(words, style), soft_wrap=True, end=end)
 
 
 def complain(words: str) -> None:
     """Say what is wrong, where errors go."""
-    _print(Console(stderr=True), words, "red")
+    say(words, "red", console=Console(stderr=True))
 
 
 def timed() -> Callable[[str], None]:
@@ -26,7 +27,3 @@ def timed() -> Callable[[str], None]:
         say(f"{time.monotonic() - started:6.1f} s  {stage}")
 
     return tell
-
-
-def _print(console: Console, words: str, style: str) -> None:
-    console.print(words, style=style, markup=False, highlight=False, soft_wrap=True)
