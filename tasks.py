@@ -11,27 +11,30 @@ from invoke.tasks import task
 from bench import command_line
 from bench.commands import experiments, machines, scenarios, supplies, testbeds
 
-SCENARIO = {
-    "scenario": "a scenario's name or file; may be repeated (default: the paper's two)",
+# What options mean that several verbs have.
+SCENARIO = "a scenario's name or file"
+CHANGES = {
     "set_": "override one field, as in flows[0].duration=5; may be repeated",
     "scale": "multiply every rate, as in 0.1",
 }
+PROVIDER = {
+    "provider": "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant"
+}
+ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
 REPORTS = {"reports": "directory of the recordings"}
-PROVIDER = "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant"
+RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
 NAME = {"name": "which testbed, if several are up side by side"}
 
 
 @task(
     iterable=["scenario", "set_", "kubeconfig"],
     help={
-        **SCENARIO,
-        **REPORTS,
+        **RUN,
+        "scenario": f"{SCENARIO}; may be repeated (default: the paper's two)",
         "kubeconfig": "run on a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
         "enforcement": "how guarantees are kept: none, pod, node, bandwidth",
         "repetitions": "how often each scenario's traffic runs",
         "resume": "go on with an interrupted run, as it was begun: its directory or run id",
-        "provider": PROVIDER,
-        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def bench(
@@ -63,12 +66,9 @@ def bench(
 @task(
     iterable=["scenario", "enforcement", "set_"],
     help={
-        **SCENARIO,
-        **REPORTS,
-        "scenario": "a scenario's name or file; may be repeated (default: contmec and congested)",
+        **RUN,
+        "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
-        "provider": PROVIDER,
-        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def matrix(
@@ -89,12 +89,8 @@ def matrix(
 @task(
     iterable=["place", "set_"],
     help={
-        **REPORTS,
+        **RUN,
         "place": "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
-        "set_": SCENARIO["set_"],
-        "scale": SCENARIO["scale"],
-        "provider": PROVIDER,
-        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def places(
@@ -120,10 +116,11 @@ def figures(_context: Context, run: str, reports: str = "reports") -> None:
 @task(
     iterable=["set_"],
     help={
-        **SCENARIO,
         **NAME,
+        **CHANGES,
+        **ORCHESTRATOR,
+        "scenario": SCENARIO,
         "provider": "netns, or vagrant: virtual machines, made or started",
-        "orchestrator": "what runs the pods: cni, kubernetes",
     },
 )
 def up(
@@ -169,7 +166,12 @@ def capture(_context: Context, place: str, name: str = "testbed", interface: str
 
 @task(
     positional=["node"],
-    help={**NAME, "node": "a node of the testbed", "provider": PROVIDER, "scenario": SCENARIO["scenario"]},
+    help={
+        **NAME,
+        **PROVIDER,
+        "node": "a node of the testbed",
+        "scenario": "the scenario that has the machines, or their addresses",
+    },
 )
 def ssh(
     _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
@@ -207,7 +209,7 @@ def doctor(_context: Context) -> None:
 @task(
     iterable=["set_"],
     help={
-        **SCENARIO,
+        **CHANGES,
         "scenario": "the scenario whose nodes and clusters they become",
         "provider": "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant",
         "from_": "a directory made by kubernetes.bundle; without one programs are kept ones, or downloaded",
