@@ -26,8 +26,7 @@ def read(place: Place, interface: str = "eth0") -> Counters:
     commands = [DEVICES, [*QDISCS, interface]]
     counted, shown = said_of_both = looks.look(place, commands)
     for command, said in zip(commands, said_of_both, strict=True):
-        if said.status != 0:
-            raise CommandError(place.name, command, said.status, said.stderr)
+        said.checked(place.name, command)
     sent = sent_bytes(counted.stdout)
     if interface not in sent:
         raise CommandError(place.name, DEVICES, 0, f"no {interface} among {', '.join(sent) or 'nothing'}")

@@ -30,6 +30,12 @@ class Result:
         """Parse the output of ``ip -j`` and its like, for which no output at all is an empty list."""
         return json.loads(self.stdout or "[]")
 
+    def checked(self, where: str, argv: Sequence[str]) -> Result:
+        """Return it, if ``argv`` ended well. Raises CommandError."""
+        if self.status != 0:
+            raise CommandError(where, argv, self.status, self.stderr or self.stdout)
+        return self
+
 
 class CommandError(RuntimeError):
     """A command failed where it had to succeed; the message holds the node, the command and its own words."""

@@ -87,9 +87,7 @@ class Remote:
         else:
             raise CommandError(self.name, argv, 0, f"its output was lost on the way {ATTEMPTS} times")
         done = Result(done.status, done.stdout.removesuffix(mark), done.stderr)
-        if check and done.status != 0:
-            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
-        return done
+        return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command over there; see testbed.nodes.Place. With ``held`` it begins when released."""

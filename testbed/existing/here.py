@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import environ
 from pathlib import Path
 
-from testbed.nodes import CommandError, Process, Result
+from testbed.nodes import Process, Result
 from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 
 
@@ -27,9 +27,7 @@ class Here:
     ) -> Result:
         """Run a command to its end; see testbed.nodes.Place."""
         done = run_to_end(self.name, argv, argv, {**environ, **(env or {})}, stdin, timeout)
-        if check and done.status != 0:
-            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
-        return done
+        return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command that ends with its standard input, as kubectl exec does; see testbed.nodes.Place.

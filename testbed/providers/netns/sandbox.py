@@ -135,9 +135,7 @@ class Entrance:
         """Run a command there to its end; see testbed.nodes.Place."""
         settings = {**ENVIRONMENT, **(env or {})}
         done = run_to_end(self.name, argv, [*self.prefix, *argv], settings, stdin, timeout)
-        if check and done.status != 0:
-            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
-        return done
+        return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.nodes.Place."""

@@ -79,9 +79,7 @@ class SshNode:
         done = self._attempt(argv, command_line(limited, self._environment(env), self._sudo), stdin, timeout)
         if done.status == KILLED and time.monotonic() - began >= timeout:
             raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s")
-        if check and done.status != 0:
-            raise CommandError(self.name, argv, done.status, done.stderr or done.stdout)
-        return done
+        return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.nodes.Place. With ``held`` it begins when released."""

@@ -49,10 +49,8 @@ class Noting:
         if list(argv) == ["cat", ledger.BOOT]:
             return Result(0, f"{self._boot}\n", "")
         self.commands.append(list(argv))
-        status = self._answer(argv)
-        if check and status:
-            raise CommandError(self.name, argv, status, "no")
-        return Result(status, "", "no")
+        done = Result(self._answer(argv), "", "no")
+        return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         raise NotImplementedError
