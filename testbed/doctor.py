@@ -12,23 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed import programs
 from testbed.kubernetes import requirements
 from testbed.nodes import CommandError
 from testbed.providers.netns.sandbox import ENVIRONMENT, Entrance, Sandbox, SandboxError
 from testbed.providers.vagrant import requirements as machines
 
-TOOLS = {
-    "unshare": "util-linux",
-    "nsenter": "util-linux",
-    "setpriv": "util-linux",
-    "mount": "mount",
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "bridge": "iproute2",
-    "ss": "iproute2",
-    "nft": "nftables",
-    "iperf3": "iperf3",
-}
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
     "ethtool": ("ethtool", "the offloads in environment.json"),
@@ -144,7 +133,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _tools() -> Iterator[Finding]:
-    for tool, package in TOOLS.items():
+    for tool, package in programs.SANDBOX.items():
         found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
         yield Finding(f"program {tool}", found, f"apt-get install {package}")
     for tool, (package, use) in OPTIONAL_TOOLS.items():

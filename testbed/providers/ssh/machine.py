@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from ipaddress import IPv4Address
 
+from testbed import programs
 from testbed.clocks import Clock
 from testbed.providers.ssh import ledger, plan, seen
 from testbed.providers.ssh.connection import Connection
@@ -14,20 +15,6 @@ from testbed.providers.ssh.node import SshNode
 from testbed.providers.ssh.things import Thing
 from testbed.scenario import Scenario
 
-# What a machine needs, and Debian's package of it.
-PROGRAMS = {
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "bridge": "iproute2",
-    "ss": "iproute2",
-    "nft": "nftables",
-    "iperf3": "iperf3",
-    "nsenter": "util-linux",
-    "mountpoint": "util-linux",
-    "timeout": "coreutils",
-    "tar": "tar",
-    "/usr/bin/python3": "python3",
-}
 AGAIN = "./invokew down --provider ssh, with the same inventory, takes that away"
 
 
@@ -57,8 +44,8 @@ class Claimed:
     def enter(self) -> None:
         """Log in, claim the machine, and take away what a run that died has left."""
         self.node.prepare()
-        if lacking := seen.missing(self.node, PROGRAMS):
-            packages = " ".join(sorted({PROGRAMS[program] for program in lacking}))
+        if lacking := seen.missing(self.node, programs.MACHINE):
+            packages = " ".join(sorted({programs.MACHINE[program] for program in lacking}))
             words = f"no program {', '.join(lacking)} there: apt-get install {packages}"
             raise MachineError(self.name, words)
         self._claim()
