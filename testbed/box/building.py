@@ -138,12 +138,16 @@ class _Workshop:
         """Install Debian into a directory; return its packages with their versions."""
         archive, pins = self._directory / "root.tar", self._directory / "pins"
         pins.write_text(recipe.preferences(wanted.pins), encoding="utf-8")
+        # A mirror that is near to this machine need not be near to those that are made of the box.
+        sources = self._directory / "sources"
+        sources.write_text(recipe.sources(wanted), encoding="utf-8")
         self._run([
             "mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(wanted.packages)}",
             *(f"--aptopt={line}" for line in self._run(PROXIES).splitlines()),
             f"--setup-hook=upload {pins} /etc/apt/preferences.d/pins",
             f"--essential-hook=sync-in {HERE / 'files'} /",
             f"--customize-hook={HERE / 'customize'}",
+            f"--customize-hook=upload {sources} /etc/apt/sources.list",
             wanted.suite, str(archive), "-",
         ], stdin=recipe.sources(wanted, self._run(recipe.INDEX_TARGETS)))  # fmt: skip
         self._root.mkdir()

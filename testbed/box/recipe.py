@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 
 FILE = Path(__file__).resolve().with_name("debian.yaml")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-MIRROR = "http://deb.debian.org/debian"
-SECURITY = "http://deb.debian.org/debian-security"
+DEBIAN = "http://deb.debian.org"
+MIRROR, SECURITY = f"{DEBIAN}/debian", f"{DEBIAN}/debian-security"
 # What each of this machine's package sources is; parsed by apt itself, whatever they are written in.
 INDEX_TARGETS = (
     "apt-get", "indextargets", "--format", "$(ORIGIN)|$(RELEASE)|$(REPO_URI)", "Created-By: Packages",
@@ -53,8 +53,8 @@ def write_pins(packages: Mapping[str, str], file: Path = FILE) -> None:
         yaml.dump(data, out)
 
 
-def sources(recipe: Recipe, index_targets: str) -> str:
-    """Return package sources for apt: this machine's own mirrors of Debian, or else Debian's."""
+def sources(recipe: Recipe, index_targets: str = "") -> str:
+    """Return package sources for apt: the mirrors among some index targets, or else Debian's own."""
     listed = [line.split("|") for line in index_targets.splitlines()]
     mirrors = {release: uri for origin, release, uri in listed if origin == "Debian"}
     suite = recipe.suite

@@ -27,8 +27,16 @@ def test_this_machines_mirrors_are_taken_and_debians_where_there_are_none() -> N
     told = "Debian|bookworm|http://mirror.lab/debian/\nOther|bookworm-updates|http://other.lab/\n"
     assert recipe.sources(RECIPE, told).splitlines() == [
         f"deb [signed-by={recipe.KEYRING}] http://mirror.lab/debian/ bookworm main",
-        f"deb [signed-by={recipe.KEYRING}] http://deb.debian.org/debian bookworm-updates main",
-        f"deb [signed-by={recipe.KEYRING}] http://deb.debian.org/debian-security bookworm-security main",
+        f"deb [signed-by={recipe.KEYRING}] {recipe.MIRROR} bookworm-updates main",
+        f"deb [signed-by={recipe.KEYRING}] {recipe.SECURITY} bookworm-security main",
+    ]
+
+
+def test_a_box_has_debians_own_mirrors() -> None:
+    assert [line.split()[2:] for line in recipe.sources(RECIPE).splitlines()] == [
+        [recipe.MIRROR, "bookworm", "main"],
+        [recipe.MIRROR, "bookworm-updates", "main"],
+        [recipe.SECURITY, "bookworm-security", "main"],
     ]
 
 
