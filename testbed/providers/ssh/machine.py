@@ -81,7 +81,7 @@ class Claimed:
     def open(self, scenario: Scenario, found: seen.Seen) -> None:
         """Open the ledger; from here on there is something to take away."""
         directory = ledger.directory(self._run)
-        self._things = plan.things(scenario, self.name, found, directory)
+        self._things = plan.everything(scenario, self.name, found, directory)
         ledger.open_ledger(self.node, self._run, self.machine.user, self._things)
         self.node.directory = directory
 

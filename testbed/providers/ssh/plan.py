@@ -12,21 +12,8 @@ from ipaddress import IPv4Network
 from testbed import plugin
 from testbed.networks import containers, flannel, underlay
 from testbed.orchestrators import cni
+from testbed.providers.ssh import things
 from testbed.providers.ssh.seen import FORWARDING, Interface, Seen
-from testbed.providers.ssh.things import (
-    NAMESPACES,
-    Attached,
-    Directory,
-    File,
-    Link,
-    Mount,
-    Namespace,
-    Setting,
-    State,
-    Table,
-    Thing,
-    Tree,
-)
 from testbed.quantities import format_rate
 from testbed.scenario import Scenario
 
@@ -38,48 +25,50 @@ CONCORDE_TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde
 def paths(scenario: Scenario, node: str) -> list[str]:
     """Return the paths of which it matters whether they exist already."""
     subnets = [flannel.subnet_file(cluster) for cluster in flannel.clusters_of(scenario, node)]
-    return [NAMESPACES, FLANNEL, _state(scenario).path, *subnets]
+    return [things.NAMESPACES, FLANNEL, _state(scenario).path, *subnets]
 
 
-def things(scenario: Scenario, node: str, seen: Seen, directory: str) -> list[Thing]:
+def everything(scenario: Scenario, node: str, seen: Seen, directory: str) -> list[things.Thing]:
     """Return everything that will be made on a node, but the run's own directory, which is ``directory``."""
     pods = [name for name, pod in scenario.pods.items() if pod.node == node]
     clusters = flannel.clusters_of(scenario, node)
-    made: list[Thing] = [Directory(path=path) for path in (NAMESPACES, FLANNEL) if path not in seen.paths]
+    made: list[things.Thing] = [
+        things.Directory(path=path) for path in (things.NAMESPACES, FLANNEL) if path not in seen.paths
+    ]
     if not seen.namespaces_mounted:
-        made.append(Mount(path=NAMESPACES))
+        made.append(things.Mount(path=things.NAMESPACES))
     if seen.forwarding != "1":
-        made.append(Setting(path=FORWARDING, value="1", former=seen.forwarding))
-    made += [Link(name=flannel.vtep_name(scenario, cluster)) for cluster in clusters]
-    made += [File(path=flannel.subnet_file(cluster)) for cluster in clusters]
+        made.append(things.Setting(path=FORWARDING, value="1", former=seen.forwarding))
+    made += [things.Link(name=flannel.vtep_name(scenario, cluster)) for cluster in clusters]
+    made += [things.File(path=flannel.subnet_file(cluster)) for cluster in clusters]
     if own := containers.on_node(scenario, node):
-        made.append(Link(name=containers.BRIDGE))
-        made += [Namespace(name=name) for name in own]
-        made += [Link(name=containers.host_interface(index)) for index in range(len(own))]
-        made.append(Table(family="ip", name=containers.TABLE))
+        made.append(things.Link(name=containers.BRIDGE))
+        made += [things.Namespace(name=name) for name in own]
+        made += [things.Link(name=containers.host_interface(index)) for index in range(len(own))]
+        made.append(things.Table(family="ip", name=containers.TABLE))
     if pods:
         made.append(_state(scenario))
-        made += [Link(name=bridge) for bridge in _bridges(scenario, node)]
+        made += [things.Link(name=bridge) for bridge in _bridges(scenario, node)]
         made += _uplink(scenario, node)
     for name in pods:
-        made += [Namespace(name=name), _attached(scenario, name, directory)]
+        made += [things.Namespace(name=name), _attached(scenario, name, directory)]
     return made
 
 
 def obstacles(scenario: Scenario, node: str, seen: Seen) -> Iterator[str]:
     """Yield, in words, what is on a machine already and is not ours."""
     there = {interface.name for interface in seen.interfaces}
-    for thing in things(scenario, node, seen, ""):
+    for thing in everything(scenario, node, seen, ""):
         match thing:
-            case Link(name=name) if name in there:
+            case things.Link(name=name) if name in there:
                 yield f"there is an interface {name} already"
-            case Namespace(name=name) if name in seen.namespaces:
+            case things.Namespace(name=name) if name in seen.namespaces:
                 yield f"there is a network namespace {name} already"
-            case Table(family=family, name=name) if (family, name) in seen.tables:
+            case things.Table(family=family, name=name) if (family, name) in seen.tables:
                 yield f"there is an nftables table {family} {name} already"
-            case File(path=path) | State(path=path) if path in seen.paths:
+            case things.File(path=path) | things.State(path=path) if path in seen.paths:
                 yield f"there is {path} already"
-            case Tree(interface=interface) if interface in seen.trees:
+            case things.Tree(interface=interface) if interface in seen.trees:
                 yield f"somebody shapes {interface}: its root qdisc is {seen.trees[interface]}"
     for cluster in flannel.clusters_of(scenario, node):
         vxlan = scenario.clusters[cluster].flannel
@@ -104,28 +93,28 @@ def unfit(scenario: Scenario, uplink: Interface, speed: int | None) -> Iterator[
         )
 
 
-def _attached(scenario: Scenario, pod: str, directory: str) -> Attached:
+def _attached(scenario: Scenario, pod: str, directory: str) -> things.Attached:
     where = scenario.pods[pod]
-    return Attached(
+    return things.Attached(
         network=asdict(plugin.network_list(scenario, where.cluster, where.node)),
         attachment=asdict(cni.attachment(scenario, pod)),
         directories=[f"{directory}/{plugin.DIRECTORY.name}", *plugin.REFERENCE_DIRECTORIES],
     )
 
 
-def _state(scenario: Scenario) -> State:
-    return State(path="/run/cni-addresses" if scenario.enforcement == "bandwidth" else "/run/concorde")
+def _state(scenario: Scenario) -> things.State:
+    return things.State(path="/run/cni-addresses" if scenario.enforcement == "bandwidth" else "/run/concorde")
 
 
 def _bridges(scenario: Scenario, node: str) -> list[str]:
     return sorted({f"cni-{pod.cluster}" for pod in scenario.pods.values() if pod.node == node})
 
 
-def _uplink(scenario: Scenario, node: str) -> list[Thing]:
+def _uplink(scenario: Scenario, node: str) -> list[things.Thing]:
     """Return what is made at the machine's own interface."""
-    tree = Tree(interface=underlay.uplink(scenario, node))
+    tree = things.Tree(interface=underlay.uplink(scenario, node))
     if scenario.enforcement == "node":
-        return [tree, *(Table(family=family, name=name) for family, name in CONCORDE_TABLES)]
+        return [tree, *(things.Table(family=family, name=name) for family, name in CONCORDE_TABLES)]
     if scenario.shaping is not None and scenario.shaping.at == "physical":
         return [tree]
     return []

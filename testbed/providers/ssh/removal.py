@@ -8,21 +8,8 @@ from __future__ import annotations
 
 from testbed.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.nodes import CommandError, Node
+from testbed.providers.ssh import things
 from testbed.providers.ssh.seen import root_handles
-from testbed.providers.ssh.things import (
-    NAMESPACES,
-    Attached,
-    Directory,
-    File,
-    Link,
-    Mount,
-    Namespace,
-    Setting,
-    State,
-    Table,
-    Thing,
-    Tree,
-)
 
 # Arguments: the setting, what it was set to, what it was.
 RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
@@ -30,29 +17,29 @@ UNMOUNT = '! mountpoint -q "$1" || [ -n "$(ls -A "$1")" ] || umount "$1"'
 REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
 
 
-def remove(node: Node, thing: Thing) -> None:
+def remove(node: Node, thing: things.Thing) -> None:
     """Take a thing away, if it is there. Raises CommandError."""
     match thing:
-        case Link(name=name):
+        case things.Link(name=name):
             _delete(node, ["ip", "link", "delete", "dev", name], ["ip", "link", "show", "dev", name])
-        case Namespace(name=name):
-            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{NAMESPACES}/{name}"])
-        case Table(family=family, name=name):
+        case things.Namespace(name=name):
+            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{things.NAMESPACES}/{name}"])
+        case things.Table(family=family, name=name):
             _delete(node, ["nft", "delete", "table", family, name], ["nft", "list", "table", family, name])
-        case Attached():
+        case things.Attached():
             _detach(node, thing)
-        case Tree(interface=interface):
+        case things.Tree(interface=interface):
             if interface in root_handles(node.run(["tc", "-j", "qdisc", "show"])):
                 node.run(["tc", "qdisc", "delete", "dev", interface, "root"])
-        case Setting(path=path, value=value, former=former):
+        case things.Setting(path=path, value=value, former=former):
             node.run(["sh", "-c", RESTORE, "sh", path, value, former])
-        case File(path=path):
+        case things.File(path=path):
             node.run(["rm", "-f", path])
-        case State(path=path):
+        case things.State(path=path):
             node.run(["rm", "-rf", path])
-        case Directory(path=path):
+        case things.Directory(path=path):
             node.run(["sh", "-c", REMOVE_EMPTY, "sh", path])
-        case Mount(path=path):
+        case things.Mount(path=path):
             node.run(["sh", "-c", UNMOUNT, "sh", path])
 
 
@@ -63,7 +50,7 @@ def _delete(node: Node, delete: list[str], show: list[str]) -> None:
         raise CommandError(node.name, delete, done.status, done.stderr)
 
 
-def _detach(node: Node, attached: Attached) -> None:
+def _detach(node: Node, attached: things.Attached) -> None:
     """Let the plugins undo an attachment; a pod without a namespace has none."""
     attachment = Attachment(**attached.attachment)
     if node.run(["test", "-e", attachment.namespace], check=False).status != 0:

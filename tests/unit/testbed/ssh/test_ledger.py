@@ -62,7 +62,7 @@ def book(*things: Thing) -> Ledger:
 
 def test_everything_of_a_worker_is_in_the_plan() -> None:
     scenario = load(CONTMEC)
-    made = [str(thing) for thing in plan.things(scenario, "worker-01", EMPTY, "/d")]
+    made = [str(thing) for thing in plan.everything(scenario, "worker-01", EMPTY, "/d")]
     for expected in (
         "/run/netns", "mount /run/netns", "/proc/sys/net/ipv4/ip_forward = 1 (was 0)", "interface flannel.1",
         "interface flannel.2", "/run/flannel/subnet-a.env", "interface docker0", "interface vethc0",
@@ -71,7 +71,7 @@ def test_everything_of_a_worker_is_in_the_plan() -> None:
     ):  # fmt: skip
         assert expected in made
     assert not any("container-2" in one or "A-3" in one for one in made)  # they are on worker-02
-    assert [str(t) for t in plan.things(scenario, "master-01", EMPTY, "/d")][-2:] == [
+    assert [str(t) for t in plan.everything(scenario, "master-01", EMPTY, "/d")][-2:] == [
         "interface flannel.1",
         "/run/flannel/subnet-a.env",
     ]
@@ -82,14 +82,14 @@ def test_the_uplink_is_in_the_plan_only_if_it_is_shaped() -> None:
         f"nodes.{n}={{address: 192.168.56.{i}, uplink: ens5}}" for i, n in enumerate(load(CONTMEC).nodes, 20)
     ]
     shaped = load(CONTMEC, [*node, "enforcement=node", "underlay.rate=9G"])
-    assert Tree(interface="ens5") in plan.things(shaped, "worker-01", EMPTY, "/d")
-    assert Tree(interface="ens5") not in plan.things(load(CONTMEC, node), "worker-01", EMPTY, "/d")
+    assert Tree(interface="ens5") in plan.everything(shaped, "worker-01", EMPTY, "/d")
+    assert Tree(interface="ens5") not in plan.everything(load(CONTMEC, node), "worker-01", EMPTY, "/d")
 
 
 def test_what_was_there_is_not_taken_away() -> None:
     there = frozenset({"/run/netns", "/run/flannel"})
     seen = Seen((UPLINK,), (), frozenset(), True, frozenset(), {}, there, "1")
-    made = plan.things(load(CONTMEC), "worker-01", seen, "/d")
+    made = plan.everything(load(CONTMEC), "worker-01", seen, "/d")
     assert not any(isinstance(thing, (Directory, Mount, Setting)) for thing in made)
 
 
@@ -159,7 +159,7 @@ def test_a_lost_machine_is_no_fault_of_a_thing() -> None:
 
 
 def test_a_ledger_is_read_back_as_it_was_written() -> None:
-    things = plan.things(load(CONTMEC), "worker-01", EMPTY, "/d")
+    things = plan.everything(load(CONTMEC), "worker-01", EMPTY, "/d")
     written = book(*things)
     assert Ledger.model_validate_json(written.model_dump_json()) == written
 
