@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    Entries = dict[str, Line2D | Patch]  # of a key: by what is said of each
 
 FORMATS = ("svg", "pdf", "png")
 
@@ -191,29 +195,48 @@ def _label(
 
 def _key(figure: Figure, scenario: Scenario, summary: Summary, total: float) -> None:
     """What the kinds of lines mean, in one row above the panels."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     count = scenario.measurement.repetitions
     received = "received" if count == 1 else f"received: median and range of {count} repetitions"
-    handles: list[Any] = [Line2D([], [], color=MUTED, marker="o", markersize=3.5, markeredgewidth=0)]
-    texts = [received]
+    entries: Entries = {received: line(color=MUTED, marker="o", markersize=3.5, markeredgewidth=0)}
     if any(flow.role == "guaranteed" for flow in summary.flows):
-        handles += [Line2D([], [], color="black", linestyle=style, linewidth=0.7) for style in ("--", ":")]
-        texts += ["expected goodput", "guarantee"]
+        entries["expected goodput"] = line(linestyle="--", linewidth=0.7)
+        entries["guarantee"] = line(linestyle=":", linewidth=0.7)
     if scenario.disturbances:
-        handles.append(Patch(color=SHADE))
-        texts.append("disturbance")
+        entries["disturbance"] = shade()
+    place = (LEFT / WIDTH, 1 - 0.04 / total)
+    key(figure, entries, place, len(entries), fontsize=7, handlelength=2.2, columnspacing=1.6)
+
+
+def line(**look: Any) -> Line2D:
+    """Return a line as it stands in a key; black, if its look does not say otherwise."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"color": "black", **look})
+
+
+def shade() -> Patch:
+    """Return what stands in a key for the time of the disturbances."""
+    from matplotlib.patches import Patch
+
+    return Patch(color=SHADE)
+
+
+def small_key(figure: Figure, entries: Entries, columns: int) -> None:
+    """Say what lines mean, above many small panels."""
+    place = (0.01, 1 - 0.03 / figure.get_figheight())
+    key(figure, entries, place, columns, fontsize=6.5, handlelength=1.8, columnspacing=1.2)
+
+
+def key(figure: Figure, entries: Entries, place: tuple[float, float], columns: int, **sizes: float) -> None:
+    """Say what lines mean, without a frame; ``place`` is that of the upper left corner."""
     figure.legend(
-        handles,
-        texts,
+        list(entries.values()),
+        list(entries),
         loc="upper left",
-        bbox_to_anchor=(LEFT / WIDTH, 1 - 0.04 / total),
-        ncols=len(handles),
+        bbox_to_anchor=place,
+        ncols=columns,
         frameon=False,
-        fontsize=7,
-        handlelength=2.2,
-        columnspacing=1.6,
         borderaxespad=0,
         borderpad=0,
+        **sizes,
     )

@@ -61,7 +61,7 @@ def _draw(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summa
                 axes.set_xlabel("time in s")
             else:
                 axes.tick_params(labelbottom=False)
-    _key(figure, list(summaries.values()), height)
+    _key(figure, list(summaries.values()))
     return figure
 
 
@@ -112,29 +112,15 @@ def _panel(axes: Axes, directory: Path, cell: Cell, summary: Summary | None, uni
             axes.plot(line.seconds, line.median / unit.bits_per_second, color=colour, linewidth=1.0, zorder=3)
 
 
-def _key(figure: Figure, summaries: list[Summary], height: float) -> None:
-    """Name the flows and the dashes, in one row above the panels."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def _key(figure: Figure, summaries: list[Summary]) -> None:
+    """Name the flows and the dashes."""
     names: dict[str, str] = {}
     for summary in summaries:
         for flow in _guaranteed(summary):
             names.setdefault(flow.name, f"{flow.name}: {format_bps(flow.guarantee_bps or 0.0)}")
-    handles: list[Line2D | Patch] = [
-        Line2D([], [], color=COLOURS[number % len(COLOURS)]) for number in range(len(names))
-    ]
-    handles += [Line2D([], [], color="black", linestyle="--", linewidth=0.6), Patch(color=SHADE)]
-    figure.legend(
-        handles,
-        [*names.values(), "expected", "disturbance"],
-        loc="upper left",
-        bbox_to_anchor=(0.01, 1 - 0.03 / height),
-        ncols=5,
-        frameon=False,
-        fontsize=6.5,
-        handlelength=1.8,
-        columnspacing=1.2,
-        borderaxespad=0,
-        borderpad=0,
-    )
+    entries: figures.Entries = {
+        name: figures.line(color=COLOURS[number % len(COLOURS)]) for number, name in enumerate(names.values())
+    }
+    entries["expected"] = figures.line(linestyle="--", linewidth=0.6)
+    entries["disturbance"] = figures.shade()
+    figures.small_key(figure, entries, columns=5)

@@ -52,7 +52,7 @@ def _draw(directory: Path, study: Study) -> Figure:
             axes.set_ylabel(unit.name)
         if index + COLUMNS >= len(study.rows):
             axes.set_xlabel("time in s")
-    _key(figure, study, height)
+    _key(figure, study)
     return figure
 
 
@@ -77,26 +77,14 @@ def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
                 axes.plot(lines[name].seconds, rate, style, color=COLOURS[number], linewidth=1.0)
 
 
-def _key(figure: Figure, study: Study, height: float) -> None:
-    """Name the lines, in one row above the panels."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def _key(figure: Figure, study: Study) -> None:
+    """Name the lines."""
     expected = next((row.expected_bps for row in study.rows if row.expected_bps), {})
-    handles: list[Line2D | Patch] = [Line2D([], [], color=COLOURS[number]) for number in range(len(expected))]
-    texts = [f"{pod} sends (promised {format_bps(rate)})" for pod, rate in expected.items()]
-    handles += [Line2D([], [], color="black", linestyle=style) for style in ("--", ":")]
-    handles.append(Patch(color=SHADE))
-    figure.legend(
-        handles,
-        [*texts, "pod receives", "promised goodput", "containers want the link too"],
-        loc="upper left",
-        bbox_to_anchor=(0.01, 1 - 0.03 / height),
-        ncols=6,
-        frameon=False,
-        fontsize=6.5,
-        handlelength=1.8,
-        columnspacing=1.2,
-        borderaxespad=0,
-        borderpad=0,
-    )
+    entries: figures.Entries = {
+        f"{pod} sends (promised {format_bps(rate)})": figures.line(color=COLOURS[number])
+        for number, (pod, rate) in enumerate(expected.items())
+    }
+    entries["pod receives"] = figures.line(linestyle="--")
+    entries["promised goodput"] = figures.line(linestyle=":")
+    entries["containers want the link too"] = figures.shade()
+    figures.small_key(figure, entries, columns=6)
