@@ -162,6 +162,6 @@ def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
         del hosts["all"]["vars"]["slow"]
     assert seen
     assert left_of_ansible(scratch) == []
-    os.rmdir(scratch)
+    Path(scratch).rmdir()
     assert said[-1] == f"interrupted; {playbooks.AGAIN}"
     assert signal.getsignal(signal.SIGINT) is before
