@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from testbed.cni import Json, NetworkList
+from testbed.kubernetes import ports
 from testbed.networks import flannel, underlay
 from testbed.quantities import format_rate
 from testbed.scenario import Pod, Scenario
@@ -57,6 +58,7 @@ def _concorde(scenario: Scenario, cluster: str, node: str) -> Json:
     if scenario.enforcement == "node":
         assert scenario.underlay.rate is not None
         configuration["uplink"] = underlay.uplink(scenario, node)
+        configuration["controlPorts"] = ports.control(scenario, node)
         configuration["capacity"] = str(round(scenario.underlay.rate * NODE_SHARE))
     return configuration
 

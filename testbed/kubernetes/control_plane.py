@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from testbed.kubernetes import ports
 from testbed.kubernetes.binaries import Binaries
 from testbed.kubernetes.certificates import Authority, Subject, render_kubeconfig
 from testbed.kubernetes.components import Component, ComponentError
@@ -11,7 +12,6 @@ from testbed.nodes import Node, in_parallel
 from testbed.scenario import Scenario
 
 SERVICES = "10.96.0.0/16"  # nobody routes it: there is no kube-proxy
-ETCD_PORT, API_PORT = 2379, 6443
 # A component that ends says so at once; on an emulated machine one that does not may need minutes.
 UP_SECONDS = 300.0
 ADMIN = Subject("kubernetes-admin", ["system:masters"])
@@ -22,17 +22,10 @@ def directory_of(cluster: str) -> str:
     return f"/run/kubernetes/{cluster}"
 
 
-def position(scenario: Scenario, cluster: str) -> int:
-    """Return how many earlier clusters have the same master: those have the usual ports."""
-    master = scenario.clusters[cluster].master
-    same = [name for name, other in scenario.clusters.items() if other.master == master]
-    return same.index(cluster)
-
-
 def endpoint(scenario: Scenario, cluster: str) -> tuple[str, int]:
     """Return the address and port of a cluster's API server, on the underlay."""
     address = underlay.addresses(scenario)[scenario.clusters[cluster].master].ip
-    return str(address), API_PORT + position(scenario, cluster)
+    return str(address), ports.api(scenario, cluster)
 
 
 class ControlPlane:
@@ -56,7 +49,7 @@ class ControlPlane:
     def begin(self) -> None:
         """Start what needs no waiting for: etcd; and make the identities that all others need."""
         self.master.run(["mkdir", "-p", self.directory])
-        etcd_port = ETCD_PORT + 2 * position(self._scenario, self.cluster)
+        etcd_port = ports.ETCD_PORT + 2 * ports.position(self._scenario, self.cluster)
         self._start("etcd", ["etcd", *etcd_arguments(f"{self.directory}/etcd/data", etcd_port)])
         self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
         serving = Subject(

@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed import plugin
 from testbed.cni import NetworkList
-from testbed.kubernetes import cell
+from testbed.kubernetes import cell, ports
 from testbed.kubernetes.binaries import Binaries
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.components import Component
@@ -18,7 +18,7 @@ from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.images import PAUSE, Image
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.versions import Version
-from testbed.networks import flannel, underlay
+from testbed.networks import underlay
 from testbed.nodes import InNamespace, Node, Within
 from testbed.remote import Remote
 from testbed.scenario import Scenario
@@ -29,7 +29,6 @@ DOWN_SECONDS = 8.0
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
-KUBELET_PORT, HEALTH_PORT, NEXT_CLUSTER = 10250, 10248, 10000
 # What kubelet and containerd have at fixed places, and what libcni keeps of each attachment.
 FIXED_PLACES = (
     "/var/lib/kubelet",
@@ -217,7 +216,7 @@ class Worker:
                 self._programs.version,
                 self._directory,
                 address,
-                flannel.clusters_of(self._scenario, self._node.name).index(self.cluster) * NEXT_CLUSTER,
+                ports.beside(self._scenario, self.cluster, self._node.name),
             ),
         }
         for file, text in files.items():
@@ -292,9 +291,9 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
     configuration: dict[str, Any] = {
         **kubelet_settings(version),
         "address": address,
-        "port": KUBELET_PORT + offset,
+        "port": ports.KUBELET_PORT + offset,
         "healthzBindAddress": "127.0.0.1",
-        "healthzPort": HEALTH_PORT + offset,
+        "healthzPort": ports.HEALTH_PORT + offset,
         "tlsCertFile": f"{directory}/kubelet.pem",
         "tlsPrivateKeyFile": f"{directory}/kubelet.pem",
         "authentication": {

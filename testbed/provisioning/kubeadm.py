@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
+from testbed.kubernetes import ports
 from testbed.kubernetes.bundle import ETCD, SITE
 from testbed.kubernetes.control_plane import SERVICES
 from testbed.kubernetes.versions import Version
-from testbed.kubernetes.worker import CONTAINERD_SOCKET, HEALTH_PORT, KUBELET_PORT, kubelet_settings
+from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 
 # Stand in the file of a node that joins for what only the cluster can say.
 TOKEN, AUTHORITY = "@TOKEN@", "@AUTHORITY@"
@@ -28,9 +29,9 @@ Document = Mapping[str, Any]
 
 
 def render_init(
-    version: Version, cluster: str, node: str, address: IPv4Address, port: int, ports: int
+    version: Version, cluster: str, node: str, address: IPv4Address, port: int, beside: int
 ) -> str:
-    """Return the file for ``kubeadm init``; ``ports`` is added to those of the node's kubelet."""
+    """Return the file for ``kubeadm init``; ``beside`` is added to those of the node's kubelet."""
     etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
     assert etcd_repository == "etcd", "kubeadm adds the name"
     api_server: dict[str, Any] = {}
@@ -43,7 +44,7 @@ def render_init(
         {
             **_document(version, "InitConfiguration"),
             **initial,
-            "nodeRegistration": _registration(version, node, address, ports),
+            "nodeRegistration": _registration(version, node, address, beside),
             "localAPIEndpoint": {"advertiseAddress": str(address), "bindPort": port},
         },
         {
@@ -65,12 +66,12 @@ def render_init(
     )
 
 
-def render_join(version: Version, server: str, node: str, address: IPv4Address, ports: int) -> str:
+def render_join(version: Version, server: str, node: str, address: IPv4Address, beside: int) -> str:
     """Return the file for ``kubeadm join``, with ``TOKEN`` and ``AUTHORITY`` where these belong."""
     return _render(
         {
             **_document(version, "JoinConfiguration"),
-            "nodeRegistration": _registration(version, node, address, ports),
+            "nodeRegistration": _registration(version, node, address, beside),
             "discovery": {
                 "bootstrapToken": {
                     "apiServerEndpoint": server,
@@ -86,11 +87,14 @@ def _document(version: Version, kind: str) -> dict[str, str]:
     return {"apiVersion": f"kubeadm.k8s.io/{version.kubeadm_configuration}", "kind": kind}
 
 
-def _registration(version: Version, node: str, address: IPv4Address, ports: int) -> dict[str, Any]:
+def _registration(version: Version, node: str, address: IPv4Address, beside: int) -> dict[str, Any]:
     """Return how a kubelet becomes a node; what differs between the kubelets of a machine is said here."""
     arguments = {"node-ip": str(address)}
-    if ports:
-        arguments |= {"port": str(KUBELET_PORT + ports), "healthz-port": str(HEALTH_PORT + ports)}
+    if beside:
+        arguments |= {
+            "port": str(ports.KUBELET_PORT + beside),
+            "healthz-port": str(ports.HEALTH_PORT + beside),
+        }
     # Before 1.24 a runtime that is not Docker is known by its socket's path.
     scheme = "" if version.assumes_docker else "unix://"
     return {

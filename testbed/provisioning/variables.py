@@ -13,12 +13,11 @@ from typing import Any
 
 from testbed import plugin
 from testbed.existing.survey import CONFIGURATION, DIRECTORY, LIST
-from testbed.kubernetes import manifests
+from testbed.kubernetes import manifests, ports
 from testbed.kubernetes.bundle import Bundle
-from testbed.kubernetes.control_plane import API_PORT
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
 from testbed.kubernetes.manifests import name_of
-from testbed.kubernetes.worker import FIXED_PLACES, NEXT_CLUSTER, render_containerd, render_network
+from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.networks import flannel, underlay
 from testbed.providers.ssh.inventory import Machine
@@ -170,16 +169,16 @@ def _network_list(scenario: Scenario, cluster: str, node: str) -> str:
 
 
 def _server(scenario: Scenario, cluster: str) -> tuple[IPv4Address, int]:
-    return underlay.addresses(scenario)[scenario.clusters[cluster].master].ip, API_PORT
+    return underlay.addresses(scenario)[scenario.clusters[cluster].master].ip, ports.API_PORT
 
 
 def _kubeadm(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> str:
     address = underlay.addresses(scenario)[node].ip
-    ports = flannel.clusters_of(scenario, node).index(cluster) * NEXT_CLUSTER
+    beside = ports.beside(scenario, cluster, node)
     server, port = _server(scenario, cluster)
     if scenario.clusters[cluster].master == node:
-        return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, ports)
-    return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, ports)
+        return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside)
+    return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, beside)
 
 
 def _nodes(scenario: Scenario, cluster: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed import plugin
-from testbed.kubernetes import bandwidth, manifests, versions
+from testbed.kubernetes import bandwidth, manifests, ports, versions
 from testbed.kubernetes.certificates import Subject, at_server, render_kubeconfig, render_request
 from testbed.kubernetes.client import complaints
 from testbed.kubernetes.control_plane import (
@@ -108,6 +108,12 @@ def test_kubelets_of_one_worker_have_ports_of_their_own() -> None:
     assert first["readOnlyPort"] == 0
     assert "DevicePlugins" in first["featureGates"]
     assert "featureGates" not in json.loads(render_kubelet(NEW, "/d", "192.168.56.13", 0))
+
+
+def test_the_second_kubelet_of_a_node_has_control_traffic_too(congested: Scenario) -> None:
+    assert ports.control(congested, "master-01") == [22, 6443, 10250]
+    (concorde,) = plugin.network_list(congested, "b", "worker-02").plugins
+    assert concorde["controlPorts"] == [22, 6443, 10250, 20250]
 
 
 def test_containerds_configuration_names_the_clusters_plugins_and_networks() -> None:
