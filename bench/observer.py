@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from bench.recording import CpuUse
 from bench.watching import Watcher
-from testbed.nodes import CommandError, Node
+from testbed.nodes import CommandError, Place
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
@@ -24,17 +24,18 @@ OnRates = Callable[[float, Rates], None]
 class Observer(Watcher):
     """Watches from ``start`` until the end of the ``with`` block; ``cpu`` then holds what the machine did.
 
-    ``cpu`` has one entry a tick for the busiest node, times in seconds after the clock's zero.
+    ``cpu`` has one entry a tick for the busiest machine, times in seconds after the clock's zero.
     """
 
     def __init__(self, testbed: Testbed, traffic: Sequence[Traffic], on_rates: OnRates) -> None:
         super().__init__()
         self.cpu: list[CpuUse] = []
         self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
-        self._nodes: dict[str, Node] = {}
+        # A machine that runs the nodes may be busy without their knowing.
+        self._places: dict[str, Place] = {place.name: place for place in testbed.provider.beneath}
         for transfer in traffic:
             node = testbed.scenario.node_of(transfer.destination)
-            self._nodes[node] = testbed.nodes[node]
+            self._places[node] = testbed.nodes[node]
             interface = testbed.place(transfer.destination).host_interface
             self._targets.setdefault(node, {})[interface] = transfer.label
         self._on_rates = on_rates
@@ -51,18 +52,18 @@ class Observer(Watcher):
 
     def _read(self) -> dict[str, tuple[float, str]]:
         return {
-            name: (time.monotonic() - self._zero, node.run(["cat", "/proc/stat", "/proc/net/dev"]).stdout)
-            for name, node in self._nodes.items()
+            name: (time.monotonic() - self._zero, place.run(["cat", "/proc/stat", "/proc/net/dev"]).stdout)
+            for name, place in self._places.items()
         }
 
     def _compare(self, before: dict[str, tuple[float, str]], after: dict[str, tuple[float, str]]) -> None:
         rates: Rates = {}
         uses: list[CpuUse] = []
-        for node, (end, text) in after.items():
-            start, earlier = before[node]
+        for name, (end, text) in after.items():
+            start, earlier = before[name]
             uses.append(cpu_use(start, end, earlier, text))
             old, new = sent_bytes(earlier), sent_bytes(text)
-            for interface, label in self._targets[node].items():
+            for interface, label in self._targets.get(name, {}).items():
                 rates[label] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)

@@ -113,6 +113,11 @@ class Nodes:
         """Whatever there is, it is not ours."""
         return []
 
+    @property
+    def beneath(self) -> Sequence[Place]:
+        """Nothing that is known of."""
+        return []
+
     def clocks(self) -> Mapping[str, Clock]:
         """Nothing: transfers begin when they are told, by our clock."""
         return {}

@@ -31,6 +31,10 @@ class Provider(Protocol):
     def between(self) -> Sequence[Place]:
         """What the nodes' packets pass through on the same machine, if it is the provider's own."""
 
+    @property
+    def beneath(self) -> Sequence[Place]:
+        """What the nodes run on, if it is within reach and they do not see how busy it is."""
+
     def up(self) -> None:
         """Bring up the nodes and the underlay. Raises a RuntimeError that says what failed."""
 

@@ -24,6 +24,11 @@ class NetnsProvider:
         """The switch."""
         return [self.sandbox.switch] if self.sandbox else []
 
+    @property
+    def beneath(self) -> list[Entrance]:
+        """Nothing that they do not see: they have this machine's processors."""
+        return []
+
     def clocks(self) -> dict[str, Clock]:
         """None: all have this machine's."""
         return {}

@@ -50,6 +50,11 @@ class SshProvider:
         """Nothing: machines have a network of their own."""
         return []
 
+    @property
+    def beneath(self) -> list[Place]:
+        """Nothing that is known of: they may be machines of their own."""
+        return []
+
     def clocks(self) -> dict[str, Clock]:
         """Compare each machine's clock with ours, now."""
         return _on_each(self._claimed, lambda one: one.clock())

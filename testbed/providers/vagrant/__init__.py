@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.clocks import Clock
+from testbed.existing.here import Here
 from testbed.nodes import Node, Place
 from testbed.providers.ssh import SshProvider
 from testbed.providers.vagrant import requirements
@@ -56,6 +57,11 @@ class VagrantProvider:
     def between(self) -> Sequence[Place]:
         """Nothing that is the provider's own: the bridge between the machines is the hypervisor's."""
         return []
+
+    @property
+    def beneath(self) -> Sequence[Place]:
+        """This machine, unless the hypervisor is another one's: they see only what it gives them."""
+        return [Here()] if requirements.is_local() else []
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare each machine's clock with ours, now."""

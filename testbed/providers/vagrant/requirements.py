@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import vagrant
 
@@ -25,6 +26,11 @@ def hypervisor() -> str:
 def box() -> str:
     """Return which box the machines are made from; as in the Vagrantfile."""
     return os.environ.get("CONCORDE_BOX", NAME)
+
+
+def is_local() -> bool:
+    """Return whether the machines run on this one; libvirt's may be elsewhere."""
+    return hypervisor() != LIBVIRT or urlsplit(uri()).hostname is None
 
 
 def demand() -> None:

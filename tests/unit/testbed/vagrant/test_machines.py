@@ -121,6 +121,17 @@ def test_another_hypervisor_needs_no_libvirt(programs: Path, monkeypatch: pytest
     assert list(requirements.missing()) == []
 
 
+@pytest.mark.parametrize(
+    ("uri", "local"),
+    [("qemu:///system", True), ("qemu+unix:///system", True), ("qemu+ssh://root@far/system", False)],
+)
+def test_processors_elsewhere_are_out_of_reach(
+    uri: str, local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIBVIRT_DEFAULT_URI", uri)
+    assert requirements.is_local() == local
+
+
 def test_vagrants_own_words_are_in_the_error(programs: Path, tmp_path: Path) -> None:
     exist(CONTMEC, tmp_path)
     program(programs, "vagrant", 'echo "the domain is gone" >&2; exit 3')
