@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,6 +24,16 @@ from testbed.scenario import load, render_yaml
 ROOT = Path(__file__).parents[2]
 BUS = Path("/run/dbus/system_bus_socket")
 START_SECONDS = 60
+# Lays a file ($1) over a device ($2) so that nobody may write to it, root included, and becomes a command.
+COVER = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 && exec "$@"'
+NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
+# What emulated machines can carry beside each other on two processors.
+SMALL = (
+    f"name={NAME_OF_TEST}",
+    "underlay.cidr=192.168.158.0/24",
+    "machine={cpus: 1, memory: 1024}",
+)
+SCALE = 0.01
 # Lays a file ($1) over a device ($2) so that nobody may write to it, root included, and becomes a command.
 COVER = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 && exec "$@"'
 NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
@@ -134,8 +144,13 @@ def nothing_left(box: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def scenario(tmp_path: Path) -> Path:
-    """The plain scenario, on small machines with a name and a network of their own."""
-    file = tmp_path / f"{NAME_OF_TEST}.yaml"
-    file.write_text(render_yaml(load(ROOT / "scenarios" / "kubernetes.yaml", SMALL, scale=0.01)))
-    return file
+def small(tmp_path: Path) -> Callable[..., Path]:
+    """Return what writes a scenario down, for small machines with a name and a network of their own."""
+
+    def written(name: str, *overrides: str) -> Path:
+        file = tmp_path / f"{NAME_OF_TEST}.yaml"
+        scenario = load(ROOT / "scenarios" / f"{name}.yaml", (*SMALL, *overrides), SCALE)
+        file.write_text(render_yaml(scenario))
+        return file
+
+    return written

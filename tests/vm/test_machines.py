@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from tests.vm.conftest import NAME_OF_TEST, invoke, virsh
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
-def test_machines_from_the_first_up_to_destroy(scenario: Path, tmp_path: Path) -> None:
+def test_machines_from_the_first_up_to_destroy(small: Callable[..., Path], tmp_path: Path) -> None:
+    scenario = small("kubernetes")
     try:
         said = invoke("up", "--provider", "vagrant", "--scenario", str(scenario))
         assert said.returncode == 0, said.stdout + said.stderr

@@ -1,0 +1,75 @@
+"""Machines become clusters, carry a scenario, are found to be clusters already, and become machines again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.scenario import load
+from tests.vm.conftest import invoke
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+# Room for two kubelets with their containerds, or for a control plane; a disturbance beside which a processor
+# has time to spare; and samples that hold enough of iperf3's blocks at these rates.
+OF_CLUSTERS = (
+    "machine={cpus: 1, memory: 2560}",
+    "disturbances[0].rate=2G",  # as all rates, before they are scaled
+    "measurement.interval=0.5",
+)
+# What provisioning changes on a machine: asked before and after.
+STATE = """
+ls -d /etc/systemd/system/* /etc/sysctl.d/* /etc/* /opt/* /run/* /var/* /var/lib/*
+ls /sys/fs/cgroup/system.slice | grep @
+ip -brief link | cut -d ' ' -f 1
+sudo nft list tables
+cat /proc/sys/net/ipv4/ip_forward
+"""
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """What machines need of Kubernetes, from the programs that are kept."""
+    made = invoke("kubernetes.bundle", "--to", str(tmp_path / "bundle"))
+    if made.returncode != 0:
+        pytest.skip(f"no Kubernetes to bring along: {made.stderr}")
+    return tmp_path / "bundle"
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "contmec"])
+def test_machines_that_are_clusters_for_a_while(
+    name: str, small: Callable[..., Path], bundle: Path, tmp_path: Path
+) -> None:
+    file = small(name, *OF_CLUSTERS)
+    scenario = load(file)
+    there = ("--provider", "vagrant", "--scenario", str(file))
+
+    def run(*arguments: str) -> str:
+        done = invoke(*arguments[:1], *there, *arguments[1:])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def states() -> dict[str, set[str]]:
+        found = {node: run("ssh", node, "--", "sh", "-c", STATE) for node in scenario.nodes}
+        return {node: set(text.splitlines()) for node, text in found.items()}
+
+    try:
+        run("up")
+        before = states()
+        run("provision", "--from", str(bundle))
+        run("bench", "--orchestrator", "kubernetes", "--reports", str(tmp_path))
+        (recording,) = tmp_path.glob("*-pod")
+        judged = json.loads((recording / "summary.json").read_text())
+        assert (judged["verdict"], judged["reasons"]) == ("held", [])
+        again = run("provision", "--from", str(bundle))
+        for node in scenario.nodes:
+            assert f"{node} is as it should be: nothing had to be changed" in again
+        run("provision", "--reset")
+        left = {node: after - before[node] for node, after in states().items()}
+        assert left == {node: set() for node in scenario.nodes}
+    finally:
+        gone = invoke("down", *there, "--destroy")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
