@@ -131,12 +131,13 @@ def invoke(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = lambda: "") -> float:
     """Wait until something is true, and return how long that took.
 
-    An API is asked, which announces nothing to a test.
+    An API is asked, which announces nothing to a test; now and then, for the answer takes processors that
+    those waited for need.
     """
     begin = time.monotonic()
     while not what():
         assert time.monotonic() < begin + seconds, f"not after {seconds:g} s: {hint()}"
-        time.sleep(0.2)
+        time.sleep(1)
     return time.monotonic() - begin
 
 
