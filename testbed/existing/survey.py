@@ -41,7 +41,7 @@ class Machine:
             hostname=metadata.get("labels", {}).get("kubernetes.io/hostname", metadata["name"]),
             address=addresses.get("InternalIP", ""),
             boot_id=status["nodeInfo"]["bootID"],
-            publishes=RESOURCE in status.get("allocatable", {}),
+            publishes=status.get("allocatable", {}).get(RESOURCE, "0") != "0",
             unusable=_unusable(node),
             facts={
                 "name": metadata["name"],

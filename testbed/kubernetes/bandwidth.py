@@ -31,6 +31,14 @@ def capacity(scenario: Scenario) -> int | None:
     return int(on_uplink * counted / (frame + flannel.ENCAPSULATION_BYTES))
 
 
+def publication(scenario: Scenario) -> dict[str, dict[str, str]]:
+    """Return what a worker's status says of its bandwidth; nothing if its link has no known rate."""
+    rate = capacity(scenario)
+    if rate is None:
+        return {}
+    return {kind: {RESOURCE: str(rate)} for kind in ("capacity", "allocatable")}
+
+
 def request(scenario: Scenario, guarantee: int | None) -> dict[str, str]:
     """Return the resource a container must ask for to get a guarantee; nothing where none is published."""
     if guarantee is None or capacity(scenario) is None:

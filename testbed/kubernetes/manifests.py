@@ -35,10 +35,11 @@ def account() -> Manifest:
 def node(scenario: Scenario, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    resources = {"pods": "110"}
-    if (capacity := bandwidth.capacity(scenario)) is not None:
-        resources[bandwidth.RESOURCE] = str(capacity)
-    return _node(scenario, cluster, name) | {"status": {"capacity": resources, "allocatable": resources}}
+    status = {
+        kind: {"pods": "110"} | bandwidth.publication(scenario).get(kind, {})
+        for kind in ("capacity", "allocatable")
+    }
+    return _node(scenario, cluster, name) | {"status": status}
 
 
 def master(scenario: Scenario, cluster: str) -> Manifest:

@@ -55,7 +55,9 @@ class Version:
     def can_forgo_device_plugins(self) -> bool:
         """Whether the kubelet knows ``featureGates: {DevicePlugins: false}``.
 
-        They are always on since 1.26 (#112980), and the gate is gone in 1.28 (#117656).
+        They are always on since 1.26 (#112980), and the gate is gone in 1.28 (#117656). A kubelet that has
+        them takes extended resources out of its node when it registers (kubelet_node_status.go,
+        reconcileExtendedResource): those are published again then.
         """
         return self.minor < 26
 

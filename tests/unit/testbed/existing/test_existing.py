@@ -198,6 +198,11 @@ def test_a_pod_asks_for_bandwidth_where_that_is_published() -> None:
     assert made["spec"]["containers"][0]["resources"] == {"limits": {RESOURCE: "50000000"}}
 
 
+def test_what_a_kubelet_has_set_to_zero_is_not_published() -> None:
+    made = manifests.pod(scenario(), "A-1", machine(allocatable={RESOURCE: "0"}), "image", 100)
+    assert "resources" not in made["spec"]["containers"][0]
+
+
 def test_a_container_is_in_its_nodes_network_and_promised_nothing() -> None:
     made = manifests.container("container-1", machine(), "image", 100)
     assert made["spec"]["hostNetwork"] is True
