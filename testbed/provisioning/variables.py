@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed import plugin
 from testbed.existing.survey import CONFIGURATION, DIRECTORY, LIST
-from testbed.kubernetes import manifests, ports
+from testbed.kubernetes import bandwidth, manifests, ports
 from testbed.kubernetes.bundle import Bundle
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
 from testbed.kubernetes.manifests import name_of
@@ -151,6 +151,7 @@ def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variab
         found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
         found["nodes"] = _nodes(scenario, cluster)
         found["configuration"] = _configuration(scenario, cluster)
+        found["publications"] = _publications(scenario, cluster, bundle)
     return found
 
 
@@ -186,6 +187,16 @@ def _nodes(scenario: Scenario, cluster: str) -> str:
     workers = scenario.clusters[cluster].workers
     items = [manifests.account(), *(manifests.node(scenario, cluster, name) for name in workers)]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def _publications(scenario: Scenario, cluster: str, bundle: Bundle) -> list[dict[str, str]]:
+    """Return the bandwidth of workers that is to be published again, for their kubelets take it out."""
+    status = bandwidth.publication(scenario)
+    if not status or bundle.version.can_forgo_device_plugins:
+        return []
+    patch = json.dumps({"status": status})
+    workers = scenario.clusters[cluster].workers
+    return [{"cluster": cluster, "node": name_of(name), "patch": patch} for name in workers]
 
 
 def _configuration(scenario: Scenario, cluster: str) -> str:

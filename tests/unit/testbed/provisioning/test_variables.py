@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,20 @@ def test_ansible_gets_to_machines_as_everything_else_does(contmec: Scenario) -> 
     options = reached["ansible_ssh_common_args"]
     assert "StrictHostKeyChecking=yes" in options
     assert "UserKnownHostsFile=/known" in options
+
+
+@pytest.mark.parametrize(("version", "nodes"), [("1.25.16", []), ("1.26.0", ["worker-01", "worker-02"])])
+def test_bandwidth_is_published_again_where_kubelets_take_it_out(version: str, nodes: list[str]) -> None:
+    congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])
+    bundle = replace(BUNDLE, version=versions.parse(version))
+    told = variables.inventory(congested, machines(congested), bundle)["all"]["hosts"]
+    (master,) = told["master-01"]["cells"]
+    assert [(one["cluster"], one["node"]) for one in master["publications"]] == [
+        ("a", node) for node in nodes
+    ]
+    for one in master["publications"]:
+        status = json.loads(one["patch"])["status"]
+        assert status["capacity"] == status["allocatable"] == {"concorde.contmec.dev/egress": "9000000000"}
 
 
 def test_one_master_of_two_clusters_is_refused(contmec: Scenario) -> None:
