@@ -292,6 +292,10 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
         **kubelet_settings(version),
         "address": address,
         "port": ports.KUBELET_PORT + offset,
+        # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells
+        # the API only if it has. An API that takes a second to answer would not do with that.
+        "nodeStatusUpdateFrequency": "1s",
+        "nodeStatusReportFrequency": "5m",
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": ports.HEALTH_PORT + offset,
         "tlsCertFile": f"{directory}/kubelet.pem",
@@ -317,10 +321,6 @@ def kubelet_settings(version: Version) -> dict[str, Any]:
         "makeIPTablesUtilChains": False,
         "resolvConf": "",
         "enableControllerAttachDetach": False,
-        # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells
-        # the API only if it has.
-        "nodeStatusUpdateFrequency": "1s",
-        "nodeStatusReportFrequency": "5m",
         # The host's disks and memory are not this node's to judge.
         "evictionHard": {
             "memory.available": "1Mi",

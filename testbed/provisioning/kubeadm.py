@@ -22,6 +22,9 @@ from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 TOKEN, AUTHORITY = "@TOKEN@", "@AUTHORITY@"
 # Where the kubelet would else look is not its cell's own.
 VOLUME_PLUGINS = "/var/lib/kubelet/volume-plugins"
+# There is one master. An election costs requests all the time, and who cannot renew his lease in ten seconds
+# ends, which on a slow machine means that everything begins again.
+ALONE = {"leader-elect": "false"}
 # On an emulated machine a control plane takes minutes.
 UP_SECONDS = 1200
 
@@ -57,9 +60,11 @@ def render_init(
             "controllerManager": {
                 # The nodes come with their subnets.
                 "extraArgs": _arguments(
-                    version, {"allocate-node-cidrs": "false", "flex-volume-plugin-dir": VOLUME_PLUGINS}
+                    version,
+                    {"allocate-node-cidrs": "false", "flex-volume-plugin-dir": VOLUME_PLUGINS, **ALONE},
                 )
             },
+            "scheduler": {"extraArgs": _arguments(version, ALONE)},
             "etcd": {"local": {"imageTag": etcd_tag}},
         },
         {**kubelet_settings(version), "volumePluginDir": VOLUME_PLUGINS},
