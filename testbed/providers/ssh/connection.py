@@ -18,8 +18,8 @@ import paramiko
 
 from testbed.providers.ssh.inventory import Machine
 
-CONNECT_SECONDS = 10.0
-OPEN_SECONDS = 10.0
+CONNECT_SECONDS = 30.0  # an emulated machine that has its hands full takes long to agree on keys
+OPEN_SECONDS = 30.0
 ALIVE_SECONDS = 3
 SILENCE_SECONDS = 10.0
 
