@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
 SITE, RESET = DIRECTORY / "site.yml", DIRECTORY / "reset.yml"
 AGAIN = "what was done is done: the same command goes on where this one stopped"
 MARK = "ANSIBLE_LOCAL_TEMP"  # all that Ansible starts has it in its environment
+SOCKETS = "cp"  # of ssh's masters, in Ansible's scratch directory
 LAST_WORDS = 400  # characters of what a failed command said
 
 Say = Callable[[str], None]
@@ -71,7 +73,7 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
                 "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
                 "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
                 MARK: f"{scratch}/tmp",
-                "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{scratch}/cp",
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{scratch}/{SOCKETS}",
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             },
             event_handler=take,
@@ -131,11 +133,14 @@ def _ended(scratch: str) -> Iterator[None]:
     """End what Ansible has left running when it is over.
 
     Its workers have sessions of their own, so that they outlive an interrupt, and ssh's masters wait a while
-    for more to do.
+    for more to do. Those have written their titles over their environment, but they can be told.
     """
     try:
         yield
     finally:
+        for socket in Path(scratch, SOCKETS).glob("*"):
+            leave = ["ssh", "-F", "none", "-O", "exit", "-o", f"ControlPath={socket}", "any"]
+            subprocess.run(leave, capture_output=True, check=False)
         mark = f"{MARK}={scratch}/tmp".encode()
         while left := list(_marked(mark)):
             for process in left:
