@@ -12,7 +12,7 @@ from bench.recording import Recording
 REFERENCE = Path(__file__).parents[3] / "reports" / "reference"
 
 
-@pytest.mark.parametrize("name", ["contmec", "kubernetes", "machines-contmec"])
+@pytest.mark.parametrize("name", ["contmec", "kubernetes", "machines-contmec", "machines-kubernetes"])
 def test_a_reference_recording_gives_the_same_again(name: str, tmp_path: Path) -> None:
     copy = tmp_path / name
     shutil.copytree(REFERENCE / name, copy)
