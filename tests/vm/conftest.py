@@ -34,15 +34,6 @@ SMALL = (
     "machine={cpus: 1, memory: 1024}",
 )
 SCALE = 0.01
-# Lays a file ($1) over a device ($2) so that nobody may write to it, root included, and becomes a command.
-COVER = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 && exec "$@"'
-NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
-# What an emulated machine can carry, beside three others on two processors.
-SMALL = (
-    f"name={NAME_OF_TEST}",
-    "underlay.cidr=192.168.158.0/24",
-    "machine={cpus: 1, memory: 1024}",
-)
 
 
 def invoke(*arguments: str, seconds: float = 3600) -> subprocess.CompletedProcess[str]:
