@@ -240,9 +240,9 @@ def _remaining(client: Outside) -> list[str]:
     if shown.status != 0 or not shown.stdout.strip():
         return []
     conditions = shown.json().get("status", {}).get("conditions", [])
-    pods, events = (client.get(kind)["items"] for kind in ("pods", "events"))
-    last = {event["involvedObject"].get("name"): event["message"] for event in events}
+    pods = [pod["metadata"]["name"] for pod in client.get("pods")["items"]]
+    last = {event["involvedObject"].get("name"): event["message"] for event in client.get("events")["items"]}
     return [
         *(condition["message"] for condition in conditions if condition["status"] == "True"),
-        *(f"pod {name}: {last.get(name)}" for name in (pod["metadata"]["name"] for pod in pods)),
+        *(f"pod {name}: {last.get(name)}" for name in pods),
     ]
