@@ -31,12 +31,10 @@ def capacity(scenario: Scenario) -> int | None:
     return int(on_uplink * counted / (frame + flannel.ENCAPSULATION_BYTES))
 
 
-def publication(scenario: Scenario) -> dict[str, dict[str, str]]:
-    """Return what a worker's status says of its bandwidth; nothing if its link has no known rate."""
+def offer(scenario: Scenario) -> dict[str, str]:
+    """Return the resource a worker has to give; nothing if its link has no known rate."""
     rate = capacity(scenario)
-    if rate is None:
-        return {}
-    return {kind: {RESOURCE: str(rate)} for kind in ("capacity", "allocatable")}
+    return {} if rate is None else {RESOURCE: str(rate)}
 
 
 def request(scenario: Scenario, guarantee: int | None) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,11 +50,11 @@ class Client:
         """Return an answer as data."""
         return json.loads(self.run("get", "--output=json", *arguments).stdout)
 
-    def publish(self, node: str, status: Mapping[str, Mapping[str, str]], seconds: float) -> None:
+    def publish(self, node: str, status: Manifest, seconds: float) -> None:
         """Say what a node has, once its kubelet has said what it found there (needs kubectl 1.24)."""
         ready = ["--for=condition=Ready", f"--timeout={seconds:g}s", f"node/{node}"]
         self.run("wait", *ready, timeout=seconds + 30)
-        patch = ["--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}"]
+        patch = ["--subresource=status", "--type=merge", f"--patch={json.dumps(status)}"]
         self.run("patch", "node", node, *patch)
 
     def execution(self, pod: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from testbed import plugin
 from testbed.kubernetes import bandwidth
 from testbed.kubernetes.images import TRAFFIC
+from testbed.kubernetes.versions import Version
 from testbed.scenario import Pod, Scenario
 
 Manifest = dict[str, Any]
@@ -35,11 +36,17 @@ def account() -> Manifest:
 def node(scenario: Scenario, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    status = {
-        kind: {"pods": "110"} | bandwidth.publication(scenario).get(kind, {})
-        for kind in ("capacity", "allocatable")
-    }
-    return _node(scenario, cluster, name) | {"status": status}
+    return _node(scenario, cluster, name) | _status({"pods": "110"} | bandwidth.offer(scenario))
+
+
+def publication(scenario: Scenario, version: Version) -> Manifest:
+    """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
+    offered = bandwidth.offer(scenario)
+    return _status(offered) if offered and not version.can_forgo_device_plugins else {}
+
+
+def _status(resources: dict[str, str]) -> Manifest:
+    return {"status": {"capacity": resources, "allocatable": resources}}
 
 
 def master(scenario: Scenario, cluster: str) -> Manifest:

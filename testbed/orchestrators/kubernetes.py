@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed import plugin
 from testbed.cni import Attachment, CniError, NetworkList, Runtime
-from testbed.kubernetes import bandwidth, binaries, images, manifests
+from testbed.kubernetes import binaries, images, manifests
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.components import Component, ComponentError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
@@ -203,8 +203,7 @@ class KubernetesOrchestrator:
         if not pods:
             return
         client = self._clients[cluster]
-        published = bandwidth.publication(self._scenario)
-        if published and not self._programs.version.can_forgo_device_plugins:
+        if published := manifests.publication(self._scenario, self._programs.version):
             for worker in self._scenario.clusters[cluster].workers:
                 client.publish(name_of(worker), published, READY_SECONDS)
         client.apply([manifests.pod(self._scenario, name) for name in pods])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 from typing import Any
 
 from testbed import plugin
 from testbed.existing.survey import CONFIGURATION, DIRECTORY, LIST
-from testbed.kubernetes import bandwidth, manifests, ports
+from testbed.kubernetes import manifests, ports
 from testbed.kubernetes.bundle import Bundle
+from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
@@ -169,14 +169,10 @@ def _network_list(scenario: Scenario, cluster: str, node: str) -> str:
     return render_network(plugin.network_list(scenario, cluster, node))
 
 
-def _server(scenario: Scenario, cluster: str) -> tuple[IPv4Address, int]:
-    return underlay.addresses(scenario)[scenario.clusters[cluster].master].ip, ports.API_PORT
-
-
 def _kubeadm(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> str:
     address = underlay.addresses(scenario)[node].ip
     beside = ports.beside(scenario, cluster, node)
-    server, port = _server(scenario, cluster)
+    server, port = endpoint(scenario, cluster)
     if scenario.clusters[cluster].master == node:
         return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside)
     return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, beside)
@@ -191,11 +187,9 @@ def _nodes(scenario: Scenario, cluster: str) -> str:
 
 def _publications(scenario: Scenario, cluster: str, bundle: Bundle) -> list[dict[str, str]]:
     """Return the bandwidth of workers that is to be published again, for their kubelets take it out."""
-    status = bandwidth.publication(scenario)
-    if not status or bundle.version.can_forgo_device_plugins:
-        return []
-    patch = json.dumps({"status": status})
-    workers = scenario.clusters[cluster].workers
+    status = manifests.publication(scenario, bundle.version)
+    workers = scenario.clusters[cluster].workers if status else []
+    patch = json.dumps(status)
     return [{"cluster": cluster, "node": name_of(name), "patch": patch} for name in workers]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.existing.here import Here
-from testbed.kubernetes import bandwidth
+from testbed.kubernetes import manifests, versions
 from testbed.kubernetes.client import Client
 from testbed.nodes import CommandError
 from testbed.scenario import load
@@ -36,7 +36,7 @@ def asked(client: Client) -> Sequence[str]:
 def test_bandwidth_is_published_to_a_node_that_is_ready(client: Client) -> None:
     Path(f"{client.kubectl}.ready").touch()
     congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])
-    client.publish("worker-01", bandwidth.publication(congested), 5)
+    client.publish("worker-01", manifests.publication(congested, versions.parse("1.26.0")), 5)
     status = (
         '{"status": {"capacity": {"concorde.contmec.dev/egress": "9000000000"}, '
         '"allocatable": {"concorde.contmec.dev/egress": "9000000000"}}}'
