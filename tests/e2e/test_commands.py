@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kubernetes import binaries
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
 from tests.e2e.conftest import ROOT, host_state, invoke, until
 
-NAME = "kubernetes-e2e"
 STARTER = """
 from pathlib import Path
 from testbed.scenario import load
@@ -24,28 +22,6 @@ testbed.up()
 print(testbed.provider.sandbox.pid, flush=True)
 input()
 """
-
-
-@pytest.mark.usefixtures("untouched_host")
-def test_a_testbed_that_lasts_is_reached_by_the_users_own_kubectl(tmp_path: Path) -> None:
-    up = invoke("up", "--orchestrator", "kubernetes", "--scenario", "kubernetes", "--name", NAME)
-    try:
-        assert up.returncode == 0, up.stdout + up.stderr
-        told = invoke("kubeconfig", "a", "--name", NAME)
-        assert told.returncode == 0, told.stderr
-        (tmp_path / "a.conf").write_text(told.stdout)
-        kubectl = [str(binaries.find().path("kubectl")), f"--kubeconfig={tmp_path / 'a.conf'}"]
-        listed = subprocess.run([*kubectl, "get", "pods", "--output=name"], capture_output=True, text=True)
-        assert listed.stdout.split() == ["pod/a-1", "pod/a-2", "pod/a-3", "pod/a-4"], listed.stderr
-        ran = invoke("exec", "A-1", "--name", NAME, "--", "sh", "-c", "ip -br address show eth0; exit 7")
-        assert ran.returncode == 7
-        assert "172.16.1." in ran.stdout
-        nowhere = invoke("kubeconfig", "z", "--name", NAME)
-        assert nowhere.returncode == 2
-        assert "no Kubernetes cluster 'z' (clusters: a)" in nowhere.stderr
-    finally:
-        down = invoke("down", "--name", NAME)
-    assert down.returncode == 0, down.stderr
 
 
 @pytest.mark.usefixtures("untouched_host")
