@@ -1,7 +1,7 @@
 """Whether KVM runs guests here: tried, for a device file that is there proves nothing.
 
 Within some virtual machines KVM can be opened and makes machines, and these end as soon as they are given
-the processor of the host.
+the processor of the host, or stop at an instruction that KVM would have to emulate and does not know.
 """
 
 from __future__ import annotations
@@ -17,25 +17,56 @@ EMULATED = {"CONCORDE_DRIVER": "qemu", "CONCORDE_CPU_MODEL": "qemu64"}
 DEVICE = Path("/dev/kvm")
 SECONDS = 10.0
 EMULATOR = "qemu-system-x86_64"
-# Firmware that ends the emulator with a status of its own: mov $16,%al; out %al,$0xf4; hlt; jmp.
+# Firmware that goes to protected mode, returns from an interrupt that was none, and ends the emulator with a
+# status of its own. Every boot loader does the first two; a KVM without the processor's help may not know how.
 FIRMWARE_SIZE, FIRST_INSTRUCTION = 0x10000, 0xFFF0
-PROGRAM = bytes.fromhex("b010e6f4f4ebfd")
+RESET = "e90d00"  # jmp to the firmware's beginning, around the end of its 64 KiB
+PROGRAM = (
+    "fa"  # 00: cli
+    "2e660f01165000"  # 01: lgdtl %cs:0x50
+    "66b801000000"  # 08: mov $1,%eax
+    "0f22c0"  # 0e: mov %eax,%cr0
+    "66ea19000f000800"  # 11: ljmpl $8,$0xf0019
+    "b810000000"  # 19: mov $16,%eax, from here on 32 bits wide
+    "8ed0"  # 1e: mov %eax,%ss
+    "bc00700000"  # 20: mov $0x7000,%esp
+    "9c"  # 25: pushfl
+    "0e"  # 26: pushl %cs
+    "682d000f00"  # 27: pushl $0xf002d
+    "cf"  # 2c: iretl
+    "b010"  # 2d: mov $16,%al
+    "e6f4"  # 2f: out %al,$0xf4
+    "f4"  # 31: hlt
+    "ebfd"  # 32: jmp 0x31
+    "00000000"
+    "0000000000000000"  # 38: segments: none,
+    "ffff0000009acf00"  # 40: code,
+    "ffff00000092cf00"  # 48: data
+    "170038000f00"  # 50: how long their table is, less 1, and where
+)
 ENDED_ITSELF = 2 * 16 + 1  # as isa-debug-exit makes it of what was written
 
 
 def kvm_works() -> bool:
-    """Return whether a guest with this host's processor runs its first instructions."""
-    if not DEVICE.exists() or shutil.which(EMULATOR) is None:
+    """Return whether KVM runs a guest with this host's processor."""
+    return DEVICE.exists() and runs("kvm", "host")
+
+
+def runs(accelerator: str, processor: str) -> bool:
+    """Return whether a guest runs what begins every boot loader."""
+    if shutil.which(EMULATOR) is None:
         return False
     firmware = bytearray(FIRMWARE_SIZE)
-    firmware[FIRST_INSTRUCTION : FIRST_INSTRUCTION + len(PROGRAM)] = PROGRAM
+    for place, words in ((0, PROGRAM), (FIRST_INSTRUCTION, RESET)):
+        code = bytes.fromhex(words)
+        firmware[place : place + len(code)] = code
     with tempfile.NamedTemporaryFile() as file:
         file.write(firmware)
         file.flush()
         try:
             guest = subprocess.run(
                 [
-                    EMULATOR, "-accel", "kvm", "-cpu", "host", "-nodefaults", "-display", "none",
+                    EMULATOR, "-accel", accelerator, "-cpu", processor, "-nodefaults", "-display", "none",
                     "-bios", file.name, "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
                 ],
                 capture_output=True, timeout=SECONDS, check=False,

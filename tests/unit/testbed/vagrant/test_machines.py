@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,11 @@ def test_kvm_counts_when_a_guest_has_run(
     assert accelerator.kvm_works() is works
     monkeypatch.setattr(accelerator, "DEVICE", programs / "nothing")
     assert not accelerator.kvm_works()
+
+
+@pytest.mark.skipif(shutil.which(accelerator.EMULATOR) is None, reason="needs QEMU")
+def test_what_is_tried_is_right() -> None:
+    assert accelerator.runs("tcg", accelerator.EMULATED["CONCORDE_CPU_MODEL"])
 
 
 def test_the_base_of_a_disk() -> None:
