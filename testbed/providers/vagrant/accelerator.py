@@ -18,7 +18,7 @@ DEVICE = Path("/dev/kvm")
 SECONDS = 10.0
 EMULATOR = "qemu-system-x86_64"
 # Firmware that goes to protected mode, returns from an interrupt that was none, and ends the emulator with a
-# status of its own. Every boot loader does the first two; a KVM without the processor's help may not know how.
+# status of its own. Every boot loader does the first two; a KVM without help may not know how to.
 FIRMWARE_SIZE, FIRST_INSTRUCTION = 0x10000, 0xFFF0
 RESET = "e90d00"  # jmp to the firmware's beginning, around the end of its 64 KiB
 PROGRAM = (
