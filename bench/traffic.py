@@ -15,10 +15,11 @@ from testbed.nodes import Process, held_back, in_parallel
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
-LISTEN_SECONDS = 5.0
+# For what is on its way: a command in a pod of an emulated machine takes seconds to begin, and to be heard of.
+LISTEN_SECONDS = 60.0
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
-GRACE_SECONDS = 10.0
-RECEIVER_GRACE_SECONDS = 3.0
+GRACE_SECONDS = 30.0
+RECEIVER_GRACE_SECONDS = 15.0
 OTHER_END_SECONDS = 1.0  # how much later than a sender its receiver may know what has happened to both
 LEAD_SECONDS = 0.05
 

@@ -24,7 +24,7 @@ from testbed.providers.netns.sandbox import ENVIRONMENT
 from testbed.remote import Remote
 from testbed.scenario import Scenario
 
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 REMOVAL_SECONDS = 300
 # What a run takes besides its traffic at most: getting up, calibrating, and a machine that is slow at it.
 AROUND_SECONDS = 900
