@@ -1,7 +1,8 @@
 """What can be seen while traffic flows: the current rates, for people, and how busy the processors are.
 
 One thread reads the kernel's counters twice a second, with one process a node, so that watching costs next
-to nothing; and more seldom where reading takes long. The rates are those of the receivers' interfaces; what is judged later are iperf3's own records.
+to nothing; and more seldom where reading takes long. The rates are those of the receivers' interfaces; what
+is judged later are iperf3's own records.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
 TICK_SECONDS = 0.5
-# Of its time, how much it waits at least, as a multiple of how much it reads: on an emulated machine a process
-# over SSH costs a second of the processor that the traffic needs.
+# How much longer it waits than it reads, at least: a process over SSH on an emulated machine costs a second of
+# the processor that the traffic needs.
 REST = 4
 
 Rates = dict[str, float]  # bits per second by transfer label

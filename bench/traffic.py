@@ -15,7 +15,7 @@ from testbed.nodes import Process, held_back, in_parallel
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
-# For what is on its way: a command in a pod of an emulated machine takes seconds to begin, and to be heard of.
+# A command in a pod of an emulated machine takes seconds to begin, and to be heard of.
 LISTEN_SECONDS = 60.0
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
 GRACE_SECONDS = 30.0

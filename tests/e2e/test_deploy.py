@@ -1,5 +1,5 @@
-"""A cluster that lasts: the user's own kubectl; then without a network, the installer, a run by kubeconfig as
-an ordinary user, and away again.
+"""A cluster that lasts, and the user's own kubectl; then the same without a network, that installs one, is
+measured on by an ordinary user who has no more than a kubeconfig, and gets rid of it.
 """
 
 from __future__ import annotations
