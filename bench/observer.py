@@ -17,8 +17,8 @@ from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
 TICK_SECONDS = 0.5
-# How much longer it waits than it reads, at least: a process over SSH on an emulated machine costs a second of
-# the processor that the traffic needs.
+# How much longer it waits than it reads, at least: a process over SSH on an emulated machine costs a second
+# of the processor that the traffic needs.
 REST = 4
 
 Rates = dict[str, float]  # bits per second by transfer label
