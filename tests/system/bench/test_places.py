@@ -25,7 +25,8 @@ SHORT = [
     "disturbances[0].start=3.4",
     "disturbances[0].duration=1",
 ]
-# Half a second of samples beside other tests; without classes A-2 gets a fifth of its promise.
+# Half a second of samples beside other tests: what was late before them comes with them, so only too little
+# tells; without classes A-2 gets a fifth of its promise.
 TOLERANCE = 0.15
 
 
@@ -46,4 +47,4 @@ def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(tmp_
     if row.verdict == "invalid":
         pytest.skip("the machine was the limit")
     for pod, expected in row.expected_bps.items():
-        assert row.rates_bps["sending"][pod] == pytest.approx(expected, rel=TOLERANCE), row.rates_bps
+        assert row.rates_bps["sending"][pod] > (1 - TOLERANCE) * expected, row.rates_bps
