@@ -172,8 +172,7 @@ def create(pair: Testbed, client: Client) -> None:
     rendered = [manifests.pod(scenario, name) for name in wanted]
     for half in (rendered[:25], rendered[25:CHURNED]):
         insist(partial(client.apply, half))
-        gone = [f"pod/{pod['metadata']['name']}" for pod in half[::5]]
-        insist(partial(client.run, "delete", "--wait=false", "--ignore-not-found", *gone))
+        insist(partial(delete, client, *(pod["metadata"]["name"] for pod in half[::5])))
     insist(partial(client.apply, rendered[CHURNED:]))
 
 
