@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
 # A command in a pod of an emulated machine takes seconds to begin, and to be heard of.
-LISTEN_SECONDS = 60.0
+READY_SECONDS = 60.0
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
 GRACE_SECONDS = 30.0
 RECEIVER_GRACE_SECONDS = 15.0
@@ -66,10 +66,11 @@ def run(
             in_parallel(lambda one: _listen(testbed, one, interval), running)
             listening = [one for one in running if not one.transfer.error]
             in_parallel(lambda one: _make_ready(testbed, one, interval), listening)
+            ready = [one for one in listening if not one.transfer.error]
             zero = time.monotonic() + LEAD_SECONDS
             observer.start(zero)
             heartbeat.start(zero)
-            _send_all(listening, zero)
+            _send_all(ready, zero)
         finally:
             for one in running:
                 for process in (one.sender, one.receiver):
@@ -108,16 +109,16 @@ def _listen(testbed: Testbed, one: _Running, interval: float) -> None:
         command, stdout=one.file("receiver", "json"), stderr=one.file("receiver", "stderr")
     )
     listening = ["ss", "-Hltn", f"sport = :{testbed.scenario.port_of(one.traffic)}"]
-    deadline = time.monotonic() + LISTEN_SECONDS
-    while not place.run(listening).stdout.strip():
-        # Its early end is the event to wait for; otherwise the state of the port is looked at again.
-        if one.receiver.wait(timeout=0.01) is not None or time.monotonic() > deadline:
-            one.fail(f"receiver does not listen: {one.complaint('receiver') or 'iperf3 said nothing'}")
-            return
+    if not _comes(one.receiver, lambda: bool(place.run(listening).stdout.strip())):
+        one.fail(f"receiver does not listen: {one.complaint('receiver') or 'iperf3 said nothing'}")
 
 
 def _make_ready(testbed: Testbed, one: _Running, interval: float) -> None:
-    """Start a sender as far as its place; it connects when it is released."""
+    """Start a sender and wait until it is in its place; it connects when it is released.
+
+    Getting there takes tenths of a second where Kubernetes leads the way: they must not pass for time in which
+    it sends.
+    """
     address = testbed.address_for(one.traffic)
     one.sender = testbed.place(one.traffic.source).start(
         held_back(iperf3.sender(testbed.scenario, one.traffic, address, interval)),
@@ -125,6 +126,18 @@ def _make_ready(testbed: Testbed, one: _Running, interval: float) -> None:
         stderr=one.file("sender", "stderr"),
         held=True,
     )
+    if not _comes(one.sender, lambda: one.file("sender", "stderr").stat().st_size > 0):
+        one.fail(f"sender does not get to its place: {one.complaint('sender') or 'iperf3 said nothing'}")
+
+
+def _comes(process: Process, state: Callable[[], bool]) -> bool:
+    """Wait for a state that a process brings about; return whether it did."""
+    deadline = time.monotonic() + READY_SECONDS
+    while not state():
+        # Its early end is the event to wait for; otherwise the state is looked at again.
+        if process.wait(timeout=0.01) is not None or time.monotonic() > deadline:
+            return False
+    return True
 
 
 def _send_all(running: Sequence[_Running], zero: float) -> None:

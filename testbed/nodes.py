@@ -89,7 +89,8 @@ class Place(Protocol):
         """Start a command that ends with its caller at the latest; its output goes to local files.
 
         Its standard input is empty; with ``held`` it stays open, and ``release`` sends a line.
-        ``held_back(argv)`` is a command that waits for that: it begins without the delay of getting there.
+        ``held_back(argv)`` is a command that waits for that: it begins without the delay of getting there,
+        once it has said, by an empty line among its errors, that it is there.
         """
 
 
@@ -115,8 +116,11 @@ def path_on(node: Node, directory: Path) -> str:
 
 
 def held_back(argv: Sequence[str]) -> list[str]:
-    """Return a command that becomes ``argv`` once a line comes from its standard input."""
-    return ["sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *argv]
+    """Return a command that becomes ``argv`` once a line comes from its standard input.
+
+    An empty line on its standard error says that it waits for that.
+    """
+    return ["sh", "-c", 'echo >&2; read -r _ && exec "$@" </dev/null', "sh", *argv]
 
 
 @dataclass(frozen=True)

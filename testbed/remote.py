@@ -15,14 +15,15 @@ from pathlib import Path
 from testbed.nodes import CommandError, Place, Process, Result
 
 # For any POSIX shell; tested with dash, busybox and bash. Its first argument is ``now`` or ``held``, the rest
-# is the command. A held command begins with the first line, and gets that line: it may be waiting for one
-# itself (testbed.nodes.held_back). The command has none of the guard's own descriptors, and the guard's exit
-# status is the command's.
+# is the command. A held command begins with the first line, for which the guard says that it waits, and gets
+# that line: it may be waiting for one itself (testbed.nodes.held_back, which says so alike). The command has
+# none of the guard's own descriptors, and the guard's exit status is the command's.
 GUARD = """
 exec 3<&0
 begin=$1
 shift
 if [ "$begin" = held ]; then
+    echo >&2
     read -r line <&3 || exit 137
     "$@" 3<&- <<END &
 $line

@@ -167,7 +167,8 @@ class SshProcess:
         self._channel = channel
         self._began = time.monotonic()
         self._stderr = stderr
-        self._files = [stdout.open("wb"), stderr.open("wb")]
+        # Unbuffered: what comes is there for whoever looks.
+        self._files = [stdout.open("wb", buffering=0), stderr.open("wb", buffering=0)]
         self._pumps = [_pump(channel.recv, self._files[0]), _pump(channel.recv_stderr, self._files[1])]
         self._status: int | None = None
 

@@ -60,6 +60,7 @@ def test_a_held_command_begins_when_it_is_released_and_not_before(tmp_path: Path
         held = node.start(held_back(["sh", "-c", "echo begun; cat"]), stdout=out, stderr=err, held=True)
         assert held.wait(timeout=0.2) is None
         assert out.read_text() == ""
+        assert err.read_text() == "\n"  # it is in its place
         held.release()
         assert held.wait(timeout=5) == 0  # its own standard input is empty
         assert out.read_text() == "begun\n"

@@ -144,6 +144,7 @@ def test_more_commands_at_once_than_a_connection_may_have(node: SshNode) -> None
 
 def test_a_held_command_begins_when_it_is_released(node: SshNode, tmp_path: Path) -> None:
     process = start(node, held_back(["echo", "begun"]), tmp_path, held=True)
+    assert until(lambda: (tmp_path / "err").read_text() == "\n")  # it is in its place
     assert process.wait(0.2) is None
     process.release()
     assert process.wait(5) == 0

@@ -79,16 +79,18 @@ def test_a_held_command_begins_when_released(far: Remote, files: Files) -> None:
         held_back(["sh", "-c", "echo begun; cat; exit 3"]), held=True, stdout=files.out, stderr=files.err
     )
     assert held.wait(0.2) is None
-    assert files.said() == ""
+    assert files.out.read_text() == ""
+    assert files.err.read_text() == "\n"  # it is in its place
     held.release()
     assert held.wait(5) == 3
-    assert files.said() == "begun\n"
+    assert files.out.read_text() == "begun\n"
+    assert files.err.read_text().strip() == ""
 
 
 def test_a_held_command_that_is_killed_never_begins(far: Remote, files: Files) -> None:
     never = far.start(held_back(["echo", "begun"]), held=True, stdout=files.out, stderr=files.err)
     never.kill()
-    assert files.said() == ""
+    assert files.said().strip() == ""
 
 
 def test_kill_ends_the_command_itself(far: Remote, files: Files) -> None:
