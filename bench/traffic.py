@@ -116,8 +116,8 @@ def _listen(testbed: Testbed, one: _Running, interval: float) -> None:
 def _make_ready(testbed: Testbed, one: _Running, interval: float) -> None:
     """Start a sender and wait until it is in its place; it connects when it is released.
 
-    Getting there takes tenths of a second where Kubernetes leads the way: they must not pass for time in which
-    it sends.
+    Getting there takes tenths of a second where Kubernetes leads the way, which must not pass for time in
+    which it sends.
     """
     address = testbed.address_for(one.traffic)
     one.sender = testbed.place(one.traffic.source).start(
