@@ -1,9 +1,9 @@
 """Did the processors run all the time? Threads that want to wake every 10 ms, and note when they could not.
 
-A virtual machine may be stopped by its host for tens of milliseconds without a trace in ``/proc/stat``, or one
-of its processors, with every packet that it has in hand. Flows then miss those milliseconds, whatever keeps
-their guarantees. The moments at which nothing ran here are recorded, so that such a miss can be told from a
-broken promise.
+A virtual machine may be stopped by its host for tens of milliseconds without a trace in ``/proc/stat``, or
+one of its processors, with every packet that it has in hand. Flows then miss those milliseconds, whatever
+keeps their guarantees. The moments at which nothing ran here are recorded, so that such a miss can be told
+from a broken promise.
 """
 
 from __future__ import annotations
