@@ -71,6 +71,11 @@ class Version:
         return "v1beta2" if self.minor < 22 else "v1beta3" if self.minor < 31 else "v1beta4"
 
     @property
+    def has_patches_in_configuration(self) -> bool:
+        """Whether kubeadm is told in its configuration where patches are, and not by a flag (#103063)."""
+        return self.minor >= 22
+
+    @property
     def has_token_secrets(self) -> bool:
         """Whether each service account gets a secret with a token by itself; not since 1.24 (#108309)."""
         return self.minor < 24

@@ -17,6 +17,7 @@ from testbed.kubernetes.bundle import ETCD, SITE
 from testbed.kubernetes.control_plane import SERVICES
 from testbed.kubernetes.versions import Version
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
+from testbed.provisioning import layout
 
 # Stand in the file of a node that joins for what only the cluster can say.
 TOKEN, AUTHORITY = "@TOKEN@", "@AUTHORITY@"
@@ -25,6 +26,20 @@ VOLUME_PLUGINS = "/var/lib/kubelet/volume-plugins"
 # There is one master. An election costs requests all the time, and who cannot renew his lease in ten seconds
 # ends, which on a slow machine means that everything begins again.
 ALONE = {"leader-elect": "false"}
+# Nor does another etcd wait for its heartbeat; milliseconds, ten times etcd's own.
+SELDOM = {"heartbeat-interval": "1000", "election-timeout": "10000"}
+# Nobody here has to be kept from asking too much. Keeping accounts of it took more than half of what an API
+# server without any work needs of the processor.
+FREE = {"enable-priority-and-fairness": "false"}
+# By kubeadm the API server is asked every second whether it is ready, and all are asked every ten whether
+# they live. Each question is a TLS handshake: 28 ms of an emulated processor.
+PROBE_SECONDS = 60
+PROBES = {
+    "etcd": ("livenessProbe",),
+    "kube-apiserver": ("livenessProbe", "readinessProbe"),
+    "kube-controller-manager": ("livenessProbe",),
+    "kube-scheduler": ("livenessProbe",),
+}
 # On an emulated machine a control plane takes minutes.
 UP_SECONDS = 1200
 
@@ -37,12 +52,14 @@ def render_init(
     """Return the file for ``kubeadm init``; ``beside`` is added to those of the node's kubelet."""
     etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
     assert etcd_repository == "etcd", "kubeadm adds the name"
-    api_server: dict[str, Any] = {}
+    api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
     initial: dict[str, Any] = {}
     if version.kubeadm_configuration == "v1beta4":
         initial["timeouts"] = {"controlPlaneComponentHealthCheck": f"{UP_SECONDS}s"}
     else:
         api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
+    if version.has_patches_in_configuration:
+        initial["patches"] = {"directory": layout.patches(cluster)}
     return _render(
         {
             **_document(version, "InitConfiguration"),
@@ -65,10 +82,27 @@ def render_init(
                 )
             },
             "scheduler": {"extraArgs": _arguments(version, ALONE)},
-            "etcd": {"local": {"imageTag": etcd_tag}},
+            "etcd": {"local": {"imageTag": etcd_tag, "extraArgs": _arguments(version, SELDOM)}},
         },
         {**kubelet_settings(version), "volumePluginDir": VOLUME_PLUGINS},
     )
+
+
+def option(version: Version, cluster: str) -> str:
+    """Return what ``kubeadm init`` is told besides, where its configuration cannot say it; else nothing."""
+    return "" if version.has_patches_in_configuration else f"--experimental-patches={layout.patches(cluster)}"
+
+
+def render_patches() -> dict[str, str]:
+    """Return the patches of the control plane's pods, by the names of the files that kubeadm looks for."""
+    return {
+        f"{name}+strategic.json": _patch(name, {probe: {"periodSeconds": PROBE_SECONDS} for probe in probes})
+        for name, probes in PROBES.items()
+    }
+
+
+def _patch(container: str, changes: Document) -> str:
+    return json.dumps({"spec": {"containers": [{"name": container, **changes}]}}) + "\n"
 
 
 def render_join(version: Version, server: str, node: str, address: IPv4Address, beside: int) -> str:

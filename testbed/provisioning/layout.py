@@ -13,3 +13,8 @@ ADMIN = "/etc/kubernetes/admin.conf"  # in a master's cell
 def networks(cluster: str) -> str:
     """Return where a cell's containerd finds its network configuration."""
     return f"{SETTINGS}/{cluster}/net.d"
+
+
+def patches(cluster: str) -> str:
+    """Return where kubeadm finds what is to be different about a control plane's pods."""
+    return f"{SETTINGS}/{cluster}/patches"

@@ -149,6 +149,9 @@ def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variab
     if is_master:
         own = str(scenario.pod_subnet(cluster, node))
         found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
+        found["kubeadm_option"] = kubeadm.option(bundle.version, cluster)
+        found["patches_directory"] = layout.patches(cluster)
+        found["patches"] = kubeadm.render_patches()
         found["nodes"] = _nodes(scenario, cluster)
         found["configuration"] = _configuration(scenario, cluster)
         found["publications"] = _publications(scenario, cluster, bundle)

@@ -146,12 +146,40 @@ def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets(
     said = documents(text)
     cluster = said["ClusterConfiguration"]
     assert cluster["imageRepository"] == "testbed.local"
-    assert cluster["etcd"]["local"] == {"imageTag": "1"}
+    assert cluster["etcd"]["local"]["imageTag"] == "1"
     assert cluster["controllerManager"]["extraArgs"]["allocate-node-cidrs"] == "false"
     assert "podSubnet" not in cluster["networking"]
     assert said["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
     # kubeadm's own word for a socket is a path as long as Docker is what it expects.
     assert said["InitConfiguration"]["nodeRegistration"]["criSocket"] == CONTAINERD_SOCKET
+
+
+@pytest.mark.parametrize("version", ["1.20.2", "1.21.14", "1.22.0", "1.34.0"])
+def test_kubeadm_is_told_once_where_its_patches_are(version: str) -> None:
+    """By its flag, which is gone, or by its configuration, which did not know it (kubernetes#103063)."""
+    known = versions.parse(version)
+    text = kubeadm.render_init(known, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0)
+    initial = documents(text)["InitConfiguration"]
+    where = "/etc/concorde-testbed/a/patches"
+    if known.minor < 22:
+        assert "patches" not in initial
+        assert kubeadm.option(known, "a") == f"--experimental-patches={where}"
+    else:
+        assert initial["patches"] == {"directory": where}
+        assert kubeadm.option(known, "a") == ""
+
+
+def test_patches_are_named_as_kubeadm_looks_for_them_and_change_only_what_is_there() -> None:
+    patches = kubeadm.render_patches()
+    assert set(patches) == {
+        f"{name}+strategic.json"
+        for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    }
+    for file, text in patches.items():
+        (container,) = json.loads(text)["spec"]["containers"]
+        assert container["name"] == file.partition("+")[0]
+        # A probe that has no way to ask would make the pod one that no kubelet starts.
+        assert ("readinessProbe" in container) == (container["name"] == "kube-apiserver")
 
 
 def test_who_joins_leaves_room_for_what_only_the_cluster_can_say() -> None:
