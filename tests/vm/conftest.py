@@ -138,9 +138,9 @@ def nothing_left(box: str) -> Iterator[None]:
 def small(tmp_path: Path) -> Callable[..., Path]:
     """Return what writes a scenario down, for small machines with a name and a network of their own."""
 
-    def written(name: str, *overrides: str) -> Path:
+    def written(name: str, *overrides: str, scale: float = SCALE) -> Path:
         file = tmp_path / f"{NAME_OF_TEST}.yaml"
-        scenario = load(ROOT / "scenarios" / f"{name}.yaml", (*SMALL, *overrides), SCALE)
+        scenario = load(ROOT / "scenarios" / f"{name}.yaml", (*SMALL, *overrides), scale)
         file.write_text(render_yaml(scenario))
         return file
 

@@ -12,8 +12,10 @@ from bench.recording import Recording
 REFERENCE = Path(__file__).parents[3] / "reports" / "reference"
 
 
-@pytest.mark.parametrize("name", ["contmec", "kubernetes", "machines-contmec", "machines-kubernetes"])
-def test_a_reference_recording_gives_the_same_again(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", ["contmec", "kubernetes"])
+@pytest.mark.parametrize("where", ["", "machines-", "vagrant-"], ids=["namespaces", "machines", "vagrant"])
+def test_a_reference_recording_gives_the_same_again(where: str, scenario: str, tmp_path: Path) -> None:
+    name = where + scenario
     copy = tmp_path / name
     shutil.copytree(REFERENCE / name, copy)
     for made in ("samples.parquet", "report.html", "figures/throughput.svg"):
