@@ -22,9 +22,6 @@ directory=$1
 shift
 mkdir -p "$directory" && cd "$directory" && rm -f pid ended || exit
 setsid sh -c '
-    for procs in /sys/fs/cgroup/components/cgroup.procs /sys/fs/cgroup/*/components/cgroup.procs; do
-        [ ! -e "$procs" ] || echo $$ >"$procs"
-    done
     "$@" &
     echo $! >pid
     wait $!

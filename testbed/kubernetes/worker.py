@@ -26,6 +26,7 @@ from testbed.scenario import Scenario
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 CONTAINERD_SECONDS = 300.0
 DOWN_SECONDS = 8.0
+ENTER = Path(__file__).parent / "enter-cell"
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
@@ -98,6 +99,17 @@ class Cell(Within):
         """How commands get from the node into the cell."""
         return ["nsenter", f"--target={self.pid}", "--mount", "--cgroup", "--"]
 
+    @property
+    def within(self) -> Cell:
+        """The same place for what belongs to it, and so has to be in its cgroups."""
+        return _InCgroups(self.name, self.node, self.directory, self.pid)
+
+
+class _InCgroups(Cell):
+    @property
+    def entrance(self) -> list[str]:
+        return [str(ENTER), str(self.pid)]
+
 
 @dataclass(frozen=True)
 class Container(Remote):
@@ -134,7 +146,7 @@ class Containerd:
         self.cell.run(["chmod", "+x", self._runc])
         self.component = Component(
             f"containerd of {self._owner}",
-            self.cell,
+            self.cell.within,
             f"{self.directory}/containerd",
             ["containerd", "-c", file],
         )
@@ -223,7 +235,7 @@ class Worker:
             self.cell.run(["tee", f"{self._directory}/{file}"], stdin=text)
         self._kubelet = Component(
             f"kubelet of cluster {self.cluster}",
-            self.cell,
+            self.cell.within,
             f"{self._directory}/kubelet",
             [
                 str(self._programs.path("kubelet")),

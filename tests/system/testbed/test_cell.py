@@ -1,0 +1,49 @@
+"""A cell, as the containerd and the kubelet of a cluster have it on a worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.kubernetes.cell import COMPONENTS, hierarchies
+from testbed.kubernetes.worker import Cell
+from testbed.providers.netns.sandbox import Sandbox
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroups may be made here"
+)
+
+
+@pytest.fixture
+def cell() -> Iterator[Cell]:
+    box = Sandbox.start("cell.test")
+    try:
+        box.add_nodes(["n"])
+        yield Cell.make(box.node("n"), "/run/cell")
+    finally:
+        box.stop()
+
+
+def groups(text: str) -> dict[str, str]:
+    """Return the cgroup in each hierarchy, from the text of ``/proc/self/cgroup``."""
+    lines = (line.split(":", 2) for line in text.splitlines())
+    return {controllers: path for _, controllers, path in lines}
+
+
+def test_what_belongs_to_a_cell_is_in_its_cgroups(cell: Cell) -> None:
+    """Of version 2, where they are delegated by namespace, a runc outside could move nothing in there."""
+    mounted = hierarchies(Path("/proc/self/mounts").read_text())
+    assert mounted
+    controllers = {name for one in mounted for name in one.controllers}
+    seen = groups(cell.within.run(["cat", "/proc/self/cgroup"]).stdout)
+    controlled = {path for names, path in seen.items() if controllers & {*names.split(",")} or not names}
+    assert controlled == {f"/{COMPONENTS}"}
+
+
+def test_a_command_in_a_cell_competes_with_all_others(cell: Cell) -> None:
+    before = groups(Path("/proc/self/cgroup").read_text())
+    seen = groups(cell.node.run([*cell.entrance[:2], "--mount", "cat", "/proc/self/cgroup"]).stdout)
+    assert seen == before
