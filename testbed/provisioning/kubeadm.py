@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.kubernetes import ports
 from testbed.kubernetes.bundle import ETCD, SITE
-from testbed.kubernetes.control_plane import SERVICES
+from testbed.kubernetes.control_plane import FREE, SERVICES
 from testbed.kubernetes.versions import Version
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.provisioning import layout
@@ -28,9 +28,6 @@ VOLUME_PLUGINS = "/var/lib/kubelet/volume-plugins"
 ALONE = {"leader-elect": "false"}
 # Nor does another etcd wait for its heartbeat; milliseconds, ten times etcd's own.
 SELDOM = {"heartbeat-interval": "1000", "election-timeout": "10000"}
-# Nobody here has to be kept from asking too much. Keeping accounts of it took more than half of what an API
-# server without any work needs of the processor.
-FREE = {"enable-priority-and-fairness": "false"}
 # By kubeadm the API server is asked every second whether it is ready, and all are asked every ten whether
 # they live. Each question is a TLS handshake: 28 ms of an emulated processor.
 PROBE_SECONDS = 60

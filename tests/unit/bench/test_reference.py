@@ -13,7 +13,7 @@ REFERENCE = Path(__file__).parents[3] / "reports" / "reference"
 
 
 @pytest.mark.parametrize("scenario", ["contmec", "kubernetes"])
-@pytest.mark.parametrize("where", ["", "machines-", "vagrant-"], ids=["namespaces", "machines", "vagrant"])
+@pytest.mark.parametrize("where", ["", "cgroup2-", "machines-", "vagrant-"])
 def test_a_reference_recording_gives_the_same_again(where: str, scenario: str, tmp_path: Path) -> None:
     name = where + scenario
     copy = tmp_path / name
