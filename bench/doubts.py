@@ -46,6 +46,10 @@ IDLE_WINDOWS = 3
 # node uses 0.99 of a link (testbed.plugin.NODE_SHARE); flows that crowd others out fill 0.98 and more.
 FULL_LINK = 0.96
 
+# A sample is this much later than it says: from its release on a sender takes 6 to 8 ms to its first packet
+# (docs/validity.md, "The clock of the samples").
+BEGIN_SECONDS = 0.01
+
 MOST = 0.5  # of the samples of a flow in one phase
 
 
@@ -63,7 +67,7 @@ def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: floa
     flags = np.zeros(len(starts), dtype=np.bool_)
     for span in spans:
         # What was held up arrives in the interval after.
-        flags |= (starts < span.end + interval) & (ends > span.start)
+        flags |= (starts < span.end + interval) & (ends + BEGIN_SECONDS > span.start)
     return flags
 
 

@@ -39,6 +39,14 @@ def test_what_was_held_up_arrives_in_the_sample_after() -> None:
     assert STARTS[doubts.stalled(STARTS, ENDS, made, 0.1)] == pytest.approx([5.0, 5.1])
 
 
+@pytest.mark.parametrize(("begin", "first"), [(5.008, 4.9), (5.012, 5.0)])
+def test_a_sample_ends_a_little_later_than_it_says(begin: float, first: float) -> None:
+    """iperf3 begins that much after its release; a stall within it may have cost the sample before."""
+    made = repetition(scenario(), busy=0.1)
+    made.stalls = [Stall(start_s=begin, end_s=5.07)]
+    assert STARTS[doubts.stalled(STARTS, ENDS, made, 0.1)][0] == pytest.approx(first)
+
+
 def test_without_the_senders_record_nobody_is_idle() -> None:
     table = with_senders(samples(scenario(), lambda _f, _t: 1.0), lambda _t: 1.0)
     assert not doubts.idle(table[table["source"] == "nobody"], ENDS, 1.0).any()
