@@ -36,7 +36,9 @@ def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, _go_down)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
+            signal.signal(signal.SIGINT, _go_down)
         raise Exit(code=_status(functools.partial(command, *args, **kwargs)))
 
     return wrapper
@@ -71,10 +73,11 @@ def _status(command: Callable[[], int]) -> int:
         return fail(f"{former}\n{error}" if isinstance(former, RuntimeError) else error, FAILED)
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    # Some send it twice, as timeout does, to a process and to its group: that must not end the way down.
-    signal.signal(signal.SIGTERM, lambda *_: None)  # ignored, it would be by what is started, too
-    raise Terminated
+def _go_down(number: int, _frame: FrameType | None) -> None:
+    # Some send it twice, as timeout does, to a process and to its group, and as people do who are in a hurry:
+    # that must not end the way down.
+    signal.signal(number, lambda *_: None)  # ignored, it would be by what is started, too
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 class _Program(Program):

@@ -213,23 +213,22 @@ class Sandbox:
 
     def stop(self) -> None:
         """End the sandbox and everything in it, and wait for that end."""
-        try:
-            watch = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return
-        try:
-            signal.pidfd_send_signal(watch, signal.SIGKILL)
-            select.select([watch], [], [])
-        except ProcessLookupError:
-            pass
-        finally:
-            os.close(watch)
+        with suppress(ProcessLookupError):  # it has ended, but its cgroups do not end with it
+            self._kill()
         if self._starter is not None:
             self._starter.wait()
             for stream in (self._starter.stdin, self._starter.stdout, self._starter.stderr):
                 if stream is not None:
                     stream.close()
         cgroups.remove(self.cgroup)
+
+    def _kill(self) -> None:
+        watch = os.pidfd_open(self.pid)
+        try:
+            signal.pidfd_send_signal(watch, signal.SIGKILL)
+            select.select([watch], [], [])
+        finally:
+            os.close(watch)
 
     @property
     def switch(self) -> Entrance:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,3 +49,17 @@ def test_a_command_in_a_cell_competes_with_all_others(cell: Cell) -> None:
     before = groups(Path("/proc/self/cgroup").read_text())
     seen = groups(cell.node.run([*cell.entrance[:2], "--mount", "cat", "/proc/self/cgroup"]).stdout)
     assert seen == before
+
+
+def test_cgroups_go_with_a_sandbox_that_has_ended_by_itself() -> None:
+    box = Sandbox.start("cell.test")
+    box.add_nodes(["n"])
+    Cell.make(box.node("n"), "/run/cell")
+    made = [Path(one.point) / box.cgroup for one in hierarchies(Path("/proc/self/mounts").read_text())]
+    assert all(directory.is_dir() for directory in made)
+    watch = os.pidfd_open(box.pid)
+    signal.pidfd_send_signal(watch, signal.SIGKILL)
+    select.select([watch], [], [])
+    os.close(watch)
+    box.stop()
+    assert not any(directory.exists() for directory in made)

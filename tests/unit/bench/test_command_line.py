@@ -42,22 +42,24 @@ def test_a_task_may_have_the_name_of_a_part() -> None:
     assert collected(module)["test.e2e"] is test_e2e
 
 
-def test_a_second_signal_to_end_does_not_cut_the_way_down_short() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_to_end_does_not_cut_the_way_down_short(number: signal.Signals) -> None:
     steps = []
 
     def command() -> int:
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             steps.append("taken down")
         return 0
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         with pytest.raises(Exit) as caught:
             ends_with_status(command)()
     finally:
-        signal.signal(signal.SIGTERM, before)
-    assert caught.value.code == 128 + signal.SIGTERM
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert caught.value.code == 128 + number
     assert steps == ["taken down"]
