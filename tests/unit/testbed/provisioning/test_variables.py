@@ -146,7 +146,7 @@ def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets(
     said = documents(text)
     cluster = said["ClusterConfiguration"]
     assert cluster["imageRepository"] == "testbed.local"
-    assert cluster["etcd"]["local"]["imageTag"] == "1"
+    assert cluster["etcd"]["local"] == {"imageTag": "1", "extraArgs": kubeadm.SELDOM}
     assert cluster["controllerManager"]["extraArgs"]["allocate-node-cidrs"] == "false"
     assert "podSubnet" not in cluster["networking"]
     assert said["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
