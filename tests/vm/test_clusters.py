@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from testbed.scenario import load
-from tests.vm.conftest import invoke
+from tests.vm.conftest import ATTEMPTS, invoke, judged
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -24,7 +22,6 @@ OF_CLUSTERS = (
     "disturbances[0].duration=32",
 )
 SCALE_OF_CLUSTERS = 0.001
-ATTEMPTS = 2  # a saturated machine proves nothing
 # What provisioning changes on a machine: asked before and after.
 STATE = """
 ls -d /etc/systemd/system/* /etc/sysctl.d/* /etc/* /opt/* /run/* /var/* /var/lib/*
@@ -46,10 +43,10 @@ def bundle(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "flows"), [("kubernetes", 2), ("contmec", 3)])
 def test_machines_that_are_clusters_for_a_while(
-    name: str, flows: int, small: Callable[..., Path], bundle: Path, tmp_path: Path
+    name: str, flows: int, scenario_file: Callable[..., Path], bundle: Path, tmp_path: Path
 ) -> None:
     long_ones = [f"flows[{number}].duration=100" for number in range(flows)]
-    file = small(name, *OF_CLUSTERS, *long_ones, scale=SCALE_OF_CLUSTERS)
+    file = scenario_file(name, *OF_CLUSTERS, *long_ones, scale=SCALE_OF_CLUSTERS)
     scenario = load(file)
     there = ("--provider", "vagrant", "--scenario", str(file))
 
@@ -57,18 +54,6 @@ def test_machines_that_are_clusters_for_a_while(
         done = invoke(*arguments[:1], *there, *arguments[1:])
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
-
-    def judge() -> dict[str, Any]:
-        """Measure, and again if the run is invalid; return what the last one says."""
-        for attempt in range(ATTEMPTS):
-            reports = tmp_path / str(attempt)
-            done = invoke("bench", *there, "--orchestrator", "kubernetes", "--reports", str(reports))
-            (recording,) = reports.glob("*-pod")
-            said: dict[str, Any] = json.loads((recording / "summary.json").read_text())
-            assert done.returncode == {"held": 0, "violated": 1, "invalid": 3}[said["verdict"]], done.stderr
-            if said["verdict"] != "invalid":
-                break
-        return said
 
     def states() -> dict[str, set[str]]:
         found = {node: run("ssh", node, "--", "sh", "-c", STATE) for node in scenario.nodes}
@@ -78,8 +63,8 @@ def test_machines_that_are_clusters_for_a_while(
         run("up")
         before = states()
         run("provision", "--from", str(bundle))
-        judged = judge()
-        assert judged["verdict"] != "violated", judged["reasons"]
+        said = judged(tmp_path / "reports", *there, "--orchestrator", "kubernetes")
+        assert said["verdict"] != "violated", said["reasons"]
         again = run("provision", "--from", str(bundle))
         for node in scenario.nodes:
             assert f"{node} is as it should be: nothing had to be changed" in again
@@ -89,5 +74,5 @@ def test_machines_that_are_clusters_for_a_while(
     finally:
         gone = invoke("down", *there, "--destroy")
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    if judged["verdict"] == "invalid":
-        pytest.skip(f"{name}: invalid {ATTEMPTS} times, so this machine cannot tell: {judged['reasons']}")
+    if said["verdict"] == "invalid":
+        pytest.skip(f"{name}: invalid {ATTEMPTS} times, so this machine cannot tell: {said['reasons']}")

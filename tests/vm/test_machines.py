@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.vm.conftest import NAME_OF_TEST, invoke, virsh
+from tests.vm.conftest import ATTEMPTS, NAME_OF_TEST, invoke, judged, virsh
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
+# What emulated machines can carry beside each other on two processors; samples of a second, which even out
+# when they were late.
+CARRIED = (
+    "machine={cpus: 1, memory: 1024}",
+    "measurement={interval: 1, warm_up: 2, repetitions: 1}",
+    "flows[0].duration=30",
+    "flows[1].duration=30",
+    "disturbances[0].rate=2G",  # as all rates, before they are scaled
+    "disturbances[0].start=10",
+    "disturbances[0].duration=10",
+)
+SCALE = 0.005
 
-def test_machines_from_the_first_up_to_destroy(small: Callable[..., Path], tmp_path: Path) -> None:
-    scenario = small("kubernetes")
+
+def test_machines_from_the_first_up_to_destroy(scenario_file: Callable[..., Path], tmp_path: Path) -> None:
+    there = ("--provider", "vagrant", "--scenario", str(scenario_file("kubernetes", *CARRIED, scale=SCALE)))
     try:
-        said = invoke("up", "--provider", "vagrant", "--scenario", str(scenario))
-        assert said.returncode == 0, said.stdout + said.stderr
-        assert f"machines of scenario {NAME_OF_TEST} are up" in said.stdout
+        up = invoke("up", *there)
+        assert up.returncode == 0, up.stdout + up.stderr
+        assert f"machines of scenario {NAME_OF_TEST} are up" in up.stdout
         names = {name for name in virsh("list", "--name").split() if NAME_OF_TEST in name}
         assert names == {
             f"concorde-{NAME_OF_TEST}-{node}" for node in ("master-01", "worker-01", "worker-02")
         }
 
         inside = invoke(
-            "ssh", "worker-01", "--provider", "vagrant", "--scenario", str(scenario),
+            "ssh", "worker-01", *there,
             "--", "sh", "-c", "hostname; ip -brief -4 address show eth1; stat -fc %T /sys/fs/cgroup",
         )  # fmt: skip
         assert inside.stdout.split() == ["worker-01", "eth1", "UP", "192.168.158.12/24", "cgroup2fs"]
 
-        run = invoke(
-            "bench", "--provider", "vagrant", "--scenario", str(scenario), "--reports", str(tmp_path)
-        )
-        (recording,) = tmp_path.glob(f"*-{NAME_OF_TEST}-pod*")
-        judged = json.loads((recording / "summary.json").read_text())
-        assert judged["verdict"] == "held", run.stdout + run.stderr
+        said = judged(tmp_path / "reports", *there)
+        assert said["verdict"] != "violated", said["reasons"]
 
-        off = invoke("down", "--provider", "vagrant", "--scenario", str(scenario))
+        off = invoke("down", *there)
         assert off.returncode == 0, off.stdout + off.stderr
         assert not any(NAME_OF_TEST in name for name in virsh("list", "--name").split())
     finally:
-        gone = invoke("down", "--provider", "vagrant", "--scenario", str(scenario), "--destroy")
+        gone = invoke("down", *there, "--destroy")
     assert gone.returncode == 0, gone.stdout + gone.stderr
+    if said["verdict"] == "invalid":
+        pytest.skip(f"invalid {ATTEMPTS} times, so this machine cannot tell: {said['reasons']}")
