@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -26,8 +28,15 @@ from testbed.scenario import load, render_yaml
 ROOT = Path(__file__).parents[2]
 BUS = Path("/run/dbus/system_bus_socket")
 START_SECONDS = 60
-# Lays a file ($1) over a device ($2) so that nobody may write to it, root included, and becomes a command.
-COVER = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 && exec "$@"'
+QEMU_CONF = "/etc/libvirt/qemu.conf"
+# Becomes a command ($3 and what follows) from which nobody may write to /dev/kvm ($2), root included: a file
+# ($1) lies over it. The file lies over libvirt's settings too, and says that guests see the host's /dev:
+# libvirt cannot make them one of their own where something lies in it.
+HIDE = f"""
+mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && mount --bind "$1" {QEMU_CONF} || exit
+shift 2
+exec "$@"
+"""
 NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
 NAMED = (f"name={NAME_OF_TEST}", "underlay.cidr=192.168.158.0/24")
 ATTEMPTS = 2  # a saturated machine proves nothing
@@ -66,7 +75,7 @@ def virsh(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def libvirt() -> Iterator[None]:
+def libvirt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A libvirt that answers, with a place for disks."""
     if os.geteuid() != 0:
         pytest.skip("machines are made by root here")
@@ -75,7 +84,7 @@ def libvirt() -> Iterator[None]:
             pytest.skip(f"{program} is not installed; see docs/vagrant.md")
     with ExitStack() as started:
         if not _answers():
-            _start(started)
+            _start(started, tmp_path_factory.mktemp("libvirt"))
         if "default" not in virsh("pool-list", "--all", "--name").split():
             images = "/var/lib/libvirt/images"
             virsh("pool-define-as", "default", "dir", "--target", images)
@@ -90,31 +99,41 @@ def _answers() -> bool:
     return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
-def _start(started: ExitStack) -> None:
-    """Start what libvirt is made of."""
-    programs = [["/usr/sbin/virtlogd"], [*_without_unusable_kvm(), "/usr/sbin/libvirtd"]]
-    if not BUS.exists():
+def _bus_answers() -> bool:
+    """Tell whether the system's bus runs; its socket outlives it."""
+    with socket.socket(socket.AF_UNIX) as bus:
+        return bus.connect_ex(str(BUS)) == 0
+
+
+def _start(started: ExitStack, directory: Path) -> None:
+    """Start what libvirt is made of; ``directory``: for files of ours."""
+    if not _bus_answers():
         BUS.parent.mkdir(exist_ok=True)
-        programs.insert(0, ["dbus-daemon", "--system", "--nofork", "--nopidfile"])
-    for argv in programs:
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        started.callback(process.wait)
-        started.callback(process.terminate)
+        _launch(started, ["dbus-daemon", "--system", "--nofork", "--nopidfile"], _bus_answers)
+    _launch(started, ["/usr/sbin/virtlogd"])
+    _launch(started, [*_without_unusable_kvm(directory), "/usr/sbin/libvirtd"], _answers)
+
+
+def _launch(started: ExitStack, argv: list[str], answers: Callable[[], bool] = lambda: True) -> None:
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started.callback(process.wait)
+    started.callback(process.terminate)
     deadline = time.monotonic() + START_SECONDS
-    while not _answers():
-        assert time.monotonic() < deadline, "libvirt does not answer"
+    while not answers():
+        assert time.monotonic() < deadline, f"{shlex.join(argv)} does not answer"
         time.sleep(0.2)
 
 
-def _without_unusable_kvm() -> list[str]:
+def _without_unusable_kvm(directory: Path) -> list[str]:
     """Return what hides KVM's device from a program if it is of no use; the host keeps it.
 
     As long as libvirt may write to it, it tries at every call whether QEMU can use it now, for 4 to 15 s.
     """
     if not accelerator.DEVICE.exists() or accelerator.kvm_works():
         return []
-    any_file = str(Path(__file__))
-    return ["unshare", "--mount", "sh", "-c", COVER, "sh", any_file, str(accelerator.DEVICE)]
+    settings = directory / "qemu.conf"
+    settings.write_text("namespaces = []\n")
+    return ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(settings), str(accelerator.DEVICE)]
 
 
 @pytest.fixture(scope="session")
