@@ -30,6 +30,8 @@ STATES = ROOT / ".vagrant" / "concorde"
 DESCRIPTION = "machines.yaml"
 SCAN_SECONDS = "60"
 LAST_LINES = 15
+# Where Ruby was when something failed; more lines of it follow what failed than anybody wants to read.
+STACK = re.compile(r"\s*(from )?/\S+\.rb:\d+:in `[^']*'$")
 
 Say = Callable[[str], None]
 
@@ -141,7 +143,8 @@ class Machines:
             )
         except subprocess.CalledProcessError as error:
             words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
-            last = "\n".join(words.strip().splitlines()[-LAST_LINES:])
+            said = [line for line in words.splitlines() if line.strip() and not STACK.match(line)]
+            last = "\n".join(said[-LAST_LINES:])
             command = " ".join(error.cmd)
             raise MachinesError(f"{command} ended with {error.returncode}; {self._log}:\n{last}") from None
 
