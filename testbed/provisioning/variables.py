@@ -98,6 +98,9 @@ def connection(machine: Machine) -> Variables:
         "ansible_port": machine.port,
         "ansible_user": machine.user,
         "ansible_ssh_common_args": " ".join(options),
+        # Said once more: ansible-runner says no, and Mitogen says before our options what it takes from here.
+        "ansible_host_key_checking": True,
+        "mitogen_ssh_compression": False,
         "ansible_python_interpreter": "/usr/bin/python3",
     }
     if machine.key is not None:
