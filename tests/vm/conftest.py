@@ -64,6 +64,12 @@ def judged(reports: Path, *arguments: str) -> dict[str, Any]:
     return summary
 
 
+def skip_if_invalid(summary: dict[str, Any]) -> None:
+    """Skip a test at its end if its run was invalid to the last."""
+    if summary["verdict"] == "invalid":
+        pytest.skip(f"invalid {ATTEMPTS} times, so this machine cannot tell: {summary['reasons']}")
+
+
 def virsh(*arguments: str) -> str:
     """Ask libvirt."""
     done = subprocess.run(

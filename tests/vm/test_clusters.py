@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario import load
-from tests.vm.conftest import ATTEMPTS, invoke, judged
+from tests.vm.conftest import invoke, judged, skip_if_invalid
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -74,5 +74,4 @@ def test_machines_that_are_clusters_for_a_while(
     finally:
         gone = invoke("down", *there, "--destroy")
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    if said["verdict"] == "invalid":
-        pytest.skip(f"{name}: invalid {ATTEMPTS} times, so this machine cannot tell: {said['reasons']}")
+    skip_if_invalid(said)

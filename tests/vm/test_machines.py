@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm.conftest import ATTEMPTS, NAME_OF_TEST, invoke, judged, virsh
+from tests.vm.conftest import NAME_OF_TEST, invoke, judged, skip_if_invalid, virsh
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -51,5 +51,4 @@ def test_machines_from_the_first_up_to_destroy(scenario_file: Callable[..., Path
     finally:
         gone = invoke("down", *there, "--destroy")
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    if said["verdict"] == "invalid":
-        pytest.skip(f"invalid {ATTEMPTS} times, so this machine cannot tell: {said['reasons']}")
+    skip_if_invalid(said)

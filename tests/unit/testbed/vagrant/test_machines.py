@@ -144,7 +144,7 @@ def test_vagrants_own_words_are_in_the_error(programs: Path, tmp_path: Path) -> 
 def test_where_ruby_was_does_not_hide_vagrants_words(programs: Path, tmp_path: Path) -> None:
     exist(CONTMEC, tmp_path)
     where = "/usr/lib/ruby/vagrant/action.rb:48:in `call'"
-    stack = f"""{where}: no such host (Errno::ENOENT)\n""" + f"\tfrom {where}\n{where}\n" * 20
+    stack = f"{where}: no such host (Errno::ENOENT)\n" + f"\tfrom {where}\n{where}\n" * 20
     program(programs, "vagrant", f"/bin/cat >&2 <<'END'\nthe domain is gone\n\n{stack}END\nexit 3")
     with pytest.raises(MachinesError) as caught:
         Machines(CONTMEC, tmp_path).halt()
