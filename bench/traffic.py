@@ -11,7 +11,7 @@ from bench import counters, iperf3
 from bench.heartbeat import Heartbeat
 from bench.observer import Observer, OnRates
 from bench.recording import Repetition, Transfer, slug
-from testbed.nodes import Process, held_back, in_parallel
+from testbed.nodes import Process, held_back, in_parallel, waits
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
 
@@ -126,7 +126,7 @@ def _make_ready(testbed: Testbed, one: _Running, interval: float) -> None:
         stderr=one.file("sender", "stderr"),
         held=True,
     )
-    if not _comes(one.sender, lambda: one.file("sender", "stderr").stat().st_size > 0):
+    if not _comes(one.sender, lambda: waits(one.file("sender", "stderr"))):
         one.fail(f"sender does not get to its place: {one.complaint('sender') or 'iperf3 said nothing'}")
 
 

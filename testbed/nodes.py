@@ -123,6 +123,14 @@ def held_back(argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", 'echo >&2; read -r _ && exec "$@" </dev/null', "sh", *argv]
 
 
+def waits(stderr: Path) -> bool:
+    """Tell from its standard error whether a command made by ``held_back`` waits to be released.
+
+    What leads to its place may have said something before, which is not that.
+    """
+    return "" in stderr.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
 @dataclass(frozen=True)
 class Within:
     """A place within a node, to which a command leads."""

@@ -88,8 +88,12 @@ def run(testbed: FarTestbed, directory: Path) -> Repetition:
     return traffic.run(testbed, scenario.flows, scenario.measurement.interval, directory, lambda *_: None)
 
 
-def test_no_sender_is_released_before_it_is_in_its_place(testbed: FarTestbed, tmp_path: Path) -> None:
-    far = testbed.lead(f"sleep 0.5; touch {tmp_path / 'there'}", tmp_path / "there")
+@pytest.mark.parametrize("said", ["", "a warning"])
+def test_no_sender_is_released_before_it_is_in_its_place(
+    said: str, testbed: FarTestbed, tmp_path: Path
+) -> None:
+    warn = f"echo {said} >&2; " if said else ""
+    far = testbed.lead(f"{warn}sleep 0.5; touch {tmp_path / 'there'}", tmp_path / "there")
     (transfer,) = run(testbed, tmp_path / "raw").transfers.values()
     assert transfer.error is None
     assert far.sender is not None
@@ -97,7 +101,8 @@ def test_no_sender_is_released_before_it_is_in_its_place(testbed: FarTestbed, tm
 
 
 def test_a_sender_that_does_not_get_to_its_place(testbed: FarTestbed, tmp_path: Path) -> None:
-    far = testbed.lead("echo no way there >&2; exit 1", tmp_path / "there")
+    # It says why before it ends, as programs do: words are not yet its end, nor that it is there.
+    far = testbed.lead("echo no way there >&2; sleep 0.2; exit 1", tmp_path / "there")
     (transfer,) = run(testbed, tmp_path / "raw").transfers.values()
     assert transfer.error == "sender does not get to its place: no way there"
     assert far.sender is not None

@@ -186,11 +186,11 @@ def test_a_machine_that_falls_silent(
 ) -> None:
     monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.6)
     monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
     node = SshNode(Connection(machine), "tests")
     process = start(node, ["sleep", "81.5"], tmp_path)
     assert process.wait(0.1) is None
     there.silence("worker-01")
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
     try:
         assert process.wait(8) == LOST
         with pytest.raises(CommandError, match=r"worker-01: true ended with no connection: .*timed out"):
