@@ -3,7 +3,8 @@
 A neighbour can crowd a flow out only by getting what the flow does not, and only if the flow has something to
 send. So it was not a neighbour, but the machine, that kept a sample low
 
-* in which the machine stood still (``heartbeat``) or its processors were saturated, or right after,
+* in which the machine stood still (``heartbeat``), or its processors were saturated, or its host took them
+  away, or right after,
 * whose sender was idle: nothing of it waited anywhere, though its window would have carried far more,
 * in which the links on its way had room: nobody took what the flow did not get.
 
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 # the bottleneck are 0.98 to 1; the rest is the sampling clock's.
 CPU_SATURATED = 0.97
 
+# Share of all processor time that the hypervisor gave to others while something here wanted to run (steal
+# in proc(5)), from which a machine was not itself. As with stalls, a tenth of the time is what makes a
+# sample one that missed its guarantee (the scenario's thresholds.sample).
+CPU_STOLEN = 0.1
+
 # A sender is idle, and its flow limited by nothing on its way, if its window would have carried this many
 # times what is expected. Windows that are used carry their flow once; a qdisc in the sender's own namespace
 # holds a flow back through TCP's small queues (tcp_limit_output_bytes), which looks like 2 to 6 times what
@@ -62,7 +68,7 @@ def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: floa
     spans += [
         Span(use.start_s, use.end_s)
         for use in repetition.cpu
-        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED
+        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
     ]
     flags = np.zeros(len(starts), dtype=np.bool_)
     for span in spans:

@@ -140,8 +140,8 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
     for number, measured in observation.repetitions.items():
         if measured is None or observation.expected_bps is None:
             continue
-        text = _shortfall(scenario, measured, observation.expected_bps)
-        if text is None:
+        text = " and ".join(_shortfalls(scenario, measured, observation.expected_bps).values())
+        if not text:
             continue
         which = f", repetition-{number}" if count > 1 else ""
         starved = measured.cpu_busy is not None and measured.cpu_busy >= CPU_SATURATED
@@ -153,36 +153,41 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
             starved = True
             text += (
                 f"; in {measured.doubtful} samples the machine stood still, was saturated, "
-                "or left the sender idle or the link with room, so it may be the machine"
+                "was taken away, or left the sender idle or the link with room, so it may be the machine"
             )
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
 
 def _only_doubtful(scenario: Scenario, measured: Measured, expected: float) -> bool:
-    """Tell whether there is no miss without the doubtful samples, or hardly anything but these."""
+    """Tell whether no threshold is missed without the doubtful samples too, or hardly a sample is another.
+
+    It has to be the same threshold: what a doubtful sample lacked arrives in the next, so that the mean of
+    the others may be low where that of all is not.
+    """
     if not measured.doubtful:
         return False
     if measured.sound is None or measured.sound.samples < FEWEST_SOUND * measured.samples:
         return True
-    return _shortfall(scenario, measured.sound, expected) is None
+    sound = _shortfalls(scenario, measured.sound, expected)
+    return not sound.keys() & _shortfalls(scenario, measured, expected).keys()
 
 
-def _shortfall(scenario: Scenario, measured: Measured, expected: float) -> str | None:
-    """Say which threshold the samples fall short of; None if they meet both."""
-    thresholds, texts = scenario.thresholds, []
+def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> dict[str, str]:
+    """Say for each threshold that the samples fall short of, by its name in the scenario, how they do."""
+    thresholds, texts = scenario.thresholds, {}
     if measured.mean_bps < thresholds.mean * expected:
         unit = unit_for([expected])
-        texts.append(
+        texts["mean"] = (
             f"the mean of {format_bps(measured.mean_bps, unit)} is "
             f"{format_share(measured.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
             f"(at least {format_share(thresholds.mean)})"
         )
     if measured.attainment is not None and measured.attainment < thresholds.attainment:
-        texts.append(
+        texts["attainment"] = (
             f"{format_share(measured.attainment)} of {measured.samples} samples reached "
             f"{format_bps(thresholds.sample * expected)} (at least {format_share(thresholds.attainment)})"
         )
-    return " and ".join(texts) or None
+    return texts
 
 
 def _busy(guaranteed: list[Observation]) -> Iterator[str]:

@@ -33,6 +33,13 @@ def test_one_saturated_processor_is_enough(busiest: float | None, found: int) ->
     assert doubts.stalled(STARTS + 0.01, ENDS + 0.01, made, 0.1).sum() == pytest.approx(found, abs=1)
 
 
+@pytest.mark.parametrize(("steal", "found"), [(0.1, 6), (0.09, 0)])
+def test_a_machine_whose_host_takes_its_processors_away(steal: float, found: int) -> None:
+    made = repetition(scenario())
+    made.cpu = [CpuUse(start_s=2.0, end_s=2.5, busy=0.4, steal=steal, busiest=0.5)]
+    assert doubts.stalled(STARTS + 0.01, ENDS + 0.01, made, 0.1).sum() == pytest.approx(found, abs=1)
+
+
 def test_what_was_held_up_arrives_in_the_sample_after() -> None:
     made = repetition(scenario(), busy=0.1)
     made.stalls = [Stall(start_s=5.02, end_s=5.07)]

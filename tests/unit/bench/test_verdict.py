@@ -109,6 +109,18 @@ def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | 
 
 
 @pytest.mark.parametrize(
+    ("rest", "outcome"),
+    [(measured(1.0, 0.9), "violated"), (measured(0.98, 1.0), "invalid"), (measured(0.98, 0.9), "violated")],
+)
+def test_without_the_doubtful_samples_it_is_the_same_threshold_that_is_missed(
+    rest: Measured, outcome: str
+) -> None:
+    """What a doubtful sample lacked arrives in the next, so the mean of the others may be low for that."""
+    missed = dataclasses.replace(measured(1.0, 0.9), doubtful=1, sound=rest)
+    assert verdict(QUIET, observation(missed)).outcome == outcome
+
+
+@pytest.mark.parametrize(
     ("sound", "outcome"), [(None, "violated"), (20, "violated"), (19, "invalid"), (0, "invalid")]
 )
 def test_a_miss_of_which_hardly_a_sample_is_beyond_doubt_proves_nothing(
