@@ -63,7 +63,7 @@ def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: floa
     """Tell for each sample whether the machine had no time to spare in it, or just before it."""
     import numpy as np
 
-    spans = [Span(stall.start_s, stall.end_s) for stall in repetition.stalls]
+    spans = [Span(each.start_s, each.end_s) for each in (*repetition.stalls, *repetition.saturated)]
     # One processor is enough: a flow's packets, and a link's queue, are one processor's at a time.
     spans += [
         Span(use.start_s, use.end_s)

@@ -78,7 +78,7 @@ class Observer(Watcher):
 
 def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
     """Return the use of the processors between two readings of ``/proc/stat`` (proc(5))."""
-    first, second = _cpu_ticks(before), _cpu_ticks(after)
+    first, second = cpu_ticks(before), cpu_ticks(after)
     spent = {name: [b - a for a, b in zip(first[name], ticks, strict=True)] for name, ticks in second.items()}
     together = spent.pop("cpu")
     return CpuUse(
@@ -94,7 +94,7 @@ def _busy(spent: list[int]) -> float:
     return 1 - (spent[3] + spent[4]) / (sum(spent) or 1)
 
 
-def _cpu_ticks(stat: str) -> dict[str, list[int]]:
+def cpu_ticks(stat: str) -> dict[str, list[int]]:
     """Return user, nice, system, idle, iowait, irq, softirq, steal of ``cpu``, all together, and of each.
 
     Guest time is part of user already.

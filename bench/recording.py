@@ -44,11 +44,15 @@ class CpuUse(Entry):
     busiest: float | None = None  # the same as busy of the busiest single processor; None: not recorded
 
 
-class Stall(Entry):
-    """A stretch of time in which the machine ran nothing, as far as the harness could tell."""
+class Stretch(Entry):
+    """Some time of a repetition, in seconds after its beginning."""
 
     start_s: float
     end_s: float
+
+
+class Stall(Stretch):
+    """A stretch of time in which the machine ran nothing, as far as the harness could tell."""
 
 
 class Repetition(Entry):
@@ -57,6 +61,9 @@ class Repetition(Entry):
     transfers: dict[str, Transfer]  # by the label of the flow or disturbance
     cpu: list[CpuUse]
     stalls: list[Stall] = []
+    saturated: list[
+        Stretch
+    ] = []  # in which a processor of the machine that ran the harness had none to spare
 
 
 class Calibration(Entry):
@@ -274,6 +281,7 @@ __all__ = [
     "RunRecord",
     "Seconds",
     "Stall",
+    "Stretch",
     "Transfer",
     "find",
     "slug",

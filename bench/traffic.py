@@ -11,6 +11,7 @@ from bench import counters, iperf3
 from bench.heartbeat import Heartbeat
 from bench.observer import Observer, OnRates
 from bench.recording import Repetition, Transfer, slug
+from bench.saturation import Saturation
 from testbed.nodes import Process, held_back, in_parallel, waits
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
@@ -61,15 +62,16 @@ def run(
         for traffic in transfers
     ]
     before = _count(testbed, transfers)
-    with Observer(testbed, transfers, on_rates) as observer, Heartbeat() as heartbeat:
+    observer, heartbeat, saturation = Observer(testbed, transfers, on_rates), Heartbeat(), Saturation()
+    with observer, heartbeat, saturation:
         try:
             in_parallel(lambda one: _listen(testbed, one, interval), running)
             listening = [one for one in running if not one.transfer.error]
             in_parallel(lambda one: _make_ready(testbed, one, interval), listening)
             ready = [one for one in listening if not one.transfer.error]
             zero = time.monotonic() + LEAD_SECONDS
-            observer.start(zero)
-            heartbeat.start(zero)
+            for watcher in (observer, heartbeat, saturation):
+                watcher.start(zero)
             _send_all(ready, zero)
         finally:
             for one in running:
@@ -87,6 +89,7 @@ def run(
         transfers={one.traffic.label: one.transfer for one in running},
         cpu=observer.cpu,
         stalls=heartbeat.stalls,
+        saturated=saturation.stretches,
     )
 
 

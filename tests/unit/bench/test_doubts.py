@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bench import doubts
-from bench.recording import CpuUse, Stall
+from bench.recording import CpuUse, Stall, Stretch
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import repetition, samples, scenario, with_senders
 
@@ -44,6 +44,12 @@ def test_what_was_held_up_arrives_in_the_sample_after() -> None:
     made = repetition(scenario(), busy=0.1)
     made.stalls = [Stall(start_s=5.02, end_s=5.07)]
     assert STARTS[doubts.stalled(STARTS, ENDS, made, 0.1)] == pytest.approx([5.0, 5.1])
+
+
+def test_a_sample_in_which_a_processor_had_nothing_to_spare() -> None:
+    made = repetition(scenario(), busy=0.1)
+    made.saturated = [Stretch(start_s=5.02, end_s=5.12)]
+    assert STARTS[doubts.stalled(STARTS, ENDS, made, 0.1)] == pytest.approx([5.0, 5.1, 5.2])
 
 
 @pytest.mark.parametrize(("begin", "first"), [(5.008, 4.9), (5.012, 5.0)])
