@@ -37,8 +37,18 @@ PROBES = {
     "kube-controller-manager": ("livenessProbe",),
     "kube-scheduler": ("livenessProbe",),
 }
-# On an emulated machine a control plane takes minutes.
+# On an emulated machine a control plane takes minutes, and answers late when nodes join it.
 UP_SECONDS = 1200
+# All that kubeadm has patience for.
+WAITS = (
+    "controlPlaneComponentHealthCheck",
+    "discovery",
+    "etcdAPICall",
+    "kubeletHealthCheck",
+    "kubernetesAPICall",
+    "tlsBootstrap",
+)
+PATIENCE = dict.fromkeys(WAITS, f"{UP_SECONDS}s")
 
 Document = Mapping[str, Any]
 
@@ -51,15 +61,14 @@ def render_init(
     assert etcd_repository == "etcd", "kubeadm adds the name"
     api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
     initial: dict[str, Any] = {}
-    if version.kubeadm_configuration == "v1beta4":
-        initial["timeouts"] = {"controlPlaneComponentHealthCheck": f"{UP_SECONDS}s"}
-    else:
+    if not _knows_timeouts(version):
         api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
     if version.has_patches_in_configuration:
         initial["patches"] = {"directory": layout.patches(cluster)}
     return _render(
         {
             **_document(version, "InitConfiguration"),
+            **_timeouts(version),
             **initial,
             "nodeRegistration": _registration(version, node, address, beside),
             "localAPIEndpoint": {"advertiseAddress": str(address), "bindPort": port},
@@ -107,6 +116,7 @@ def render_join(version: Version, server: str, node: str, address: IPv4Address, 
     return _render(
         {
             **_document(version, "JoinConfiguration"),
+            **_timeouts(version),
             "nodeRegistration": _registration(version, node, address, beside),
             "discovery": {
                 "bootstrapToken": {
@@ -121,6 +131,14 @@ def render_join(version: Version, server: str, node: str, address: IPv4Address, 
 
 def _document(version: Version, kind: str) -> dict[str, str]:
     return {"apiVersion": f"kubeadm.k8s.io/{version.kubeadm_configuration}", "kind": kind}
+
+
+def _timeouts(version: Version) -> dict[str, Any]:
+    return {"timeouts": PATIENCE} if _knows_timeouts(version) else {}
+
+
+def _knows_timeouts(version: Version) -> bool:
+    return version.kubeadm_configuration == "v1beta4"
 
 
 def _registration(version: Version, node: str, address: IPv4Address, beside: int) -> dict[str, Any]:

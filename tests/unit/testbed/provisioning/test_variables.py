@@ -135,10 +135,16 @@ def test_kubeadm_is_told_in_words_its_version_knows(version: str, api: str) -> N
     wanted = {"node-ip": "10.0.0.1", "port": "20250", "healthz-port": "20248"}
     if api == "v1beta4":
         assert {one["name"]: one["value"] for one in arguments} == wanted
-        assert "timeouts" in said["InitConfiguration"]
+        assert said["InitConfiguration"]["timeouts"] == kubeadm.PATIENCE
     else:
         assert arguments == wanted
         assert "timeoutForControlPlane" in said["ClusterConfiguration"]["apiServer"]
+
+
+@pytest.mark.parametrize(("version", "known"), [("1.30.9", False), ("1.31.0", True)])
+def test_who_joins_is_patient_where_kubeadm_lets_it(version: str, known: bool) -> None:
+    said = json.loads(kubeadm.render_join(versions.parse(version), "10.0.0.1:6443", "w", IPv4Address(9), 0))
+    assert said.get("timeouts") == (kubeadm.PATIENCE if known else None)
 
 
 def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets() -> None:
