@@ -29,7 +29,9 @@ ALONE = {"leader-elect": "false"}
 # Nor does another etcd wait for its heartbeat; milliseconds, ten times etcd's own.
 SELDOM = {"heartbeat-interval": "1000", "election-timeout": "10000"}
 # By kubeadm the API server is asked every second whether it is ready, and all are asked every ten whether
-# they live. Each question is a TLS handshake: 28 ms of an emulated processor.
+# they live. Each question is a TLS handshake: 28 ms of an emulated processor. And who has not answered eight
+# times, after 15 seconds each, is ended; but an API server that others keep from the processor is only slower
+# for having to begin again. So there is time for the answer, and as often as it may take to come up.
 PROBE_SECONDS = 60
 PROBES = {
     "etcd": ("livenessProbe",),
@@ -102,9 +104,14 @@ def option(version: Version, cluster: str) -> str:
 def render_patches() -> dict[str, str]:
     """Return the patches of the control plane's pods, by the names of the files that kubeadm looks for."""
     return {
-        f"{name}+strategic.json": _patch(name, {probe: {"periodSeconds": PROBE_SECONDS} for probe in probes})
+        f"{name}+strategic.json": _patch(name, {probe: _rhythm(probe) for probe in probes})
         for name, probes in PROBES.items()
     }
+
+
+def _rhythm(probe: str) -> dict[str, int]:
+    asked = {"periodSeconds": PROBE_SECONDS, "timeoutSeconds": PROBE_SECONDS}
+    return asked | ({"failureThreshold": UP_SECONDS // PROBE_SECONDS} if probe == "livenessProbe" else {})
 
 
 def _patch(container: str, changes: Document) -> str:

@@ -186,6 +186,10 @@ def test_patches_are_named_as_kubeadm_looks_for_them_and_change_only_what_is_the
         assert container["name"] == file.partition("+")[0]
         # A probe that has no way to ask would make the pod one that no kubelet starts.
         assert ("readinessProbe" in container) == (container["name"] == "kube-apiserver")
+        # An overloaded one is not ended before a control plane may take to come up.
+        live = container["livenessProbe"]
+        assert live["periodSeconds"] * live["failureThreshold"] == kubeadm.UP_SECONDS
+        assert live["timeoutSeconds"] == live["periodSeconds"]
 
 
 def test_who_joins_leaves_room_for_what_only_the_cluster_can_say() -> None:
