@@ -18,8 +18,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from bench import accounting
-from bench.phases import Span
-from bench.recording import Repetition
+from bench.recording import Repetition, Stretch
 from testbed.networks.flannel import pod_mtu
 from testbed.scenario import Scenario, Traffic
 
@@ -63,17 +62,17 @@ def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: floa
     """Tell for each sample whether the machine had no time to spare in it, or just before it."""
     import numpy as np
 
-    spans = [Span(each.start_s, each.end_s) for each in (*repetition.stalls, *repetition.saturated)]
+    stretches: list[Stretch] = [*repetition.stalls, *repetition.saturated]
     # One processor is enough: a flow's packets, and a link's queue, are one processor's at a time.
-    spans += [
-        Span(use.start_s, use.end_s)
+    stretches += [
+        use
         for use in repetition.cpu
         if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
     ]
     flags = np.zeros(len(starts), dtype=np.bool_)
-    for span in spans:
+    for stretch in stretches:
         # What was held up arrives in the interval after.
-        flags |= (starts < span.end + interval) & (ends + BEGIN_SECONDS > span.start)
+        flags |= (starts < stretch.end_s + interval) & (ends + BEGIN_SECONDS > stretch.start_s)
     return flags
 
 

@@ -91,7 +91,12 @@ def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
 
 
 def _busy(spent: list[int]) -> float:
-    return 1 - (spent[3] + spent[4]) / (sum(spent) or 1)
+    return 1 - idle_ticks(spent) / (sum(spent) or 1)
+
+
+def idle_ticks(spent: list[int]) -> int:
+    """Return how many of a processor's ticks had nothing to do; waiting for disks is idle."""
+    return spent[3] + spent[4]
 
 
 def cpu_ticks(stat: str) -> dict[str, list[int]]:

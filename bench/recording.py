@@ -34,21 +34,19 @@ class Transfer(Entry):
     class_bytes: int | None = None  # counted by the HTB class of the source, layer 2; None: no class
 
 
-class CpuUse(Entry):
-    """What the machine's processors did in one stretch of time, as shares of all of them."""
-
-    start_s: float
-    end_s: float
-    busy: float  # 1 - idle - iowait
-    steal: float  # taken by the hypervisor
-    busiest: float | None = None  # the same as busy of the busiest single processor; None: not recorded
-
-
 class Stretch(Entry):
     """Some time of a repetition, in seconds after its beginning."""
 
     start_s: float
     end_s: float
+
+
+class CpuUse(Stretch):
+    """What the machine's processors did in one stretch of time, as shares of all of them."""
+
+    busy: float  # 1 - idle - iowait
+    steal: float  # taken by the hypervisor
+    busiest: float | None = None  # the same as busy of the busiest single processor; None: not recorded
 
 
 class Stall(Stretch):
@@ -61,9 +59,7 @@ class Repetition(Entry):
     transfers: dict[str, Transfer]  # by the label of the flow or disturbance
     cpu: list[CpuUse]
     stalls: list[Stall] = []
-    saturated: list[
-        Stretch
-    ] = []  # in which a processor of the machine that ran the harness had none to spare
+    saturated: list[Stretch] = []  # in which a processor of the harness's machine had nothing to spare
 
 
 class Calibration(Entry):

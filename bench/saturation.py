@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from bench.observer import cpu_ticks
+from bench.observer import cpu_ticks, idle_ticks
 from bench.recording import Stretch
 from bench.watching import Watcher
 
@@ -39,14 +39,14 @@ class Saturation(Watcher):
 def saturated(before: str, after: str) -> bool:
     """Tell whether any processor had no idle tick between two readings of ``/proc/stat``.
 
-    Waiting for disks is idle. A processor that is in one reading only was switched on or off meanwhile.
+    A processor that is in one reading only was switched on or off meanwhile.
     """
     first, second = _idle(before), _idle(after)
     return any(first[name] == second[name] for name in first.keys() & second.keys())
 
 
 def _idle(stat: str) -> dict[str, int]:
-    return {name: spent[3] + spent[4] for name, spent in cpu_ticks(stat).items() if name != "cpu"}
+    return {name: idle_ticks(spent) for name, spent in cpu_ticks(stat).items() if name != "cpu"}
 
 
 def _stat() -> str:

@@ -12,7 +12,7 @@ is none without the samples that may be low because of the machine (``doubts``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -140,16 +140,17 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
     for number, measured in observation.repetitions.items():
         if measured is None or observation.expected_bps is None:
             continue
-        text = " and ".join(_shortfalls(scenario, measured, observation.expected_bps).values())
-        if not text:
+        missed = _shortfalls(scenario, measured, observation.expected_bps)
+        if not missed:
             continue
+        text = " and ".join(missed.values())
         which = f", repetition-{number}" if count > 1 else ""
         starved = measured.cpu_busy is not None and measured.cpu_busy >= CPU_SATURATED
         if starved:
             text += (
                 f"; the processors were {format_share(measured.cpu_busy or 0)} busy, so it may be the machine"
             )
-        elif _only_doubtful(scenario, measured, observation.expected_bps):
+        elif _only_doubtful(scenario, measured, observation.expected_bps, missed.keys()):
             starved = True
             text += (
                 f"; in {measured.doubtful} samples the machine stood still, was saturated, "
@@ -158,8 +159,10 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
 
-def _only_doubtful(scenario: Scenario, measured: Measured, expected: float) -> bool:
-    """Tell whether no threshold is missed without the doubtful samples too, or hardly a sample is another.
+def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, missed: Set[str]) -> bool:
+    """Tell whether none of the missed thresholds is missed without the doubtful samples too.
+
+    Or whether hardly a sample is another.
 
     It has to be the same threshold: what a doubtful sample lacked arrives in the next, so that the mean of
     the others may be low where that of all is not.
@@ -168,8 +171,7 @@ def _only_doubtful(scenario: Scenario, measured: Measured, expected: float) -> b
         return False
     if measured.sound is None or measured.sound.samples < FEWEST_SOUND * measured.samples:
         return True
-    sound = _shortfalls(scenario, measured.sound, expected)
-    return not sound.keys() & _shortfalls(scenario, measured, expected).keys()
+    return missed.isdisjoint(_shortfalls(scenario, measured.sound, expected))
 
 
 def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> dict[str, str]:

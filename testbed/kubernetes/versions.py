@@ -76,6 +76,11 @@ class Version:
         return self.minor >= 22
 
     @property
+    def has_timeouts_in_configuration(self) -> bool:
+        """Whether kubeadm is told in one place how long it waits for what; from v1beta4 on (#122529)."""
+        return self.minor >= 31
+
+    @property
     def has_token_secrets(self) -> bool:
         """Whether each service account gets a secret with a token by itself; not since 1.24 (#108309)."""
         return self.minor < 24

@@ -63,7 +63,7 @@ def render_init(
     assert etcd_repository == "etcd", "kubeadm adds the name"
     api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
     initial: dict[str, Any] = {}
-    if not _knows_timeouts(version):
+    if not version.has_timeouts_in_configuration:
         api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
     if version.has_patches_in_configuration:
         initial["patches"] = {"directory": layout.patches(cluster)}
@@ -141,11 +141,7 @@ def _document(version: Version, kind: str) -> dict[str, str]:
 
 
 def _timeouts(version: Version) -> dict[str, Any]:
-    return {"timeouts": PATIENCE} if _knows_timeouts(version) else {}
-
-
-def _knows_timeouts(version: Version) -> bool:
-    return version.kubeadm_configuration == "v1beta4"
+    return {"timeouts": PATIENCE} if version.has_timeouts_in_configuration else {}
 
 
 def _registration(version: Version, node: str, address: IPv4Address, beside: int) -> dict[str, Any]:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import pytest
+
+from bench.recording import Stretch
 
 PROCESSORS = sorted(os.sched_getaffinity(0))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes real-time processes")
@@ -23,9 +29,34 @@ print(begin, time.monotonic())
 """
 
 
-def hog(processor: int, seconds: float) -> tuple[float, float]:
-    """Hold a processor that long; return when that began and ended, on the monotonic clock."""
+class Watching(AbstractContextManager[Any], Protocol):
+    """What watches the processors, from ``start`` until the end of its block."""
+
+    def start(self, zero: float) -> None: ...
+
+
+def is_noted(
+    watching: Watching, found: Callable[[], Sequence[Stretch]], processor: int, seconds: float
+) -> bool:
+    """Hold a processor that long; tell whether the middle of that is among what is found in the end."""
+    zero = time.monotonic()
+    with watching:
+        watching.start(zero)
+        begun, ended = _hold(processor, seconds)
+        middle = (begun + ended) / 2 - zero
+        deadline = time.monotonic() + 5
+        while not (noted := _within(found(), middle)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    return noted
+
+
+def _hold(processor: int, seconds: float) -> tuple[float, float]:
+    """Return when it began and ended, on the monotonic clock."""
     command = [sys.executable, "-c", HOG, str(processor), str(seconds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     begun, ended = map(float, done.stdout.split())
     return begun, ended
+
+
+def _within(stretches: Sequence[Stretch], moment: float) -> bool:
+    return any(stretch.start_s < moment < stretch.end_s for stretch in stretches)
