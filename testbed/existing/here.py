@@ -10,6 +10,11 @@ from pathlib import Path
 from testbed.nodes import Process, Result
 from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 
+# What Go's client says (net/http, transport.go) of a server that takes connections and after ten seconds has
+# not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
+TOO_BUSY = "net/http: TLS handshake timeout"
+ATTEMPTS = 12
+
 
 class Here:
     """Where kubectl runs; satisfies testbed.nodes.Place."""
@@ -25,8 +30,14 @@ class Here:
         check: bool = True,
         timeout: float = 60,
     ) -> Result:
-        """Run a command to its end; see testbed.nodes.Place."""
-        done = run_to_end(self.name, argv, argv, {**environ, **(env or {})}, stdin, timeout)
+        """Run a command to its end; see testbed.nodes.Place.
+
+        It is run again if the server it asks was too busy to hear what it wants: nothing has happened then.
+        """
+        for _ in range(ATTEMPTS):
+            done = run_to_end(self.name, argv, argv, {**environ, **(env or {})}, stdin, timeout)
+            if done.status == 0 or TOO_BUSY not in done.stderr:
+                break
         return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
