@@ -76,6 +76,14 @@ class Version:
         return self.minor >= 22
 
     @property
+    def names_algorithm_in_configuration(self) -> bool:
+        """Whether kubeadm is told the algorithm of its keys by name; from v1beta4 on (#123054).
+
+        Before that it has the feature gate ``PublicKeysECDSA``, since 1.19 (#86953).
+        """
+        return self.kubeadm_configuration == "v1beta4"
+
+    @property
     def has_timeouts_in_configuration(self) -> bool:
         """Whether kubeadm is told in one place how long it waits for what; from v1beta4 on (#122529)."""
         return self.minor >= 31

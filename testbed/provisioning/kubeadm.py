@@ -39,6 +39,11 @@ PROBES = {
     "kube-controller-manager": ("livenessProbe",),
     "kube-scheduler": ("livenessProbe",),
 }
+# A node says every ten seconds that it lives, by default, and is taken for dead after 40. It asks again when
+# it is not answered in that time; so with an API that is late all nodes ask ever more, and it is later still.
+ALIVE_SECONDS = 60
+LEASE_SECONDS = 4 * ALIVE_SECONDS  # of which a kubelet renews it four times (its ``renewIntervalFraction``)
+GONE_SECONDS = 2 * LEASE_SECONDS
 # On an emulated machine a control plane takes minutes, and answers late when nodes join it.
 UP_SECONDS = 1200
 # All that kubeadm has patience for.
@@ -77,6 +82,7 @@ def render_init(
         },
         {
             **_document(version, "ClusterConfiguration"),
+            **_algorithm(version),
             "clusterName": f"cluster-{cluster}",
             "kubernetesVersion": f"v{version}",
             "imageRepository": SITE,
@@ -86,13 +92,23 @@ def render_init(
                 # The nodes come with their subnets.
                 "extraArgs": _arguments(
                     version,
-                    {"allocate-node-cidrs": "false", "flex-volume-plugin-dir": VOLUME_PLUGINS, **ALONE},
+                    {
+                        "allocate-node-cidrs": "false",
+                        "flex-volume-plugin-dir": VOLUME_PLUGINS,
+                        "node-monitor-grace-period": f"{GONE_SECONDS}s",
+                        **ALONE,
+                    },
                 )
             },
             "scheduler": {"extraArgs": _arguments(version, ALONE)},
             "etcd": {"local": {"imageTag": etcd_tag, "extraArgs": _arguments(version, SELDOM)}},
         },
-        {**kubelet_settings(version), "volumePluginDir": VOLUME_PLUGINS},
+        {
+            **kubelet_settings(version),
+            "volumePluginDir": VOLUME_PLUGINS,
+            "nodeStatusUpdateFrequency": f"{ALIVE_SECONDS}s",
+            "nodeLeaseDurationSeconds": LEASE_SECONDS,
+        },
     )
 
 
@@ -138,6 +154,13 @@ def render_join(version: Version, server: str, node: str, address: IPv4Address, 
 
 def _document(version: Version, kind: str) -> dict[str, str]:
     return {"apiVersion": f"kubeadm.k8s.io/{version.kubeadm_configuration}", "kind": kind}
+
+
+def _algorithm(version: Version) -> dict[str, Any]:
+    """Return that keys are of elliptic curves: by RSA a handshake takes ten times as much of a processor."""
+    if version.names_algorithm_in_configuration:
+        return {"encryptionAlgorithm": "ECDSA-P256"}
+    return {"featureGates": {"PublicKeysECDSA": True}}
 
 
 def _timeouts(version: Version) -> dict[str, Any]:

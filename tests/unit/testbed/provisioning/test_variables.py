@@ -136,8 +136,12 @@ def test_kubeadm_is_told_in_words_its_version_knows(version: str, api: str) -> N
     if api == "v1beta4":
         assert {one["name"]: one["value"] for one in arguments} == wanted
         assert said["InitConfiguration"]["timeouts"] == kubeadm.PATIENCE
+        assert said["ClusterConfiguration"]["encryptionAlgorithm"] == "ECDSA-P256"
+        assert "featureGates" not in said["ClusterConfiguration"]
     else:
         assert arguments == wanted
+        assert said["ClusterConfiguration"]["featureGates"] == {"PublicKeysECDSA": True}
+        assert "encryptionAlgorithm" not in said["ClusterConfiguration"]
         assert "timeoutForControlPlane" in said["ClusterConfiguration"]["apiServer"]
 
 
@@ -145,6 +149,16 @@ def test_kubeadm_is_told_in_words_its_version_knows(version: str, api: str) -> N
 def test_who_joins_is_patient_where_kubeadm_lets_it(version: str, known: bool) -> None:
     said = json.loads(kubeadm.render_join(versions.parse(version), "10.0.0.1:6443", "w", IPv4Address(9), 0))
     assert said.get("timeouts") == (kubeadm.PATIENCE if known else None)
+
+
+def test_a_node_may_be_silent_for_longer_than_it_is_between_two_signs_of_life() -> None:
+    said = documents(kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0))
+    kubelet, manager = said["KubeletConfiguration"], said["ClusterConfiguration"]["controllerManager"]
+    frequency = int(kubelet["nodeStatusUpdateFrequency"].removesuffix("s"))
+    # A kubelet renews its lease after a quarter of it (kubelet.go, nodeLeaseRenewIntervalFraction).
+    assert frequency <= kubelet["nodeLeaseDurationSeconds"] / 4
+    silence = int(manager["extraArgs"]["node-monitor-grace-period"].removesuffix("s"))
+    assert silence > kubelet["nodeLeaseDurationSeconds"]
 
 
 def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets() -> None:
