@@ -13,6 +13,9 @@ from testbed.nodes import CommandError, Place, Result
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
+# How long an API may take to answer. The first question of all is two dozen, because kubectl wants to know
+# what there is; on emulated machines a minute was too short. Where nobody listens it gives up by itself.
+ANSWER_SECONDS = 300
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
 
@@ -36,7 +39,9 @@ class Client:
         cache = f"--cache-dir={self.kubeconfig}.cache"
         return [self.kubectl, f"--kubeconfig={self.kubeconfig}", cache, *arguments]
 
-    def run(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> Result:
+    def run(
+        self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = ANSWER_SECONDS
+    ) -> Result:
         """Run kubectl. Raises CommandError."""
         return self.place.run(self.command(*arguments), stdin=stdin, check=check, timeout=timeout)
 
