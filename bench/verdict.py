@@ -153,8 +153,8 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
         elif _only_doubtful(scenario, measured, observation.expected_bps, missed.keys()):
             starved = True
             text += (
-                f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what its host "
-                "gave to others, or left the sender idle or the link with room, so it may be the machine"
+                f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what its "
+                "host gave to others, or left the sender idle or the link with room, so it may be the machine"
             )
         yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
 
