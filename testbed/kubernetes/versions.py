@@ -81,7 +81,7 @@ class Version:
 
         Before that it has the feature gate ``PublicKeysECDSA``, since 1.19 (#86953).
         """
-        return self.kubeadm_configuration == "v1beta4"
+        return self.minor >= 31
 
     @property
     def has_timeouts_in_configuration(self) -> bool:
