@@ -14,6 +14,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+# How long a command may take of which nothing else is said. Most end at once; this is for what never ends: on
+# emulated machines with their hands full a search for a few programs took more than a minute.
+RUN_SECONDS = 300.0
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -77,7 +81,7 @@ class Place(Protocol):
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command to its end, at most ``timeout`` seconds.
 
@@ -150,7 +154,7 @@ class Within:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command there; see Place."""
         return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)

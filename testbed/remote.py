@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.nodes import CommandError, Place, Process, Result
+from testbed.nodes import RUN_SECONDS, CommandError, Place, Process, Result
 
 # For any POSIX shell; tested with dash, busybox and bash. Its first argument is ``now`` or ``held``, the rest
 # is the command. A held command begins with the first line, for which the guard says that it waits, and gets
@@ -71,7 +71,7 @@ class Remote:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command over there; see testbed.nodes.Place.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import environ
 from pathlib import Path
 
-from testbed.nodes import Process, Result
+from testbed.nodes import RUN_SECONDS, Process, Result
 from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 
 # What Go's client says (net/http, transport.go) of a server that takes connections and after ten seconds has
@@ -28,7 +28,7 @@ class Here:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command to its end; see testbed.nodes.Place.
 

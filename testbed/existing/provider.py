@@ -17,17 +17,21 @@ from testbed.clocks import Clock
 from testbed.existing import manifests
 from testbed.existing.clusters import NAMESPACE, Outside
 from testbed.existing.survey import Ground, needed
-from testbed.kubernetes.client import PodError
+from testbed.kubernetes.client import ANSWER_SECONDS, PodError
 from testbed.networks import underlay
-from testbed.nodes import CommandError, Node, Place, in_parallel
+from testbed.nodes import CommandError, Node, Place, Result, in_parallel
 from testbed.providers.netns.sandbox import ENVIRONMENT
 from testbed.remote import Remote
 from testbed.scenario import Scenario
 
-READY_SECONDS = 300.0
-REMOVAL_SECONDS = 300
-# What a run takes besides its traffic at most: getting up, calibrating, and a machine that is slow at it.
-AROUND_SECONDS = 900
+READY_SECONDS = 900.0
+REMOVAL_SECONDS = 900
+# What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
+# machines of a slow host.
+AROUND_SECONDS = 3600
+# What an API says that took a question and had no answer within a minute. It may yet do what it was asked.
+TOO_LATE = "Error from server (Timeout)"
+ATTEMPTS = 5
 # From a helper into its node, whose programs are found as in the testbed's own nodes.
 ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
 
@@ -224,14 +228,23 @@ def remove(client: Outside) -> None:
     """Remove the namespace, and wait until it is gone. Raises PodError."""
     # Its pods first: the controller of namespaces looks ever more seldom whether theirs are gone.
     for what in (("pods", "--all"), ("namespace", NAMESPACE)):
-        done = client.run(
-            "delete", *what, "--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s",
-            check=False, timeout=REMOVAL_SECONDS + 30,
-        )  # fmt: skip
+        done = _delete(client, what)
         if done.status == 0:
             continue
         words = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
         raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {words}")
+
+
+def _delete(client: Outside, what: Sequence[str]) -> Result:
+    """Delete something and wait until it is gone; again, if the API was too late with its answer."""
+    waiting = ["--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s"]
+    for _ in range(ATTEMPTS):
+        done = client.run(
+            "delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + ANSWER_SECONDS
+        )  # fmt: skip
+        if TOO_LATE not in done.stderr:
+            break
+    return done
 
 
 def _remaining(client: Outside) -> list[str]:

@@ -58,7 +58,7 @@ class Client:
     def publish(self, node: str, status: Manifest, seconds: float) -> None:
         """Say what a node has, once its kubelet has said what it found there (needs kubectl 1.24)."""
         ready = ["--for=condition=Ready", f"--timeout={seconds:g}s", f"node/{node}"]
-        self.run("wait", *ready, timeout=seconds + 30)
+        self.run("wait", *ready, timeout=seconds + ANSWER_SECONDS)
         patch = ["--subresource=status", "--type=merge", f"--patch={json.dumps(status)}"]
         self.run("patch", "node", node, *patch)
 
@@ -76,7 +76,7 @@ class Client:
         deadline = time.monotonic() + seconds
         names = [f"pod/{pod}" for pod in pods]
         wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", *names]
-        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + 30).status != 0:
+        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + ANSWER_SECONDS).status != 0:
             if words := fault():
                 raise PodError(words)
             found = complaints(self.get("pods")["items"], self.get("events")["items"], pods)

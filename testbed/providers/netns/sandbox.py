@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from testbed.nodes import CommandError, Process, Result
+from testbed.nodes import RUN_SECONDS, CommandError, Process, Result
 from testbed.providers.netns import cgroups
 
 INIT = Path(__file__).with_name("init.py")
@@ -130,7 +130,7 @@ class Entrance:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command there to its end; see testbed.nodes.Place."""
         settings = {**ENVIRONMENT, **(env or {})}

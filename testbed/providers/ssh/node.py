@@ -18,7 +18,7 @@ from typing import IO
 
 import paramiko
 
-from testbed.nodes import CommandError, Process, Result
+from testbed.nodes import RUN_SECONDS, CommandError, Process, Result
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
 from testbed.remote import END_SECONDS, GUARD
 
@@ -70,7 +70,7 @@ class SshNode:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = RUN_SECONDS,
     ) -> Result:
         """Run a command there to its end; see testbed.nodes.Place."""
         # The machine itself ends what takes too long: over here only the waiting would end.

@@ -314,6 +314,35 @@ def test_it_is_said_what_keeps_a_namespace() -> None:
     )
 
 
+class Late(Api):
+    """Says of some deletions, or of all, that they took too long."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(None)
+        self._times = times
+
+    def run(self, argv: Sequence[str], **_: object) -> Result:
+        done = super().run(argv)
+        if self.asked[-1][0] != "delete" or self._times == 0:
+            return done
+        self._times -= 1
+        return Result(1, "", f"{provider.TOO_LATE}: the server was unable to return a response in time\n")
+
+
+def test_an_api_that_is_late_is_asked_for_a_removal_again() -> None:
+    api = Late(2)
+    provider.remove(api.client)
+    pods, namespace = ["delete", "pods"], ["delete", "namespace", clusters.NAMESPACE]
+    assert api.asked == [pods, pods, pods, namespace]
+
+
+def test_an_api_that_stays_late_is_not_asked_for_ever() -> None:
+    api = Late(1000)
+    with pytest.raises(PodError, match=r"cannot be removed: Error from server \(Timeout\)"):
+        provider.remove(api.client)
+    assert api.asked.count(["delete", "pods"]) == provider.ATTEMPTS
+
+
 @pytest.mark.parametrize(
     ("there", "removed"),
     [
