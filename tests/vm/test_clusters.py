@@ -21,7 +21,8 @@ OF_CLUSTERS = (
     "disturbances[0].start=36",
     "disturbances[0].duration=32",
 )
-SCALE_OF_CLUSTERS = 0.001
+# On a host of half the usual speed the paths of four machines carried 8.6 Mbit/s in all, without any shaping.
+SCALE_OF_THREE, SCALE_OF_FOUR = 0.001, 0.0005
 # What provisioning changes on a machine: asked before and after.
 STATE = """
 ls -d /etc/systemd/system/* /etc/sysctl.d/* /etc/* /opt/* /run/* /var/* /var/lib/*
@@ -41,12 +42,19 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-@pytest.mark.parametrize(("name", "flows"), [("kubernetes", 2), ("contmec", 3)])
+@pytest.mark.parametrize(
+    ("name", "flows", "scale"), [("kubernetes", 2, SCALE_OF_THREE), ("contmec", 3, SCALE_OF_FOUR)]
+)
 def test_machines_that_are_clusters_for_a_while(
-    name: str, flows: int, scenario_file: Callable[..., Path], bundle: Path, tmp_path: Path
+    name: str,
+    flows: int,
+    scale: float,
+    scenario_file: Callable[..., Path],
+    bundle: Path,
+    tmp_path: Path,
 ) -> None:
     long_ones = [f"flows[{number}].duration=100" for number in range(flows)]
-    file = scenario_file(name, *OF_CLUSTERS, *long_ones, scale=SCALE_OF_CLUSTERS)
+    file = scenario_file(name, *OF_CLUSTERS, *long_ones, scale=scale)
     scenario = load(file)
     there = ("--provider", "vagrant", "--scenario", str(file))
 

@@ -157,9 +157,10 @@ class Machines:
 
 
 def _fixed(description: str) -> Any:
-    """Return of a description of machines what cannot be changed while they exist: all but sizes."""
+    """Return of a description of machines what cannot be changed while they exist."""
     told = YAML(typ="safe", pure=True).load(description)
-    return {**told, "nodes": {name: node["address"] for name, node in told["nodes"].items()}}
+    addresses = {name: node["address"] for name, node in told["nodes"].items()}
+    return {"underlay": told["underlay"], "nodes": addresses}
 
 
 def _place(machine: Machine) -> str:

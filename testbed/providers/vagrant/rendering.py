@@ -16,7 +16,7 @@ from testbed.scenario import Scenario
 
 
 def machines(scenario: Scenario) -> str:
-    """Return of a scenario what its machines are made of: their names, addresses, sizes and their network."""
+    """Return of a scenario what its machines are made of: names, addresses, sizes, clusters, and network."""
     sizes = {name: node.machine or scenario.machine for name, node in scenario.nodes.items()}
     return _yaml({
         "name": scenario.name,
@@ -24,6 +24,10 @@ def machines(scenario: Scenario) -> str:
         "nodes": {
             name: {"address": str(address.ip), "machine": sizes[name].model_dump()}
             for name, address in underlay.addresses(scenario).items()
+        },
+        "clusters": {
+            name: {"master": cluster.master, "workers": list(cluster.workers)}
+            for name, cluster in scenario.clusters.items()
         },
     })  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.networks import underlay
 from testbed.providers.vagrant import rendering
-from testbed.scenario import load
+from testbed.scenario import Scenario, load
 
 ROOT = Path(__file__).parents[3]
 SCENARIOS = sorted([*ROOT.glob("scenarios/*.yaml"), *ROOT.glob("scenarios/examples/*.yaml")])
@@ -45,7 +45,7 @@ class Listener
 
   def method_missing(name, *values, **)
     key = name.to_s.delete_suffix("=")
-    ASKED[@name][key] = values.first if @name && %w[cpus memory hostname].include?(key)
+    ASKED[@name][key] = values.first if @name && %w[cpus memory hostname shares].include?(key)
   end
 
   def respond_to_missing?(*)
@@ -117,9 +117,16 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
             "hostname": name,
             "address": address.with_netmask,
             **(wanted.nodes[name].machine or wanted.machine).model_dump(),
+            **({"shares": 256} if name in idle_masters(wanted) else {}),
         }
         for name, address in underlay.addresses(wanted).items()
     }
+
+
+def idle_masters(scenario: Scenario) -> set[str]:
+    """Return the masters without pods."""
+    masters = {cluster.master for cluster in scenario.clusters.values() if cluster.master}
+    return masters - {worker for cluster in scenario.clusters.values() for worker in cluster.workers}
 
 
 def test_the_environment_says_how_large_all_machines_are(tmp_path: Path) -> None:

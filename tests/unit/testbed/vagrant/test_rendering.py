@@ -38,6 +38,10 @@ def test_every_machine_has_its_address_and_its_size() -> None:
             "worker-01": {"address": "192.168.56.13", "machine": {"cpus": 2, "memory": 4096}},
             "worker-02": {"address": "192.168.56.14", "machine": {"cpus": 2, "memory": 16384}},
         },
+        "clusters": {
+            "a": {"master": "master-01", "workers": ["worker-01", "worker-02"]},
+            "b": {"master": "master-02", "workers": ["worker-01", "worker-02"]},
+        },
     }
 
 
