@@ -15,7 +15,8 @@ from textwrap import shorten
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 # How long a command may take of which nothing else is said. Most end at once; this is for what never ends: on
-# emulated machines with their hands full a search for a few programs took more than a minute.
+# emulated machines with their hands full a search for a few programs took more than a minute, and so did the
+# first question to an API, which is two dozen, because kubectl wants to know what there is.
 RUN_SECONDS = 300.0
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from testbed.clocks import Clock
 from testbed.existing import manifests
 from testbed.existing.clusters import NAMESPACE, Outside
 from testbed.existing.survey import Ground, needed
-from testbed.kubernetes.client import ANSWER_SECONDS, PodError
+from testbed.kubernetes.client import PodError
 from testbed.networks import underlay
-from testbed.nodes import CommandError, Node, Place, Result, in_parallel
+from testbed.nodes import RUN_SECONDS, CommandError, Node, Place, Result, in_parallel
 from testbed.providers.netns.sandbox import ENVIRONMENT
 from testbed.remote import Remote
 from testbed.scenario import Scenario
@@ -239,9 +239,7 @@ def _delete(client: Outside, what: Sequence[str]) -> Result:
     """Delete something and wait until it is gone; again, if the API was too late with its answer."""
     waiting = ["--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s"]
     for _ in range(ATTEMPTS):
-        done = client.run(
-            "delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + ANSWER_SECONDS
-        )  # fmt: skip
+        done = client.run("delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + RUN_SECONDS)
         if TOO_LATE not in done.stderr:
             break
     return done

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.kubernetes.manifests import Manifest
-from testbed.nodes import CommandError, Place, Result
+from testbed.nodes import RUN_SECONDS, CommandError, Place, Result
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
-# How long an API may take to answer. The first question of all is two dozen, because kubectl wants to know
-# what there is; on emulated machines a minute was too short. Where nobody listens it gives up by itself.
-ANSWER_SECONDS = 300
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
 
@@ -40,7 +37,7 @@ class Client:
         return [self.kubectl, f"--kubeconfig={self.kubeconfig}", cache, *arguments]
 
     def run(
-        self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = ANSWER_SECONDS
+        self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = RUN_SECONDS
     ) -> Result:
         """Run kubectl. Raises CommandError."""
         return self.place.run(self.command(*arguments), stdin=stdin, check=check, timeout=timeout)
@@ -58,7 +55,7 @@ class Client:
     def publish(self, node: str, status: Manifest, seconds: float) -> None:
         """Say what a node has, once its kubelet has said what it found there (needs kubectl 1.24)."""
         ready = ["--for=condition=Ready", f"--timeout={seconds:g}s", f"node/{node}"]
-        self.run("wait", *ready, timeout=seconds + ANSWER_SECONDS)
+        self.run("wait", *ready, timeout=seconds + RUN_SECONDS)
         patch = ["--subresource=status", "--type=merge", f"--patch={json.dumps(status)}"]
         self.run("patch", "node", node, *patch)
 
@@ -76,7 +73,7 @@ class Client:
         deadline = time.monotonic() + seconds
         names = [f"pod/{pod}" for pod in pods]
         wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", *names]
-        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + ANSWER_SECONDS).status != 0:
+        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + RUN_SECONDS).status != 0:
             if words := fault():
                 raise PodError(words)
             found = complaints(self.get("pods")["items"], self.get("events")["items"], pods)

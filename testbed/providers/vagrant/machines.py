@@ -157,7 +157,7 @@ class Machines:
 
 
 def _fixed(description: str) -> Any:
-    """Return of a description of machines what cannot be changed while they exist."""
+    """Return of a description of machines what cannot be changed while they exist: where they are."""
     told = YAML(typ="safe", pure=True).load(description)
     addresses = {name: node["address"] for name, node in told["nodes"].items()}
     return {"underlay": told["underlay"], "nodes": addresses}

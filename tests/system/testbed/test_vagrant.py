@@ -117,7 +117,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
             "hostname": name,
             "address": address.with_netmask,
             **(wanted.nodes[name].machine or wanted.machine).model_dump(),
-            **({"shares": 256} if name in idle_masters(wanted) else {}),
+            "shares": 256 if name in idle_masters(wanted) else None,
         }
         for name, address in underlay.addresses(wanted).items()
     }
@@ -125,7 +125,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
 
 def idle_masters(scenario: Scenario) -> set[str]:
     """Return the masters without pods."""
-    masters = {cluster.master for cluster in scenario.clusters.values() if cluster.master}
+    masters = {cluster.master for cluster in scenario.clusters.values()}
     return masters - {worker for cluster in scenario.clusters.values() for worker in cluster.workers}
 
 
