@@ -34,6 +34,7 @@ def pair(node: Node) -> Iterator[Pair]:
     ):
         answer = node.call("ADD", pod, configuration)
         assert "code" not in answer, answer
+    made.plug_in()
     yield made
     assert made.qdisc()["options"]["direct_packets_stat"] == 0
 
@@ -182,6 +183,7 @@ def test_a_guarantee_is_kept_on_a_full_uplink_and_idle_capacity_is_used(node: No
     pair = Pair(node)
     node.add_pod_namespace("A-1")
     node.call("ADD", "A-1", on_uplink("40M", capacity="100M"))
+    pair.plug_in()
     for port in ("5201", "5202"):
         pair.on("two", "iperf3", "--server", "--daemon", "--port", port)
     flow = ["iperf3", "--client", HOST["two"], "--time", "30", "--port"]

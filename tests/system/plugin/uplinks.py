@@ -15,7 +15,11 @@ SIDES = {"one": 1, "two": 2}
 
 
 class Pair:
-    """A node under test and the other end of its uplink: a namespace within the same sandbox."""
+    """A node under test and the other end of its uplink: a namespace within the same sandbox.
+
+    The other end is down at first. What a node sends of its own, and at any time (IPv6 joins groups), cannot
+    then pass a tree of which only the qdisc is there yet.
+    """
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -25,6 +29,15 @@ class Pair:
         for side, other in (("one", "two"), ("two", "one")):
             self.on(side, "ip", "-batch", "-", stdin=overlay(side, other))
             self.on(side, *f"bridge fdb add {MAC[other]} dev flannel.1 dst {HOST[other]}".split())
+
+    def plug_in(self) -> None:
+        """Let packets pass the uplink, whose tree is complete."""
+        self.on("two", "ip", "link", "set", "eth0", "up")
+        # To be asked for its state makes the kernel do what is left of the change (linkwatch_sync_dev).
+        (uplink,) = self.node.show("ip", "-j", "link", "show", "eth0")
+        assert uplink["operstate"] == "UP"
+        for side, number in SIDES.items():  # without a carrier it would have to wait for one
+            self.on(side, *f"ip addr add fd00::{number}/64 dev eth0 nodad".split())
 
     def on(self, side: str, *command: str, stdin: str = "") -> str:
         enter = ["nsenter", "--net=/run/netns/two"] if side == "two" else []
@@ -68,7 +81,7 @@ def overlay(side: str, other: str) -> str:
     lines = [
         "link set lo up",
         f"addr add {HOST[side]}/24 dev eth0",
-        "link set eth0 up",
+        *(["link set eth0 up"] if side == "one" else []),
         f"link add flannel.1 type vxlan id 1 dev eth0 local {HOST[side]} dstport 8472 nolearning",
         f"link set flannel.1 address {MAC[side]} mtu 1450 up",
     ]
@@ -78,7 +91,6 @@ def overlay(side: str, other: str) -> str:
             f"route add 172.{cluster}.{theirs}.0/24 via 172.{cluster}.{theirs}.0 dev flannel.1 onlink",
             f"neigh add 172.{cluster}.{theirs}.0 lladdr {MAC[other]} dev flannel.1 nud permanent",
         ]
-    lines.append(f"addr add fd00::{mine}/64 dev eth0 nodad")
     lines.append(f"neigh add {NEIGHBOUR} lladdr 0e:00:00:00:00:09 dev eth0 nud permanent")
     return "\n".join(lines) + "\n"
 
