@@ -19,7 +19,7 @@ from testbed.existing.clusters import NAMESPACE, Outside
 from testbed.existing.survey import Ground, needed
 from testbed.kubernetes.client import PodError
 from testbed.networks import underlay
-from testbed.nodes import RUN_SECONDS, CommandError, Node, Place, Result, in_parallel
+from testbed.nodes import RUN_SECONDS, CommandError, Node, Place, in_parallel
 from testbed.providers.netns.sandbox import ENVIRONMENT
 from testbed.remote import Remote
 from testbed.scenario import Scenario
@@ -29,9 +29,6 @@ REMOVAL_SECONDS = 900
 # What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
 # machines of a slow host.
 AROUND_SECONDS = 3600
-# What an API says that took a question and had no answer within a minute. It may yet do what it was asked.
-TOO_LATE = "Error from server (Timeout)"
-ATTEMPTS = 5
 # From a helper into its node, whose programs are found as in the testbed's own nodes.
 ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
 
@@ -86,11 +83,13 @@ class Namespaces:
 
     def _claim(self, client: Outside) -> None:
         """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
-        manifest = manifests.namespace(owner(self._seconds))
+        mine = owner(self._seconds)
         try:
-            client.run("create", "--filename=-", stdin=json.dumps(manifest))
+            client.run("create", "--filename=-", stdin=json.dumps(manifests.namespace(mine)))
         except CommandError:
-            raise
+            # An API that was late, and was asked again, may have made it the first time.
+            if not mine.items() <= _metadata(client).get("annotations", {}).items():
+                raise
         except BaseException:  # interrupted: it may be there
             self._claimed.append(client)
             raise
@@ -208,10 +207,9 @@ def left_behind(annotations: Mapping[str, str], now: datetime) -> bool:
 
 def remove_leftovers(client: Outside) -> None:
     """Remove what an earlier run left in a cluster. Raises LookupError for what is no leftover."""
-    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json")
-    if not shown.stdout.strip():
+    metadata = _metadata(client)
+    if not metadata:
         return
-    metadata = shown.json()["metadata"]
     if not manifests.LABEL.items() <= metadata.get("labels", {}).items():
         raise LookupError(f"cluster {client.cluster!r} has a namespace {NAMESPACE} that is not ours")
     annotations = metadata.get("annotations", {})
@@ -224,25 +222,23 @@ def remove_leftovers(client: Outside) -> None:
     remove(client)
 
 
+def _metadata(client: Outside) -> dict[str, Any]:
+    """Return what a cluster says of the namespace as such; nothing if there is none."""
+    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json")
+    metadata: dict[str, Any] = shown.json()["metadata"] if shown.stdout.strip() else {}
+    return metadata
+
+
 def remove(client: Outside) -> None:
     """Remove the namespace, and wait until it is gone. Raises PodError."""
     # Its pods first: the controller of namespaces looks ever more seldom whether theirs are gone.
+    waiting = ["--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s"]
     for what in (("pods", "--all"), ("namespace", NAMESPACE)):
-        done = _delete(client, what)
+        done = client.run("delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + RUN_SECONDS)
         if done.status == 0:
             continue
         words = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
         raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {words}")
-
-
-def _delete(client: Outside, what: Sequence[str]) -> Result:
-    """Delete something and wait until it is gone; again, if the API was too late with its answer."""
-    waiting = ["--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s"]
-    for _ in range(ATTEMPTS):
-        done = client.run("delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + RUN_SECONDS)
-        if TOO_LATE not in done.stderr:
-            break
-    return done
 
 
 def _remaining(client: Outside) -> list[str]:

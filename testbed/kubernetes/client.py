@@ -13,6 +13,10 @@ from testbed.nodes import RUN_SECONDS, CommandError, Place, Result
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
+# What an API says that took a question, and had no answer within a minute or heard none from its database. It
+# may yet do what it was asked.
+TOO_LATE = ("Error from server (Timeout)", "etcdserver: request timed out")
+ATTEMPTS = 5
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
 
@@ -39,8 +43,13 @@ class Client:
     def run(
         self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = RUN_SECONDS
     ) -> Result:
-        """Run kubectl. Raises CommandError."""
-        return self.place.run(self.command(*arguments), stdin=stdin, check=check, timeout=timeout)
+        """Run kubectl; again, if the API was too late with its answer. Raises CommandError."""
+        command = self.command(*arguments)
+        for _ in range(ATTEMPTS):
+            done = self.place.run(command, stdin=stdin, check=False, timeout=timeout)
+            if done.status == 0 or not any(words in done.stderr for words in TOO_LATE):
+                break
+        return done.checked(self.place.name, command) if check else done
 
     def apply(self, manifests: Sequence[Manifest]) -> None:
         """Make what the manifests describe."""

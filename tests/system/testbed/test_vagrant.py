@@ -117,7 +117,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
             "hostname": name,
             "address": address.with_netmask,
             **(wanted.nodes[name].machine or wanted.machine).model_dump(),
-            "shares": 256 if name in idle_masters(wanted) else None,
+            "shares": 512 if name in idle_masters(wanted) else None,
         }
         for name, address in underlay.addresses(wanted).items()
     }

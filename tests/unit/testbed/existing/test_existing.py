@@ -15,7 +15,7 @@ import pytest
 from testbed.existing import clusters, manifests, provider
 from testbed.existing.survey import Answers, Machine, needed, survey
 from testbed.kubernetes.bandwidth import RESOURCE
-from testbed.kubernetes.client import PodError
+from testbed.kubernetes.client import TOO_LATE, PodError
 from testbed.nodes import CommandError, Process, Result
 from testbed.scenario import Scenario, load
 from testbed.scenario.rules import render_path
@@ -243,15 +243,15 @@ class Api:
         self.metadata = metadata
         self.asked: list[list[str]] = []
 
-    def run(self, argv: Sequence[str], **_: object) -> Result:
+    def run(self, argv: Sequence[str], *, stdin: str = "", **_: object) -> Result:
         words = [word for word in argv[1:] if not word.startswith("--")]
         self.asked.append(words)
         if words[0] == "create":
-            return self._created(list(argv))
+            return self._created(list(argv), stdin)
         shown = json.dumps({"metadata": self.metadata}) if self.metadata and words[0] == "get" else ""
         return Result(0, shown, "")
 
-    def _created(self, argv: list[str]) -> Result:
+    def _created(self, argv: list[str], manifest: str) -> Result:
         if self.metadata:
             raise CommandError("api", argv, 1, "AlreadyExists")
         raise KeyboardInterrupt
@@ -315,32 +315,23 @@ def test_it_is_said_what_keeps_a_namespace() -> None:
 
 
 class Late(Api):
-    """Says of some deletions, or of all, that they took too long."""
+    """Makes the namespace, says that it had no time, and then that there is one."""
 
-    def __init__(self, times: int) -> None:
-        super().__init__(None)
-        self._times = times
-
-    def run(self, argv: Sequence[str], **_: object) -> Result:
-        done = super().run(argv)
-        if self.asked[-1][0] != "delete" or self._times == 0:
-            return done
-        self._times -= 1
-        return Result(1, "", f"{provider.TOO_LATE}: the server was unable to return a response in time\n")
+    def _created(self, argv: list[str], manifest: str) -> Result:
+        if self.metadata:
+            return super()._created(argv, manifest)
+        self.metadata = json.loads(manifest)["metadata"]
+        return Result(1, "", f"{TOO_LATE[0]}: the server was unable to return a response in time\n")
 
 
-def test_an_api_that_is_late_is_asked_for_a_removal_again() -> None:
-    api = Late(2)
-    provider.remove(api.client)
-    pods, namespace = ["delete", "pods"], ["delete", "namespace", clusters.NAMESPACE]
-    assert api.asked == [pods, pods, pods, namespace]
-
-
-def test_an_api_that_stays_late_is_not_asked_for_ever() -> None:
-    api = Late(1000)
-    with pytest.raises(PodError, match=r"cannot be removed: Error from server \(Timeout\)"):
-        provider.remove(api.client)
-    assert api.asked.count(["delete", "pods"]) == provider.ATTEMPTS
+def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
+    api = Late(None)
+    namespaces = provider.Namespaces([api.client], 100)
+    namespaces.claim()
+    words = [asked[0] for asked in api.asked]
+    assert words == ["get", "create", "create", "get", "apply"]
+    namespaces.remove()
+    assert api.asked[-1] == ["delete", "namespace", clusters.NAMESPACE]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.existing.here import Here
 from testbed.kubernetes import manifests, versions
-from testbed.kubernetes.client import Client
+from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client
 from testbed.nodes import CommandError
 from testbed.scenario import load
 
@@ -18,6 +18,7 @@ KUBECTL = """#!/bin/sh
 shift 2
 echo "$@" >>"$0.asked"
 [ "$1" != wait ] || exec test -e "$0.ready"
+[ ! -s "$0.late" ] || { head -n 1 "$0.late" >&2; sed -i 1d "$0.late"; exit 1; }
 """
 
 
@@ -51,3 +52,26 @@ def test_nothing_is_published_to_a_node_whose_kubelet_may_still_take_it_out(clie
     with pytest.raises(CommandError):
         client.publish("worker-01", {}, 5)
     assert len(asked(client)) == 1
+
+
+def will_say(client: Client, *words: str) -> None:
+    Path(f"{client.kubectl}.late").write_text("".join(f"{line}\n" for line in words))
+
+
+def test_an_api_that_is_late_is_asked_again(client: Client) -> None:
+    will_say(client, *(f"{words}: ..." for words in TOO_LATE))
+    client.run("get", "nodes")
+    assert asked(client) == ["get nodes"] * (len(TOO_LATE) + 1)
+
+
+def test_an_api_that_stays_late_is_not_asked_for_ever(client: Client) -> None:
+    will_say(client, *[f"{TOO_LATE[0]}: ..."] * (ATTEMPTS + 1))
+    with pytest.raises(CommandError, match=r"get nodes ended with 1: Error from server \(Timeout\)"):
+        client.run("get", "nodes")
+    assert asked(client) == ["get nodes"] * ATTEMPTS
+
+
+def test_what_an_api_refuses_is_not_asked_twice(client: Client) -> None:
+    will_say(client, "Error from server (NotFound): ...")
+    assert client.run("get", "nodes", check=False).status == 1
+    assert asked(client) == ["get nodes"]
