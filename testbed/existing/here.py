@@ -14,6 +14,9 @@ from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 # not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
 TOO_BUSY = "net/http: TLS handshake timeout"
 ATTEMPTS = 12
+# How long kubectl waits for an API that it asks for a sign of life, which it does after 30 s of silence. The
+# 15 s that it waits by itself are too few for such a machine (apimachinery, util/net/http.go).
+SETTINGS = {"HTTP2_PING_TIMEOUT_SECONDS": f"{RUN_SECONDS:g}"}
 
 
 class Here:
@@ -35,7 +38,7 @@ class Here:
         It is run again if the server it asks was too busy to hear what it wants: nothing has happened then.
         """
         for _ in range(ATTEMPTS):
-            done = run_to_end(self.name, argv, argv, {**environ, **(env or {})}, stdin, timeout)
+            done = run_to_end(self.name, argv, argv, {**surroundings(), **(env or {})}, stdin, timeout)
             if done.status == 0 or TOO_BUSY not in done.stderr:
                 break
         return done.checked(self.name, argv) if check else done
@@ -53,5 +56,11 @@ class Here:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
+                    env=surroundings(),
                 )
             )
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of whoever called, who may have settings of their own."""
+    return {**SETTINGS, **environ}

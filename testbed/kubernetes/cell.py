@@ -33,7 +33,9 @@ from typing import Any, NamedTuple
 CLONE_NEWNS, CLONE_NEWCGROUP = 0x00020000, 0x02000000  # linux/sched.h
 CGROUPS = "/sys/fs/cgroup"
 COMPONENTS = "components"  # where the cell's own processes are: kubepods and others are beside it
-CONTROLLERS = ("cpuset", "cpu", "io", "memory", "hugetlb", "pids")  # of version 2, that a cell may use
+# Of version 2, those without which a cell cannot be. With more there are more files, and a kubelet (1.20)
+# asks for the status of each every two seconds, and once more for every controller.
+CONTROLLERS = ("cpuset", "cpu", "memory", "pids")
 PROCESSORS = "processors"
 OWN = "own"  # in a cell's directory, what it has of its own instead of the worker's
 

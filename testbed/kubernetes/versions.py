@@ -62,6 +62,14 @@ class Version:
         return self.minor < 26
 
     @property
+    def limits_disks_by_gate(self) -> bool:
+        """Whether it is the gate LocalStorageCapacityIsolation that says if pods' disks have limits.
+
+        Since 1.25 it is a setting of the kubelet (#111513).
+        """
+        return self.minor < 25
+
+    @property
     def kubeadm_configuration(self) -> str:
         """The version of the configuration file that kubeadm is given.
 

@@ -333,20 +333,23 @@ def kubelet_settings(version: Version) -> dict[str, Any]:
         "makeIPTablesUtilChains": False,
         "resolvConf": "",
         "enableControllerAttachDetach": False,
-        # The host's disks and memory are not this node's to judge.
-        "evictionHard": {
-            "memory.available": "1Mi",
-            "nodefs.available": "0.1%",
-            "imagefs.available": "0.1%",
-            "nodefs.inodesFree": "0.1%",
-        },
+        # The host's disks and memory are not this node's to judge. Without a threshold, and without limits of
+        # pods' disks, it does not look at them every ten seconds (eviction_manager.go, synchronize).
+        "evictionHard": dict.fromkeys(
+            ("memory.available", "nodefs.available", "imagefs.available", "nodefs.inodesFree"), "0%"
+        ),
         "imageGCHighThresholdPercent": 100,
         "kubeAPIQPS": 50,
         "kubeAPIBurst": 100,
     }
+    gates = {}
     if version.can_forgo_device_plugins:
-        settings["featureGates"] = {"DevicePlugins": False}
-    return settings
+        gates["DevicePlugins"] = False
+    if version.limits_disks_by_gate:
+        gates["LocalStorageCapacityIsolation"] = False
+    else:
+        settings["localStorageCapacityIsolation"] = False
+    return settings | ({"featureGates": gates} if gates else {})
 
 
 def kubelet_arguments(version: Version, directory: str, name: str, address: str) -> list[str]:

@@ -53,3 +53,18 @@ def test_a_command_that_ends_well_may_speak_of_handshakes(tmp_path: Path) -> Non
     said = ["sh", "-c", 'echo >>"$0"; echo "$1" >&2', str(times), BUSY]
     assert Here().run(said).status == 0
     assert run_times(times) == 1
+
+
+@pytest.mark.parametrize(("own", "heard"), [(None, "300"), ("7", "7")])
+def test_kubectl_is_patient_unless_its_caller_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, heard: str
+) -> None:
+    name = "HTTP2_PING_TIMEOUT_SECONDS"
+    monkeypatch.delenv(name, raising=False)
+    if own:
+        monkeypatch.setenv(name, own)
+    asked = ["printenv", name]
+    assert Here().run(asked).stdout.strip() == heard
+    process = Here().start(asked, stdout=tmp_path / "out", stderr=tmp_path / "err")
+    process.wait(10)
+    assert (tmp_path / "out").read_text().strip() == heard

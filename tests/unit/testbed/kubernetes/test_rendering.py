@@ -106,8 +106,12 @@ def test_kubelets_of_one_worker_have_ports_of_their_own() -> None:
     assert (first["port"], second["port"]) == (10250, 20250)
     assert (first["healthzPort"], second["healthzPort"]) == (10248, 20248)
     assert first["readOnlyPort"] == 0
-    assert "DevicePlugins" in first["featureGates"]
-    assert "featureGates" not in json.loads(render_kubelet(NEW, "/d", "192.168.56.13", 0))
+    gates = {"DevicePlugins": False, "LocalStorageCapacityIsolation": False}
+    assert first["featureGates"] == gates
+    assert "localStorageCapacityIsolation" not in first
+    new = json.loads(render_kubelet(NEW, "/d", "192.168.56.13", 0))
+    assert "featureGates" not in new
+    assert new["localStorageCapacityIsolation"] is False
 
 
 def test_the_second_kubelet_of_a_node_has_control_traffic_too(congested: Scenario) -> None:

@@ -35,6 +35,7 @@ def test_only_what_was_run_is_said_to_be() -> None:
         ("has_insecure_ports", "1.23.17"),
         ("has_token_secrets", "1.23.17"),
         ("can_forgo_device_plugins", "1.25.16"),
+        ("limits_disks_by_gate", "1.24.17"),
         ("needs_containerd_1", "1.22.17"),
     ],
 )
