@@ -188,7 +188,7 @@ def _own_places(wishes: dict[str, Any]) -> None:
         _run(["mount", "-t", "overlay", "-o", options, "overlay", place])
     for place in wishes["own"]:
         source = own / OWN / place.strip("/")
-        source.mkdir(parents=True)
+        source.mkdir(parents=True, exist_ok=True)  # after a restart it is there
         Path(place).mkdir(parents=True, exist_ok=True)
         _run(["mount", "--bind", str(source), place])
     for name, value in wishes["settings"].items():

@@ -14,6 +14,8 @@ from testbed.kubernetes.cell import COMPONENTS, hierarchies
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
 
+UNIT = Path(__file__).parents[3] / "playbooks/roles/cell/templates/cell@.service.j2"
+
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroups may be made here"
 )
@@ -63,3 +65,18 @@ def test_cgroups_go_with_a_sandbox_that_has_ended_by_itself() -> None:
     os.close(watch)
     box.stop()
     assert not any(directory.exists() for directory in made)
+
+
+def cleared(directory: str) -> list[str]:
+    """Return what the unit of a cell runs before it starts one."""
+    (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecStartPre=")]
+    return line.partition("=")[2].replace("{{ cells_directory }}/%i", directory).split()
+
+
+def test_a_cell_has_what_was_its_own_after_a_restart(cell: Cell) -> None:
+    cell.within.run(["touch", "/var/lib/kubelet/state", "/run/containerd/socket"])
+    cell.node.run(["kill", "-9", str(cell.pid)])
+    cell.node.run(cleared(cell.directory))
+    again = Cell.make(cell.node, cell.directory)
+    assert again.within.run(["ls", "/var/lib/kubelet"]).stdout == "state\n"
+    assert again.within.run(["ls", "/run/containerd"]).stdout == ""
