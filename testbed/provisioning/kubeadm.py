@@ -44,6 +44,11 @@ PROBES = {
 ALIVE_SECONDS = 60
 LEASE_SECONDS = 4 * ALIVE_SECONDS  # of which a kubelet renews it four times (its ``renewIntervalFraction``)
 GONE_SECONDS = 2 * LEASE_SECONDS
+# Who has heard nothing from an API for 30 s asks for a sign of life, and breaks off after 15 more (#95981;
+# apimachinery, util/net/http.go). All that it watches then begins anew, which for a controller manager is
+# sixty handshakes, and an API that was only late is later still.
+PATIENT = {"HTTP2_PING_TIMEOUT_SECONDS": "120"}
+ASKING = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")  # an API server asks itself
 # On an emulated machine a control plane takes minutes, and answers late when nodes join it.
 UP_SECONDS = 1200
 # All that kubeadm has patience for.
@@ -120,7 +125,7 @@ def option(version: Version, cluster: str) -> str:
 def render_patches() -> dict[str, str]:
     """Return the patches of the control plane's pods, by the names of the files that kubeadm looks for."""
     return {
-        f"{name}+strategic.json": _patch(name, {probe: _rhythm(probe) for probe in probes})
+        f"{name}+strategic.json": _patch(name, {probe: _rhythm(probe) for probe in probes} | _patience(name))
         for name, probes in PROBES.items()
     }
 
@@ -128,6 +133,12 @@ def render_patches() -> dict[str, str]:
 def _rhythm(probe: str) -> dict[str, int]:
     asked = {"periodSeconds": PROBE_SECONDS, "timeoutSeconds": PROBE_SECONDS}
     return asked | ({"failureThreshold": UP_SECONDS // PROBE_SECONDS} if probe == "livenessProbe" else {})
+
+
+def _patience(container: str) -> dict[str, Any]:
+    if container not in ASKING:
+        return {}
+    return {"env": [{"name": name, "value": value} for name, value in PATIENT.items()]}
 
 
 def _patch(container: str, changes: Document) -> str:

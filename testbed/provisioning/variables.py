@@ -57,6 +57,7 @@ def inventory(scenario: Scenario, machines: Mapping[str, Machine], bundle: Bundl
     for name, host in found["all"]["hosts"].items():
         host |= _host(scenario, name, bundle)
     found["all"]["vars"] |= {
+        "kubelet_environment": kubeadm.PATIENT,
         "bundle": str(bundle.directory),
         "packages": PACKAGES,
         "flanneld": bundle.has_flanneld,

@@ -204,6 +204,9 @@ def test_patches_are_named_as_kubeadm_looks_for_them_and_change_only_what_is_the
         live = container["livenessProbe"]
         assert live["periodSeconds"] * live["failureThreshold"] == kubeadm.UP_SECONDS
         assert live["timeoutSeconds"] == live["periodSeconds"]
+        # Who asks an API has as much patience as a kubelet.
+        told = {one["name"]: one["value"] for one in container.get("env", [])}
+        assert told == ({} if container["name"] == "etcd" else kubeadm.PATIENT)
 
 
 def test_who_joins_leaves_room_for_what_only_the_cluster_can_say() -> None:
