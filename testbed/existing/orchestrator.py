@@ -115,10 +115,11 @@ class Pods:
 
     def _place(self, name: str, cluster: str) -> PodInCluster:
         client = self._clients[cluster]
-        address = client.get("pod", name_of(name))["status"]["podIP"]
+        pod = client.get("pod", name_of(name))
+        origin, way = self._nodes.way_into(client, pod)
         # A pod in its node's network has no end there that would show what it alone is sent.
         host_interface = self.attached[name].host_interface if name in self.attached else ""
-        return PodInCluster(name, client.place, client.execution(name_of(name)), address, host_interface)
+        return PodInCluster(name, origin, way, pod["status"]["podIP"], host_interface)
 
     def _unwell(self, client: Outside) -> Iterator[str]:
         for pod in client.get("pods")["items"]:

@@ -58,6 +58,9 @@ class Ways(Protocol):
     def entered(self) -> Mapping[tuple[str, str], Node]:
         """The way into each node, by cluster and node: to what that cluster's runtime has there."""
 
+    def way_into(self, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return where to run what leads into a pod, given as the API says it, and its command line."""
+
 
 class Namespaces:
     """One namespace in each cluster, in which everything of a run is; its end is the end of all."""
@@ -140,6 +143,10 @@ class Nodes:
     def down(self) -> None:
         """Remove the namespaces that were made, with all that is in them."""
         self._namespaces.remove()
+
+    def way_into(self, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return the way by the API; see Ways."""
+        return client.place, client.execution(pod["metadata"]["name"])
 
     def _help(self, cluster: str) -> None:
         client = self._clients[cluster]

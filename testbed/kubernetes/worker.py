@@ -30,6 +30,7 @@ ENTER = Path(__file__).parent / "enter-cell"
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
+KUBELETS = "k8s.io"  # of the containers that a kubelet asks for
 # What kubelet and containerd have at fixed places, and what libcni keeps of each attachment.
 FIXED_PLACES = (
     "/var/lib/kubelet",
@@ -180,9 +181,7 @@ class Containerd:
                 network.name,
             ]
         )
-        # Whatever runs in a container besides must have a name; the client's process id is one.
-        named = f'exec {" ".join(ctr)} tasks exec --exec-id "$$" "$@"'
-        client = ["sh", "-c", named, "sh", network.name]
+        client = way_into(BESIDE, network.name)
         return Container(network.name, self.cell, client, network.address, network.host_interface)
 
 
@@ -212,7 +211,7 @@ class Worker:
     def prepare(self, images: Sequence[Image]) -> None:
         """Do all that needs no API server."""
         network = plugin.network_list(self._scenario, self.cluster, self._node.name)
-        self.containerd.up(network, images, "k8s.io")
+        self.containerd.up(network, images, KUBELETS)
 
     def join(self, control_plane: ControlPlane) -> None:
         """Start the kubelet; its node is known to the API already."""
@@ -245,6 +244,13 @@ class Worker:
             env={"AWS_EC2_METADATA_DISABLED": "true"},
         )
         self._kubelet.start()
+
+
+def way_into(namespace: str, container: str) -> list[str]:
+    """Return the command line that leads from a cell into a container of a namespace of its containerd."""
+    # Whatever runs in a container besides must have a name; the client's process id is one.
+    named = f'exec ctr --namespace={namespace} tasks exec --exec-id "$$" "$@"'
+    return ["sh", "-c", named, "sh", container]
 
 
 def wait_until_empty(node: Node, cluster: str) -> None:

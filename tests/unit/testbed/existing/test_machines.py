@@ -64,6 +64,22 @@ def test_each_cluster_of_a_machine_is_entered_by_its_own_cell(contmec: Scenario)
     assert there["worker-01"].asked == [["/opt/concorde-testbed/bin/in-cell", "b", "true"]]
 
 
+def test_pods_are_entered_by_the_containerd_of_their_cluster(contmec: Scenario) -> None:
+    """And not through an API, of which they would depend while traffic flows."""
+    there = machines(contmec, "")
+    client = clusters.Outside("b", there["master-01"], "kubectl", "b.conf")
+    status = {"containerStatuses": [{"containerID": "containerd://0123"}]}
+    origin, way = PodsOnMachines(contmec, there).way_into(
+        client, {"metadata": {"name": "b-1"}, "status": status}
+    )
+    origin.run([*way, "true"])
+    assert there["master-01"].asked == []
+    (asked,) = there[contmec.pods["B-1"].node].asked
+    assert asked[:2] == ["/opt/concorde-testbed/bin/in-cell", "b"]
+    assert "ctr --namespace=k8s.io tasks exec" in asked[4]
+    assert asked[-2:] == ["0123", "true"]
+
+
 def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
     contmec: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
