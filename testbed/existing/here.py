@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import environ
 from pathlib import Path
 
+from testbed.kubernetes.client import SIGN_OF_LIFE
 from testbed.nodes import RUN_SECONDS, Process, Result
 from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 
@@ -14,9 +15,7 @@ from testbed.providers.netns.sandbox import LocalProcess, run_to_end
 # not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
 TOO_BUSY = "net/http: TLS handshake timeout"
 ATTEMPTS = 12
-# How long kubectl waits for an API that it asks for a sign of life, which it does after 30 s of silence. The
-# 15 s that it waits by itself are too few for such a machine (apimachinery, util/net/http.go).
-SETTINGS = {"HTTP2_PING_TIMEOUT_SECONDS": f"{RUN_SECONDS:g}"}
+SETTINGS = {SIGN_OF_LIFE: f"{RUN_SECONDS:g}"}
 
 
 class Here:

@@ -21,7 +21,6 @@ from testbed.existing.provider import Namespaces, lifetime
 from testbed.existing.survey import Ground, survey
 from testbed.existing.testbed import ask, facts
 from testbed.kubernetes.images import TRAFFIC
-from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import KUBELETS, way_into
 from testbed.networks import flannel
 from testbed.nodes import CommandError, InNamespace, Node, Place, Within, in_parallel
@@ -61,7 +60,6 @@ class PodsOnMachines:
             for name, node in nodes.items()
             for cluster in flannel.clusters_of(scenario, name)
         }
-        self._node_of = {name_of(name): pod.node for name, pod in scenario.pods.items()}
         self._kubeconfigs: tempfile.TemporaryDirectory[str] | None = None
         self._namespaces: Namespaces | None = None
         self._pods: Pods | None = None
@@ -107,10 +105,10 @@ class PodsOnMachines:
         self._pods = Pods(self, self.ground, clients, TRAFFIC)
         self._pods.up(progress)
 
-    def way_into(self, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
         """Return the way by SSH and containerd, on which nothing is lost when an API is late; see Ways."""
         (status,) = pod["status"]["containerStatuses"]
-        cell = self.entered[client.cluster, self._node_of[pod["metadata"]["name"]]]
+        cell = self.entered[client.cluster, self.scenario.pods[name].node]
         return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
 
     def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:

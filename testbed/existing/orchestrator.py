@@ -116,7 +116,7 @@ class Pods:
     def _place(self, name: str, cluster: str) -> PodInCluster:
         client = self._clients[cluster]
         pod = client.get("pod", name_of(name))
-        origin, way = self._nodes.way_into(client, pod)
+        origin, way = self._nodes.way_into(name, client, pod)
         # A pod in its node's network has no end there that would show what it alone is sent.
         host_interface = self.attached[name].host_interface if name in self.attached else ""
         return PodInCluster(name, origin, way, pod["status"]["podIP"], host_interface)

@@ -58,8 +58,11 @@ class Ways(Protocol):
     def entered(self) -> Mapping[tuple[str, str], Node]:
         """The way into each node, by cluster and node: to what that cluster's runtime has there."""
 
-    def way_into(self, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
-        """Return where to run what leads into a pod, given as the API says it, and its command line."""
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return where to run what leads into a pod of the scenario, and its command line.
+
+        ``pod`` is what the API says of it.
+        """
 
 
 class Namespaces:
@@ -144,7 +147,7 @@ class Nodes:
         """Remove the namespaces that were made, with all that is in them."""
         self._namespaces.remove()
 
-    def way_into(self, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
         """Return the way by the API; see Ways."""
         return client.place, client.execution(pod["metadata"]["name"])
 

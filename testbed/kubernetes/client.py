@@ -17,6 +17,9 @@ LOOK_SECONDS = 3
 # may yet do what it was asked.
 TOO_LATE = ("Error from server (Timeout)", "etcdserver: request timed out")
 ATTEMPTS = 5
+# Who has heard nothing from an API for 30 s asks for a sign of life, and breaks off after these seconds, by
+# itself 15 (#95981; apimachinery, util/net/http.go): too few for an API on a slow machine.
+SIGN_OF_LIFE = "HTTP2_PING_TIMEOUT_SECONDS"
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
 

@@ -164,12 +164,12 @@ class Containerd:
     def run_container(self, image: str, network: InNamespace) -> Container:
         """Start a container beside Kubernetes, in a network that is there already. Raises CommandError."""
         assert self.cell is not None
-        ctr = ["ctr", f"--namespace={BESIDE}"]
         into = f"network:{network.namespace}"
         rights = ["--cap-add", "CAP_NET_ADMIN"]  # as in testbed.kubernetes.manifests
         self.cell.run(
             [
-                *ctr,
+                "ctr",
+                f"--namespace={BESIDE}",
                 "run",
                 "--detach",
                 "--runc-binary",
@@ -355,7 +355,9 @@ def kubelet_settings(version: Version) -> dict[str, Any]:
         gates["LocalStorageCapacityIsolation"] = False
     else:
         settings["localStorageCapacityIsolation"] = False
-    return settings | ({"featureGates": gates} if gates else {})
+    if gates:
+        settings["featureGates"] = gates
+    return settings
 
 
 def kubelet_arguments(version: Version, directory: str, name: str, address: str) -> list[str]:

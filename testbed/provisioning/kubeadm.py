@@ -14,6 +14,7 @@ from typing import Any
 
 from testbed.kubernetes import ports
 from testbed.kubernetes.bundle import ETCD, SITE
+from testbed.kubernetes.client import SIGN_OF_LIFE
 from testbed.kubernetes.control_plane import FREE, SERVICES
 from testbed.kubernetes.versions import Version
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
@@ -44,10 +45,9 @@ PROBES = {
 ALIVE_SECONDS = 60
 LEASE_SECONDS = 4 * ALIVE_SECONDS  # of which a kubelet renews it four times (its ``renewIntervalFraction``)
 GONE_SECONDS = 2 * LEASE_SECONDS
-# Who has heard nothing from an API for 30 s asks for a sign of life, and breaks off after 15 more (#95981;
-# apimachinery, util/net/http.go). All that it watches then begins anew, which for a controller manager is
-# sixty handshakes, and an API that was only late is later still.
-PATIENT = {"HTTP2_PING_TIMEOUT_SECONDS": "120"}
+# For who breaks off all that it watches begins anew, which for a controller manager is sixty handshakes, and
+# an API that was only late is later still.
+PATIENT = {SIGN_OF_LIFE: "120"}
 ASKING = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")  # an API server asks itself
 # On an emulated machine a control plane takes minutes, and answers late when nodes join it.
 UP_SECONDS = 1200

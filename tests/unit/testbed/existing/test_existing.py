@@ -15,7 +15,7 @@ import pytest
 from testbed.existing import clusters, manifests, provider
 from testbed.existing.survey import Answers, Machine, needed, survey
 from testbed.kubernetes.bandwidth import RESOURCE
-from testbed.kubernetes.client import TOO_LATE, PodError
+from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, PodError
 from testbed.nodes import CommandError, Process, Result
 from testbed.scenario import Scenario, load
 from testbed.scenario.rules import render_path
@@ -315,6 +315,35 @@ def test_it_is_said_what_keeps_a_namespace() -> None:
 
 
 class Late(Api):
+    """Says of some deletions, or of all, that they took too long."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(None)
+        self._times = times
+
+    def run(self, argv: Sequence[str], *, stdin: str = "", **_: object) -> Result:
+        done = super().run(argv, stdin=stdin)
+        if self.asked[-1][0] != "delete" or self._times == 0:
+            return done
+        self._times -= 1
+        return Result(1, "", f"{TOO_LATE[0]}: the server was unable to return a response in time\n")
+
+
+def test_an_api_that_is_late_is_asked_for_a_removal_again() -> None:
+    api = Late(2)
+    provider.remove(api.client)
+    pods, namespace = ["delete", "pods"], ["delete", "namespace", clusters.NAMESPACE]
+    assert api.asked == [pods, pods, pods, namespace]
+
+
+def test_an_api_that_stays_late_is_not_asked_for_ever() -> None:
+    api = Late(1000)
+    with pytest.raises(PodError, match=r"cannot be removed: Error from server \(Timeout\)"):
+        provider.remove(api.client)
+    assert api.asked.count(["delete", "pods"]) == ATTEMPTS
+
+
+class LateMaker(Api):
     """Makes the namespace, says that it had no time, and then that there is one."""
 
     def _created(self, argv: list[str], manifest: str) -> Result:
@@ -325,7 +354,7 @@ class Late(Api):
 
 
 def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
-    api = Late(None)
+    api = LateMaker(None)
     namespaces = provider.Namespaces([api.client], 100)
     namespaces.claim()
     words = [asked[0] for asked in api.asked]

@@ -68,10 +68,8 @@ def test_pods_are_entered_by_the_containerd_of_their_cluster(contmec: Scenario) 
     """And not through an API, of which they would depend while traffic flows."""
     there = machines(contmec, "")
     client = clusters.Outside("b", there["master-01"], "kubectl", "b.conf")
-    status = {"containerStatuses": [{"containerID": "containerd://0123"}]}
-    origin, way = PodsOnMachines(contmec, there).way_into(
-        client, {"metadata": {"name": "b-1"}, "status": status}
-    )
+    pod = {"status": {"containerStatuses": [{"containerID": "containerd://0123"}]}}
+    origin, way = PodsOnMachines(contmec, there).way_into("B-1", client, pod)
     origin.run([*way, "true"])
     assert there["master-01"].asked == []
     (asked,) = there[contmec.pods["B-1"].node].asked
