@@ -1,11 +1,13 @@
+import subprocess
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from bench.observer import Observer, cpu_use, sent_bytes
+from bench.observer import READINGS, Observer, cpu_use, sent_bytes
 from testbed.nodes import Result
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
@@ -45,17 +47,26 @@ def test_sent_bytes_are_the_ninth_number() -> None:
 
 
 class Machine:
-    """A place that has one answer after the other, and the last one for ever."""
+    """A place that has one reading after the other, half a second apart by its own clock."""
 
     def __init__(self, name: str, *stats: str) -> None:
         self.name = name
-        self._answers = iter(stats)
-        self._last = ""
+        self._readings = [f"{100 + 0.5 * number:.2f} 7.00\n{stat}\n" for number, stat in enumerate(stats)]
 
     def run(self, argv: list[str]) -> Result:
-        """Answer whatever is asked."""
-        self._last = next(self._answers, self._last)
-        return Result(0, self._last, "")
+        """Do nothing, and at once."""
+        assert argv == ["true"]
+        return Result(0, "", "")
+
+    def start(self, argv: list[str], *, stdout: Path, stderr: Path) -> SimpleNamespace:
+        """Write the first reading now, and the others while one looks on."""
+        stdout.write_text(self._readings.pop(0))
+        threading.Timer(0.2, self._go_on, [stdout]).start()
+        return SimpleNamespace(kill=lambda: None)
+
+    def _go_on(self, file: Path) -> None:
+        with file.open("a") as stream:
+            stream.write("".join(self._readings))
 
 
 def test_a_machine_beneath_the_nodes_counts_as_busy_though_no_node_knows() -> None:
@@ -80,4 +91,20 @@ def test_a_machine_beneath_the_nodes_counts_as_busy_though_no_node_knows() -> No
         observer.start(time.monotonic())
         assert seen.wait(10)
     assert observer.cpu[0].busy == pytest.approx(0.99)
+    assert observer.cpu[0].end_s - observer.cpu[0].start_s == pytest.approx(0.5)
     assert rates[0] == {"flow": 0}
+
+
+def test_reading_ends_with_whoever_began_it() -> None:
+    reader = subprocess.Popen(
+        ["sh", "-c", 'sh -c "$1" sh 0.1 & read -r _', "sh", READINGS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline()
+        reader.kill()
+        reader.wait()  # a process is there until someone has asked how it ended
+        reader.communicate(timeout=20)  # the output has an end
