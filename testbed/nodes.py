@@ -98,6 +98,9 @@ class Place(Protocol):
         once it has said, by an empty line among its errors, that it is there.
         """
 
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client that ends with its standard input, which stays open; see testbed.remote."""
+
 
 class Node(Place, Protocol):
     """A machine, real or not."""
@@ -163,6 +166,10 @@ class Within:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see Place."""
         return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client there; see Place."""
+        return self.node.attach([*self.entrance, *argv], stdout=stdout, stderr=stderr)
 
 
 @dataclass(frozen=True)

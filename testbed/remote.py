@@ -93,8 +93,11 @@ class Remote:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command over there; see testbed.nodes.Place. With ``held`` it begins when released."""
         guarded = ["sh", "-c", GUARD, "sh", "held" if held else "now", *argv]
-        client = self.origin.start([*self.client, *guarded], stdout=stdout, stderr=stderr, held=True)
-        return RemoteProcess(client)
+        return RemoteProcess(self.attach(guarded, stdout=stdout, stderr=stderr))
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client over there, behind ours; see testbed.nodes.Place."""
+        return self.origin.attach([*self.client, *argv], stdout=stdout, stderr=stderr)
 
 
 class RemoteProcess:

@@ -59,6 +59,10 @@ class Here:
                 )
             )
 
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client; see testbed.nodes.Place."""
+        return self.start(argv, stdout=stdout, stderr=stderr, held=True)
+
 
 def surroundings() -> dict[str, str]:
     """Return the environment of whoever called, who may have settings of their own."""

@@ -151,6 +151,10 @@ class Entrance:
                 )
             )
 
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client there; see testbed.nodes.Place."""
+        return self.start(argv, stdout=stdout, stderr=stderr, held=True)
+
     def replace_self(self, argv: Sequence[str]) -> None:
         """Become the command, terminal and all. Does not return."""
         environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}

@@ -84,8 +84,11 @@ class SshNode:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.nodes.Place. With ``held`` it begins when released."""
         guarded = ["sh", "-c", GUARD, "sh", "held" if held else "now", *argv]
-        channel = self.channel(argv, guarded)
-        return SshProcess(self.name, channel, stdout, stderr)
+        return SshProcess(self.name, self.channel(argv, guarded), stdout, stderr)
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client there, which sees the end of the connection itself; see testbed.nodes.Place."""
+        return SshProcess(self.name, self.channel(argv, argv), stdout, stderr)
 
     def channel(
         self, argv: Sequence[str], command: Sequence[str], env: Mapping[str, str] | None = None

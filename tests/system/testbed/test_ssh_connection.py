@@ -16,6 +16,7 @@ from testbed.providers.ssh import connection
 from testbed.providers.ssh.connection import ConnectError, Connection
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.node import LOST, SshNode
+from testbed.remote import Remote
 from testbed.scenario import load
 from tests.system.testbed import machines
 from tests.system.testbed.machines import Machines
@@ -158,6 +159,44 @@ def test_a_command_ends_with_its_caller(node: SshNode, tmp_path: Path) -> None:
     assert until(lambda: not running(node, "78.5"))
 
 
+@pytest.fixture
+def beyond(node: SshNode) -> Remote:
+    """A place to which a client on the machine leads, as its runtime's does to a container."""
+    return Remote("beyond", node, ["env", "FAR=there"])
+
+
+def test_a_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None:
+    process = start(beyond, ["sh", "-c", "echo $FAR; exit 7"], tmp_path)
+    assert process.wait(5) == 7
+    assert (tmp_path / "out").read_text() == "there\n"
+
+
+def test_a_held_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None:
+    process = start(beyond, held_back(["sh", "-c", "echo $FAR"]), tmp_path, held=True)
+    assert until(lambda: (tmp_path / "err").read_text() == "\n")
+    assert process.wait(0.2) is None
+    process.release()
+    assert process.wait(5) == 0
+    assert (tmp_path / "out").read_text() == "there\n"
+
+
+def test_a_command_beyond_a_machine_ends_with_its_caller(beyond: Remote, tmp_path: Path) -> None:
+    process = start(beyond, ["sleep", "82.5"], tmp_path)
+    assert until(lambda: running(beyond, "82.5"))
+    process.kill()
+    assert until(lambda: not running(beyond, "82.5"))
+
+
+def test_a_command_beyond_a_machine_ends_with_the_connection(
+    beyond: Remote, there: Machines, tmp_path: Path
+) -> None:
+    process = start(beyond, ["sleep", "83.5"], tmp_path)
+    assert until(lambda: running(beyond, "83.5"))
+    there.cut("worker-01")
+    assert process.wait(5) == LOST
+    assert until(lambda: not running(beyond, "83.5"))
+
+
 def test_a_connection_that_is_cut(node: SshNode, there: Machines, tmp_path: Path) -> None:
     process = start(node, ["sleep", "79.5"], tmp_path)
     assert until(lambda: running(node, "79.5"))
@@ -212,7 +251,7 @@ def test_files_go_by_sftp(node: SshNode, tmp_path: Path) -> None:
     assert node.run(["wc", "-c", f"{at}/deep/file"]).stdout.split()[0] == "256000"
 
 
-def start(node: SshNode, argv: list[str], directory: Path, held: bool = False) -> Process:
+def start(node: Place, argv: list[str], directory: Path, held: bool = False) -> Process:
     return node.start(argv, stdout=directory / "out", stderr=directory / "err", held=held)
 
 

@@ -34,6 +34,8 @@ class RecordingNode:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         raise NotImplementedError
 
+    attach = start
+
 
 NETWORK = NetworkList(
     "net", [{"type": "one", "capabilities": {"bandwidth": True, "other": False}}, {"type": "two"}]

@@ -259,6 +259,8 @@ class Api:
     def start(self, *_: object, **__: object) -> Process:
         raise NotImplementedError
 
+    attach = start
+
     @property
     def client(self) -> clusters.Outside:
         return clusters.Outside("a", self, "kubectl", "a.conf")

@@ -43,6 +43,8 @@ class Machine:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         raise NotImplementedError
 
+    attach = start
+
 
 @pytest.fixture
 def contmec() -> Scenario:

@@ -105,6 +105,8 @@ class Kernel:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Any:
         raise NotImplementedError
 
+    attach = start
+
     def _answer(self, argv: list[str]) -> Result:
         remotes = [(i, n) for i, n in enumerate(MACS) if n not in (self.name, self.without)]
         match argv:

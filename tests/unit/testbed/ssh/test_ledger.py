@@ -55,6 +55,8 @@ class Noting:
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         raise NotImplementedError
 
+    attach = start
+
 
 def book(*things: Thing) -> Ledger:
     return Ledger(run="r", node="worker-01", by="me", since="now", boot="today", things=list(things))
