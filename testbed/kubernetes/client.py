@@ -13,9 +13,14 @@ from testbed.nodes import RUN_SECONDS, CommandError, Place, Result
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
-# What an API says that took a question, and had no answer within a minute or heard none from its database. It
-# may yet do what it was asked.
-TOO_LATE = ("Error from server (Timeout)", "etcdserver: request timed out")
+# What an API says that took a question, and had no answer within a minute, or heard none from its database or
+# within ten seconds from its quotas (apiserver, plugin/resourcequota/controller.go). It may yet do what it
+# was asked.
+TOO_LATE = (
+    "Error from server (Timeout)",
+    "etcdserver: request timed out",
+    "resource quota evaluation timed out",
+)
 ATTEMPTS = 5
 # Who has heard nothing from an API for 30 s asks for a sign of life, and breaks off after these seconds, by
 # itself 15 (#95981; apimachinery, util/net/http.go): too few for an API on a slow machine.
