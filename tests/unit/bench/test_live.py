@@ -31,5 +31,7 @@ def test_a_terminal_shows_rates_in_place() -> None:
 
 
 def test_rates_for_people() -> None:
+    assert format_bits(0) == "0 Mbit/s"
+    assert format_bits(238_700) == "239 kbit/s"
     assert format_bits(953_000_000) == "953 Mbit/s"
     assert format_bits(3_820_000_000) == "3.82 Gbit/s"
