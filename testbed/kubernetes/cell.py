@@ -10,7 +10,8 @@ have at fixed places: they delete there what they do not know. So each pair has,
 Processors are shared out by no cgroup: machines of their own would not share any, and on Linux 6.18 groups
 let all others starve for seconds once the processors are busy (docs/kubernetes.md). Kubernetes cannot be told
 so. But in a cell's directory, ``processors`` leads to the group of version 1 in which it was started itself,
-and what runs in containers is put back there (testbed.kubernetes.worker, RUNC).
+and what runs in containers is put back there (testbed.kubernetes.worker, RUNC). Version 2 cannot be had
+without processors; there the cell's own processes leave most of them to pods.
 
 Run as a program on the worker, with its wishes as JSON on standard input: ``cgroup``, a directory within each
 hierarchy; ``directory``, where all that is the cell's own shall lie; ``own``, the paths of which it has its
@@ -36,6 +37,10 @@ COMPONENTS = "components"  # where the cell's own processes are: kubepods and ot
 # Of version 2, those without which a cell cannot be. With more there are more files, and a kubelet (1.20)
 # asks for the status of each every two seconds, and once more for every controller.
 CONTROLLERS = ("cpuset", "cpu", "memory", "pids")
+# The weight of the cell's own processes in version 2, where a kubelet gives all pods 39 for each processor
+# (1024 shares; kubelet, cm.CPUSharesToCPUWeight): with 100, as every group begins, pods whose traffic is
+# measured waited for kubelets.
+WEIGHT = 10
 PROCESSORS = "processors"
 OWN = "own"  # in a cell's directory, what it has of its own instead of the worker's
 
@@ -129,6 +134,7 @@ def main() -> None:
         _run(["mount", "--make-rprivate", "/"])
         for one in found:
             _enter(one, f"{wishes['cgroup']}/{COMPONENTS}")
+            leave_processors(Path(one.point, wishes["cgroup"], COMPONENTS))
             if one.shares_processors:
                 # Where process 1 sees it: another mount of the same hierarchy would confuse kubelets.
                 seen = f"/proc/1/root{one.point}{own_path(before, one)}"
@@ -157,6 +163,13 @@ def _enter(one: Hierarchy, path: str) -> None:
         # ("threaded" ones), and then no process may go below it.
         for above in passed:
             _pass_on_controllers(above)
+
+
+def leave_processors(group: Path) -> None:
+    """Let others have most of the processors, if a cgroup has them to share and is of version 2."""
+    weight = group / "cpu.weight"
+    if weight.exists():
+        weight.write_text(f"{WEIGHT}", encoding="utf-8")
 
 
 def _fill(directory: Path, above: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from testbed.kubernetes.cell import Hierarchy, hierarchies, mount_commands, own_path
+from pathlib import Path
+
+from testbed.kubernetes.cell import WEIGHT, Hierarchy, hierarchies, leave_processors, mount_commands, own_path
 
 VERSION_1 = """\
 proc /proc proc rw,relatime 0 0
@@ -55,3 +57,14 @@ def test_a_process_finds_its_own_place_in_a_hierarchy() -> None:
     assert own_path(text, cpu) == "/user.slice/b:c"
     assert own_path(text, memory) == "/a"
     assert [one.shares_processors for one in (cpu, memory, systemd)] == [True, False, False]
+
+
+def test_a_group_of_version_2_leaves_processors_to_others(tmp_path: Path) -> None:
+    (tmp_path / "cpu.weight").write_text("100\n")
+    leave_processors(tmp_path)
+    assert (tmp_path / "cpu.weight").read_text() == f"{WEIGHT}"
+
+
+def test_a_group_without_a_weight_gets_none(tmp_path: Path) -> None:
+    leave_processors(tmp_path)
+    assert list(tmp_path.iterdir()) == []
