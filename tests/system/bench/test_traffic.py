@@ -56,6 +56,9 @@ class FarPod:
         self.sender = Noting(self._near.start(led, stdout=stdout, stderr=stderr, held=held), self._reached)
         return self.sender
 
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        return self._near.attach(argv, stdout=stdout, stderr=stderr)
+
 
 class FarTestbed(Testbed):
     """A testbed in which A-1, which sends, is such a pod."""
