@@ -37,9 +37,9 @@ COMPONENTS = "components"  # where the cell's own processes are: kubepods and ot
 # Of version 2, those without which a cell cannot be. With more there are more files, and a kubelet (1.20)
 # asks for the status of each every two seconds, and once more for every controller.
 CONTROLLERS = ("cpuset", "cpu", "memory", "pids")
-# The weight of the cell's own processes in version 2, where a kubelet gives all pods 39 for each processor
-# (1024 shares; kubelet, cm.CPUSharesToCPUWeight): with 100, as every group begins, pods whose traffic is
-# measured waited for kubelets.
+# The weight of the cell's own processes in version 2, where a kubelet gives all pods of a machine with one
+# processor 39 (of 1024 shares 1 + 1022 * 9999 // 262142; kubelet, cm/cgroup_manager_linux.go): with 100, as
+# every group begins, pods whose traffic is measured waited for kubelets.
 WEIGHT = 10
 PROCESSORS = "processors"
 OWN = "own"  # in a cell's directory, what it has of its own instead of the worker's
