@@ -118,7 +118,7 @@ def status(network: Configuration) -> None:
         if tree != settings.tree:
             return
     texts = [difference.text for difference in _pressing(found)]
-    if entries and texts:
+    if texts and (tree is not None or entries):
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 
@@ -255,9 +255,9 @@ def _enter(book: Ledger, network: Configuration, settings: Settings | None, entr
             _repair(book, network, settings, fresh=former is None)
         else:
             _enforce(book, network, settings, entry)
-    except Exception:
-        others = [other for other in book.entries() if other.key != entry.key]
-        kernel.clear(book.tree(), entry, others)
+    except Exception as error:
+        if not isinstance(error, CniError):  # one of those comes before anything is touched
+            _clear(book, entry)
         with book:
             book.drop(entry.key)
             book.set_tree(former)
@@ -268,7 +268,11 @@ def _enforce(book: Ledger, network: Configuration, settings: Settings | None, en
     try:
         kernel.enter(settings.tree if settings else None, entry, book.promised())
     except run.CommandError:
-        _repair(book, network, settings, fresh=False)
+        try:
+            _repair(book, network, settings, fresh=False)
+        except CniError:
+            _clear(book, entry)
+            raise
 
 
 def _repair(book: Ledger, network: Configuration, settings: Settings | None, fresh: bool) -> None:
@@ -277,3 +281,8 @@ def _repair(book: Ledger, network: Configuration, settings: Settings | None, fre
         kernel.repair(book.tree(), book.entries(), tables_only=True)
     else:
         kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
+
+
+def _clear(book: Ledger, entry: Entry) -> None:
+    others = [other for other in book.entries() if other.key != entry.key]
+    kernel.clear(book.tree(), entry, others)

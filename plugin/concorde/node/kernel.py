@@ -28,13 +28,14 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     run.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
-    if tree is not None and entry.minor is not None:
+    if tree is not None:
         tc = htb.change_default(tree, htb.default_rate(tree, promised))
-        tc += htb.add_class(tree, entry.minor, promised, entry)
+        if entry.minor is not None:
+            tc += htb.add_class(tree, entry.minor, promised, entry)
     elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
-    run.batches(("tc", tc), ("nft", tables.change("add", elements)))
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
+    run.batches(("tc", tc), ("nft", tables.change("add", elements)))
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
@@ -93,7 +94,7 @@ def repair(
     for difference in found:
         if difference.port is not None:
             rtnetlink.close_port(*difference.port)
-    return [difference.text for difference in found]
+    return [difference.text for difference in found if not difference.waits]
 
 
 def require_ours(uplink: str, root: str | None, unknown: bool) -> None:

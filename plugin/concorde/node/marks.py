@@ -65,7 +65,7 @@ def _control_ports(tree: Tree | None) -> list[Rule]:
     return [
         (
             f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)} return",
-            f"control traffic {direction} {listed}",
+            f"control traffic {direction} these ports",
         )
         for word, direction in (("sport", "from"), ("dport", "to"))
     ]
