@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 400
 
 
-def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
-    """Give an attachment its class and its elements, and close its port; `promised` includes it.
+def enter(tree: Tree | None, entry: Entry, promised: int) -> list[run.Running]:
+    """Begin to give an attachment its class and its elements; `promised` (bits per second) includes it.
 
-    All rates are in bits per second. The default class gives way before the new class comes. Raises
-    run.CommandError and OSError, and may then have done half of it.
+    The default class gives way before the new class comes. Should a tool fail, half of it may be done. Raises
+    OSError.
     """
     tc = ""
     if tree is not None:
@@ -33,9 +33,13 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
         if entry.minor is not None:
             tc += htb.add_class(tree, entry.minor, promised, entry)
     elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
+    return run.begin(("tc", tc), ("nft", tables.change("add", elements)))
+
+
+def close_port(entry: Entry) -> None:
+    """Bind an attachment's port of a bridge to its hardware address. Raises OSError."""
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
-    run.batches(("tc", tc), ("nft", tables.change("add", elements)))
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
