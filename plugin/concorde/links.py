@@ -62,18 +62,19 @@ class Creation:
         """Start it. Raises run.CommandError."""
         _ensure_bridge(link)
         _ensure_forwarding()
+        self._failure: run.CommandError | None = None
         self._running = run.begin(("ip", pair_batch(link, netns)))
 
     def finish(self) -> None:
         """Wait until the pair is made. Raises run.CommandError."""
-        failure = self.settle()
-        if failure is not None:
-            raise failure
+        self.settle()
+        if self._failure is not None:
+            raise self._failure
 
-    def settle(self) -> run.CommandError | None:
-        """Wait until nothing is at work any more; the failure, if it failed."""
+    def settle(self) -> None:
+        """Wait until nothing is at work any more, whether it failed or not."""
         running, self._running = self._running, []
-        return run.ended(running)
+        self._failure = run.ended(running) or self._failure
 
 
 def configure(link: Link, netns: str) -> None:

@@ -57,7 +57,7 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
             return
         try:
             kernel.leave(tree, entry, book.promised() - entry.rate)
-        except run.CommandError:
+        except (run.CommandError, OSError):
             kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
         book.drop(key)
 
@@ -271,15 +271,12 @@ def _enforce(
     entry: Entry,
     creation: Creation | None,
 ) -> None:
-    running = kernel.enter(settings.tree if settings else None, entry, book.promised())
     try:
-        if creation is not None:
-            creation.finish()
-    finally:
-        failure = run.ended(running)
-    if failure is None:
-        kernel.close_port(entry)
+        kernel.enter(settings.tree if settings else None, entry, book.promised(), creation)
         return
+    except (run.CommandError, OSError):
+        if creation is not None:
+            creation.finish()  # if it was this that failed, it does so again
     try:
         _repair(book, network, settings, fresh=False)
     except CniError:
