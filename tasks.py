@@ -1,6 +1,23 @@
-"""The command line as a program, run by ``./invokew``. The verbs are in ``bench/verbs.py``."""
+"""The command line's door: ``./invokew`` runs this file as a program, and any ``invoke`` finds it.
+
+The verbs are in ``bench/verbs.py``. An invoke does not get them, for it may be of any version, in a Python
+that has none of our packages: when it asks for them it becomes ``./invokew`` with the same arguments. Who
+merely imports this module gets nothing but the module.
+"""
 
 from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def __getattr__(name: str) -> object:
+    """Hand over to ``./invokew``; ``ns`` is what every invoke asks a module of tasks for, before all else."""
+    if name == "ns":
+        script = str(Path(__file__).resolve().with_name("invokew"))
+        os.execv(script, [script, *sys.argv[1:]])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
