@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from invoke.context import Context
@@ -23,6 +24,16 @@ ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
 REPORTS = {"reports": "directory of the recordings"}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
 NAME = {"name": "which testbed, if several are up side by side"}
+
+# How often tests marked "long" do what they do; without these variables they do a part of it.
+LONG = {
+    "CONCORDE_CHURN_STEPS": 3000,
+    "CONCORDE_FRAMES": 5000,
+    "CONCORDE_DAMAGES": 1000,
+    "CONCORDE_PLUGIN_INPUTS": 50000,
+    "CONCORDE_SCENARIO_INPUTS": 50000,
+    "CONCORDE_ATTACK_ROUNDS": 5,
+}
 
 
 @task(
@@ -309,6 +320,13 @@ def lint(context: Context) -> None:
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
     context.run(".venv/bin/pytest -n auto --dist worksteal")
+
+
+@task(name="test.long")
+def test_long(context: Context) -> None:
+    """Check at full length what test checks a part of; each count can be set by its variable."""
+    counts = {name: os.environ.get(name, str(count)) for name, count in LONG.items()}
+    context.run(".venv/bin/pytest -m long -n auto --dist worksteal", env=counts)
 
 
 @task(name="test.e2e")

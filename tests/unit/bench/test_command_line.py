@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from invoke.exceptions import Exit
 from invoke.tasks import task
 
 from bench.command_line import collected, ends_with_status
+from bench.verbs import LONG
 
 ROOT = Path(__file__).parents[3]
 
@@ -113,3 +115,10 @@ def test_a_full_disk_is_no_verdict(arguments: list[str]) -> None:
         done = ran(*arguments, stdout=full.fileno())
     assert done.returncode == 4
     assert done.stderr == "[Errno 28] No space left on device\n"
+
+
+def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
+    for file in ROOT.joinpath("tests").rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        if re.search(r"^@pytest\.mark\.long$", text, re.MULTILINE):
+            assert set(re.findall(r"\bCONCORDE_[A-Z_]+\b", text)) & set(LONG), file
