@@ -18,7 +18,7 @@ from testbed.quantities import format_rate
 from testbed.scenario import Scenario
 
 FLANNEL = "/run/flannel"
-# Of enforcement node (plugin/concorde/node/marks.py).
+# The plugin's, whatever the enforcement (plugin/concorde/node/tables.py).
 CONCORDE_TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde"))
 
 
@@ -50,6 +50,8 @@ def everything(scenario: Scenario, node: str, seen: Seen, directory: str) -> lis
         made.append(_state(scenario))
         made += [things.Link(name=bridge) for bridge in _bridges(scenario, node)]
         made += _uplink(scenario, node)
+        if scenario.enforcement != "bandwidth":
+            made += [things.Table(family=family, name=name) for family, name in CONCORDE_TABLES]
     for name in pods:
         made += [things.Namespace(name=name), _attached(scenario, name, directory)]
     return made
@@ -112,12 +114,10 @@ def _bridges(scenario: Scenario, node: str) -> list[str]:
 
 def _uplink(scenario: Scenario, node: str) -> list[things.Thing]:
     """Return what is made at the machine's own interface."""
-    tree = things.Tree(interface=underlay.uplink(scenario, node))
-    if scenario.enforcement == "node":
-        return [tree, *(things.Table(family=family, name=name) for family, name in CONCORDE_TABLES)]
-    if scenario.shaping is not None and scenario.shaping.at == "physical":
-        return [tree]
-    return []
+    shaped = scenario.enforcement == "node" or (
+        scenario.shaping is not None and scenario.shaping.at == "physical"
+    )
+    return [things.Tree(interface=underlay.uplink(scenario, node))] if shaped else []
 
 
 def _networks(scenario: Scenario, node: str) -> Iterator[IPv4Network]:

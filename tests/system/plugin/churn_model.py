@@ -424,7 +424,7 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
     tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
     local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
     number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
-    of_port = {key: {(port,)} for key in ("guarded", "floods", "dropped")}
+    of_port: dict[str, set[tuple[str, ...]]] = {key: {(port,)} for key in ("guarded", "floods", "dropped")}
     return {
         **of_port,
         "classes": {(row.address, str(row.handle))},

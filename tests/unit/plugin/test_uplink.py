@@ -22,8 +22,8 @@ MAC = "0a:58:ac:10:01:02"
 
 
 def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys: Any) -> Entry:
-    values = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "ceil": 9 * GIGA}
-    values = {**values, "mac": MAC, **keys}
+    given: dict[str, Any] = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "mac": MAC}
+    values = {**given, "ceil": 9 * GIGA, **keys}
     return Entry(
         container=name, interface="eth0", address=address, guarantee=rate or None, rate=rate, **values
     )

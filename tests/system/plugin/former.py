@@ -1,0 +1,64 @@
+"""A node as the version before left it: guards for guarantees only, other sets, an older ledger."""
+
+from __future__ import annotations
+
+from tests.system.plugin.conftest import Node
+
+# What that version made for A-1 (a guarantee, enforcement node); other pods had nothing.
+TABLES = """\
+table ip concorde {
+  map classes { type ipv4_addr : classid; elements = { 172.16.1.2 : c0de:10 }; }
+  set ways { type ifname . ipv4_addr; elements = { "cni-a" . 172.16.1.2 }; }
+  chain postrouting {
+    type filter hook postrouting priority 50; policy accept;
+    meta skuid >= 0 tcp sport { 22, 6443, 10250 } meta priority set c0de:fffd return \
+comment "control traffic from 22, 6443, 10250"
+    meta skuid >= 0 tcp dport { 22, 6443, 10250 } meta priority set c0de:fffd return \
+comment "control traffic to 22, 6443, 10250"
+    meta skuid >= 0 meta priority set none return comment "processes of the node"
+    iifname . ip saddr @ways meta priority set ip saddr map @classes comment "pods with a guarantee"
+  }
+}
+table ip6 concorde {
+  chain postrouting {
+    type filter hook postrouting priority 50; policy accept;
+    meta skuid >= 0 meta priority set none return comment "processes of the node"
+  }
+}
+table bridge concorde {
+  set ports { type ifname; elements = { "PORT" }; }
+  set senders { type ifname . ipv4_addr; elements = { "PORT" . 172.16.1.2 }; }
+  set addresses { type ipv4_addr; elements = { 172.16.1.2 }; }
+  chain prerouting {
+    type filter hook prerouting priority -300; policy accept;
+    iifname . ip saddr @senders return comment "IPv4: a pod from its address"
+    ip saddr @addresses drop comment "IPv4: another from a pod's address"
+    ether type ip iifname @ports drop comment "IPv4: a pod from another address"
+    iifname . arp saddr ip @senders return comment "ARP: a pod from its address"
+    arp saddr ip @addresses drop comment "ARP: another from a pod's address"
+    ether type arp iifname @ports drop comment "ARP: a pod from another address"
+  }
+}
+"""
+# Only what was promised on the uplink was written down, and no hardware address.
+LEDGER = """\
+import sqlite3, sys
+book = sqlite3.connect(sys.argv[1], isolation_level=None)
+book.execute("DELETE FROM entry WHERE minor IS NULL")
+for column in ("mac", "others"):
+    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
+book.execute("PRAGMA user_version = 1")
+"""
+
+
+def set_back(node: Node, port: str) -> None:
+    """Make of a node with A-1, whose port is given, and others, what the version before would have made."""
+    node.run("nft", "flush", "ruleset")
+    node.run("nft", "-f", "-", stdin=TABLES.replace("PORT", port))
+    for link in node.show("bridge", "-j", "link"):
+        node.run("bridge", "link", "set", "dev", link["ifname"], "learning", "on", "flood", "on")
+    for entry in node.show("bridge", "-j", "fdb"):
+        if entry.get("state") == "static":
+            node.run("bridge", "fdb", "delete", entry["mac"], "dev", entry["ifname"], "master")
+    node.run("ip", "link", "set", "dev", "cni-a", "type", "bridge", "mcast_snooping", "1")
+    node.run("/usr/bin/python3", "-c", LEDGER, "/run/concorde/node/ledger.sqlite")
