@@ -21,6 +21,7 @@ SUFFIXES = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+HIGHEST = 10**15  # bits per second, far beyond all links
 LONGEST = 64  # characters, far more than any rate needs
 _QUANTITY = re.compile(r"(?P<number>\d+(\.\d+)?|\.\d+)(?P<suffix>[kMGT]|[KMGT]i|[eE][+-]?\d{1,2}|)", re.ASCII)
 
@@ -28,7 +29,7 @@ _QUANTITY = re.compile(r"(?P<number>\d+(\.\d+)?|\.\d+)(?P<suffix>[kMGT]|[KMGT]i|
 def parse_rate(value: object) -> int:
     """Return the bits per second that a quantity (``"1G"``, ``"0.5M"``, ``1000``) stands for.
 
-    Raises ValueError for anything that is not a positive quantity of at least one bit per second.
+    Raises ValueError for anything that is not a quantity of at least one bit per second, or beyond all links.
     """
     text = str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
     match = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
@@ -41,6 +42,8 @@ def parse_rate(value: object) -> int:
     bits_per_second = int(Decimal(match["number"]) * factor)
     if bits_per_second < 1:
         raise ValueError(f"{value!r} is not a positive rate")
+    if bits_per_second > HIGHEST:
+        raise ValueError(f"{value!r} is more than any link carries")
     return bits_per_second
 
 

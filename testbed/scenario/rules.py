@@ -42,6 +42,7 @@ def faults(scenario: Scenario) -> list[Fault]:
     rules = (
         _addresses,
         _enforcement,
+        _rates,
         _shaping,
         _clusters,
         _networks,
@@ -132,6 +133,15 @@ def _enforcement(scenario: Scenario) -> Iterator[Fault]:
             ("underlay", "rate"),
             "enforcement node shares out the nodes' links, so their rate must be known, such as 9G",
         )
+
+
+def _rates(scenario: Scenario) -> Iterator[Fault]:
+    """What is offered may be as little as one likes."""
+    rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
+    rates += [((*at, "rate"), traffic.rate) for at, traffic in _enumerated(scenario)]
+    for at, rate in rates:
+        if rate is not None and rate > HIGHEST_RATE:
+            yield Fault(at, f"{format_rate(rate)} is more than 1T bits per second")
 
 
 def _shaping(scenario: Scenario) -> Iterator[Fault]:

@@ -96,6 +96,9 @@ FAULTS = {
     'flows[0].name="\\u202E"': "flows[0].name: U+202E in it is no character that can be shown",
     "container_cidr=5": "container_cidr: 5 is a number; write four of them with dots",
     f"underlay.rate={'9' * 100}": "underlay.rate: '99999",
+    "underlay.rate=1e99": "underlay.rate: 1e+99 is more than any link carries",
+    "underlay.rate=2T": "underlay.rate: 2T is more than 1T bits per second",
+    "disturbances[0].rate=1001G": "disturbances[0].rate: 1001G is more than 1T bits per second",
     "name=no spaces": "name: string should match pattern",
 }
 
