@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
-from bench import analysis, summary
+from bench import analysis, storing, summary
 from bench.doubts import CPU_SATURATED
 from bench.live import Display
 from bench.phases import Phase
@@ -166,8 +166,8 @@ def run(
 
 
 def read(directory: Path) -> Study:
-    """Return a study. Raises OSError or pydantic.ValidationError."""
-    return Study.model_validate_json((directory / INDEX).read_text(encoding="utf-8"))
+    """Return a study. Raises StoredError."""
+    return storing.read(directory / INDEX, Study)
 
 
 def analyse(directory: Path) -> Study:
@@ -184,7 +184,7 @@ def analyse(directory: Path) -> Study:
     study = Study(rows=rows)
     _write(directory, study)
     for kind, content in places_figure.render(directory, study).items():
-        analysis.write(directory / "figures" / f"places.{kind}", content)
+        storing.write(directory / "figures" / f"places.{kind}", content)
     return study
 
 
@@ -281,4 +281,4 @@ def _met(flow: FlowSummary, phase: Phase) -> bool:
 
 
 def _write(directory: Path, study: Study) -> None:
-    (directory / INDEX).write_text(study.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    storing.write_model(directory / INDEX, study)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench import storing
 from bench.accounting import expected_goodput_of
 from bench.observations import Measured, Observation
 from bench.phases import Phase
@@ -26,7 +27,7 @@ from testbed.scenario import Scenario, Traffic
 class Part(BaseModel):
     """Base of everything in the summary; fields of later additions are ignored when reading."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
 class RepetitionSummary(Part):
@@ -150,8 +151,8 @@ def render(summary: Summary) -> str:
 
 
 def read(file: Path) -> Summary:
-    """Read a ``summary.json``. Raises OSError, or pydantic.ValidationError for any other version."""
-    return Summary.model_validate_json(file.read_text(encoding="utf-8"))
+    """Read a ``summary.json``. Raises StoredError, for any other version too."""
+    return storing.read(file, Summary)
 
 
 def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation]) -> FlowSummary:
