@@ -10,9 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def file() -> Iterator[Path]:
-    """Make an empty file in memory; the path leads to it, for this user's other processes too."""
+    """Make an empty file in memory. The path leads to it, for this user and nobody else."""
     descriptor = os.memfd_create("concorde")
     try:
+        os.fchmod(descriptor, 0o600)
         yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     finally:
         os.close(descriptor)
