@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import calibration, counters, environment, inventory, storing, traffic
+from bench import calibration, counters, environment, inventory, neighbours, storing, traffic
 from bench.live import Display
 from bench.recording import UNFINISHED, Beginning, Calibration, Finished, Recording, RunRecord, Seconds
 from testbed import clocks, places
@@ -114,7 +114,7 @@ def _repeat(
     display: Display,
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
-    before = _unclassed(testbed, scenario)
+    before, beside = _unclassed(testbed, scenario), neighbours.look()
     clock = _Clock()
     with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
         repetition = traffic.run(
@@ -124,6 +124,7 @@ def _repeat(
             recording.repetition_directory(number),
             on_rates,
         )
+    still_beside = neighbours.look()
     display.stage("checking what the kernel has against what was configured")
     compared, interval = testbed.clocks(), scenario.measurement.interval
     faults = [
@@ -137,7 +138,7 @@ def _repeat(
         seconds=clock.seconds["traffic"],
         calibration=calibrated,
         faults=faults,
-        notes=clocks.notes(compared, interval),
+        notes=[*clocks.notes(compared, interval), *neighbours.notes(beside, still_beside)],
     )
     # At once, so that nobody takes half of it for a repetition.
     storing.write_model(recording.finished_file(number), finished)
