@@ -17,6 +17,7 @@ from bench.live import Display
 from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import Summary
 from testbed.scenario import Scenario, ScenarioError, load
+from testbed.scenario.model import Title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,8 +31,8 @@ class Cell(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    scenario: str
-    enforcement: str
+    scenario: Title
+    enforcement: Title
     recording: str | None  # its directory within the matrix; None: it cannot be run
     reason: str | None = None  # why it cannot
 

@@ -21,6 +21,7 @@ from bench.phases import Phase
 from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import FlowSummary, PhaseSummary, Summary
 from testbed.scenario import Scenario, load
+from testbed.scenario.model import Title
 
 INDEX = "places.json"
 # A direction counts as shaped if it carries less than this share of what it carries unshaped.
@@ -112,8 +113,8 @@ class Answers(Entry):
 class Row(Entry):
     """One case, measured."""
 
-    place: str
-    classes: str
+    place: Title
+    classes: Title
     recording: str | None = None  # its directory within the study; None: it could not be run
     reason: str | None = None  # why it could not
     verdict: str | None = None

@@ -273,13 +273,13 @@ def find(run: str, reports: Path) -> Recording:
     for directory in (Path(run), reports / run):
         if _is_recording(directory):
             return Recording(directory)
-    known = sorted(d.name for d in reports.glob("*") if (d / "scenario.yaml").is_file())
+    known = sorted(d.name for d in reports.glob("*") if _is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
 
 
 def _is_recording(directory: Path) -> bool:
     """Tell whether a directory is one, be it with something missing."""
-    return os.path.lexists(directory / "scenario.yaml") or (directory / "raw").is_dir()
+    return any(os.path.lexists(directory / part) for part in ("scenario.yaml", "raw"))
 
 
 def find_unfinished(run: str, reports: Path) -> Recording:

@@ -22,6 +22,7 @@ from bench.recording import Recording, RunRecord
 from bench.samples import Role, role_of
 from bench.verdict import Outcome, Verdict, met
 from testbed.scenario import Scenario, Traffic
+from testbed.scenario.model import Title
 
 
 class Part(BaseModel):
@@ -57,7 +58,7 @@ class PhaseSummary(Part):
 class FlowSummary(Part):
     """One flow or disturbance."""
 
-    name: str
+    name: Title
     role: Role
     protocol: str
     guarantee_bps: float | None
@@ -90,7 +91,7 @@ class Summary(Part):
     run_id: str
     started_at: str
     scenario: str
-    title: str
+    title: Title
     provider: str
     orchestrator: str
     enforcement: str

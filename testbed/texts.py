@@ -50,6 +50,14 @@ def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return content
 
 
+def is_file(path: Path) -> bool:
+    """Tell whether there is a file; of what is no name for the system there is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def escaped(text: str) -> str:
     """Return the text with all that cannot be shown as Python writes it: ``\\x1b``. Lines stay lines."""
     return "".join(

@@ -14,7 +14,7 @@ import pytest
 
 from bench import figures, inventory, storing
 from bench.commands import experiments
-from bench.recording import Beginning, Recording
+from bench.recording import Beginning, Finished, Recording
 from bench.storing import StoredError
 from testbed.scenario import ScenarioError
 from tests.unit.bench.builders import DATA
@@ -163,6 +163,20 @@ def test_a_file_that_may_not_be_read_is_named(path: str, tmp_path: Path) -> None
     shutil.copytree(HELD, directory)
     (directory / path).chmod(0)
     assert refused_or_invalid(Recording(directory), path)
+
+
+@pytest.mark.parametrize("path", ["scenario.yaml", "raw/beginning.json", "raw/repetition-0/finished.json"])
+@pytest.mark.parametrize("damage", ["cut at 0.5", "a directory", "a FIFO", "other JSON: []"])
+def test_nothing_is_started_to_go_on_with_what_is_damaged(path: str, damage: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held.unfinished"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory)
+    record = recording.run_record()
+    done = Finished(repetition=record.repetitions[0], seconds=1, calibration=None, faults=[], notes=[])
+    storing.write_model(recording.finished_file(0), done)
+    DAMAGES[damage](directory / path)
+    with pytest.raises((ScenarioError, StoredError), match=f"^{directory / path}: "):
+        experiments.resume_bench(str(directory), Path("reports"), [])
 
 
 def figures_of(recording: Path, *arguments: str) -> tuple[int, str]:
