@@ -7,12 +7,13 @@ what it has made itself. So nobody ever looks for what others have left.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 KEEPER = """
-directory=$(mktemp -d -t concorde-XXXXXXXX) || exit
+directory=$(mktemp -d -- "$1/concorde-XXXXXXXX") || exit
 printf '%s' "$directory"
 exec >&-
 cat >/dev/null
@@ -24,7 +25,7 @@ rm -rf -- "$directory"
 def directory() -> Iterator[Path]:
     """Make an empty directory, for this user alone. Raises RuntimeError if there can be none."""
     with subprocess.Popen(
-        ["sh", "-c", KEEPER],
+        ["sh", "-c", KEEPER, "sh", tempfile.gettempdir()],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
         errors="surrogateescape", start_new_session=True,  # a Ctrl-C is not for it
     ) as keeper:  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def test_nothing_is_left_of_who_is_killed(
 
 
 def test_it_is_gone_at_the_end_of_its_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with scratch.directory() as directory:
         (directory / "file").touch()
         assert list(tmp_path.iterdir()) == [directory]
@@ -61,7 +62,7 @@ def test_it_is_gone_at_the_end_of_its_block(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_without_room_for_it_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(RuntimeError, match=r"no temporary directory: mktemp: .*absent"), scratch.directory():
         pass
 
