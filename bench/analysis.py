@@ -7,13 +7,10 @@ cannot be, the seconds the analysis took, is measured the first time and kept fr
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import crosschecks, observations, samples, summary, verdict
+from bench import crosschecks, inventory, observations, samples, storing, summary, verdict
 from bench.recording import Recording
 from bench.summary import Summary
 
@@ -24,8 +21,8 @@ if TYPE_CHECKING:
 def analyse(recording: Recording) -> Summary:
     """Make ``samples.parquet``, ``summary.json``, ``figures/`` and ``report.html``.
 
-    Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError,
-    OSError or pydantic.ValidationError if the scenario or the run's record cannot be read.
+    Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError or
+    StoredError if the scenario or the run's record cannot be read, OSError if something cannot be written.
     """
     begun = time.perf_counter()
     scenario, record = recording.scenario(), recording.run_record()
@@ -35,18 +32,19 @@ def analyse(recording: Recording) -> Summary:
     readings = samples.read(recording, scenario, record)
     observed = observations.observe(readings.samples, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
-    judged = verdict.judge(scenario, record, observed, [*readings.faults, *contradictions])
+    changed = inventory.faults(recording, record)
+    judged = verdict.judge(scenario, record, observed, [*changed, *readings.faults, *contradictions])
     result = summary.build(recording, scenario, record, observed, judged)
     drawn = figures.render(readings.samples, scenario, result)
     page = report.render(recording, scenario, record, result, drawn["svg"])
 
-    write(recording.samples_file, parquet(readings.samples))
+    storing.write(recording.samples_file, parquet(readings.samples))
     for kind, content in drawn.items():
-        write(recording.figures_directory / f"throughput.{kind}", content)
-    write(recording.report_file, page.encode())
+        storing.write(recording.figures_directory / f"throughput.{kind}", content)
+    storing.write(recording.report_file, page.encode())
     earlier = _earlier_seconds(recording)
     result = result.analysed(time.perf_counter() - begun if earlier is None else earlier)
-    write(recording.summary_file, summary.render(result).encode())
+    storing.write(recording.summary_file, summary.render(result).encode())
     return result
 
 
@@ -57,22 +55,8 @@ def parquet(table: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def write(file: Path, content: bytes) -> None:
-    """Write a file at once: whoever looks sees the old content or the new. Makes its directory."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            os.fchmod(stream.fileno(), 0o644)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def _earlier_seconds(recording: Recording) -> float | None:
     try:
         return summary.read(recording.summary_file).seconds.analysis
-    except (OSError, ValueError):  # none yet, or not one of ours
+    except storing.StoredError:  # none yet, or not one of ours
         return None

@@ -7,14 +7,13 @@ the testbed is brought up again, and the repetitions that are missing are made.
 from __future__ import annotations
 
 import fcntl
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import calibration, counters, environment, traffic
+from bench import calibration, counters, environment, inventory, neighbours, storing, traffic
 from bench.live import Display
 from bench.recording import UNFINISHED, Beginning, Calibration, Finished, Recording, RunRecord, Seconds
 from testbed import clocks, places
@@ -34,24 +33,23 @@ def run(
     testbed = assemble(calibration.with_probes(scenario), provider, orchestrator)
     recording = Recording.begin(reports, scenario)
     recording.raw_directory.mkdir()
-    recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
+    storing.write(recording.scenario_file, render_yaml(scenario).encode())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     beginning = Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
-    recording.beginning_file.write_text(beginning.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    storing.write_model(recording.beginning_file, beginning)
     return _go_on(testbed, scenario, recording, beginning, display)
 
 
 def resume(recording: Recording, display: Display) -> Recording:
     """Go on with a run that was interrupted; see ``run``.
 
-    Raises LookupError too for a recording that is complete, that somebody is working on, or that no run left.
+    Raises LookupError too for a recording that is complete or that somebody is working on; StoredError and
+    ScenarioError for one that is not as a run leaves it.
     """
     if not recording.directory.name.endswith(UNFINISHED):
         raise LookupError(f"--resume: {recording.directory} is complete")
-    if not recording.beginning_file.is_file():
-        raise LookupError(f"--resume: {recording.directory} does not say how it was begun")
-    beginning = Beginning.model_validate_json(recording.beginning_file.read_text(encoding="utf-8"))
-    scenario = recording.scenario()
+    beginning, scenario = recording.beginning(), recording.scenario()
+    recording.finished()  # nothing is started if one of them cannot be read
     testbed = assemble(calibration.with_probes(scenario), beginning.provider, beginning.orchestrator)
     return _go_on(testbed, scenario, recording, beginning, display)
 
@@ -72,9 +70,8 @@ def _go_on(
                     f"./invokew bench --resume {recording.directory}"
                 )
             raise
-        recording.environment_file.write_text(json.dumps(surroundings, indent=1) + "\n", encoding="utf-8")
-        record = _record(recording, beginning, clock, notes)
-        recording.run_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        storing.write_json(recording.environment_file, surroundings)
+        storing.write_model(recording.run_file, _record(recording, beginning, clock, notes))
     return recording
 
 
@@ -93,7 +90,7 @@ def _measure(
         # What nodes that exist have, the scenario cannot know.
         found = testbed.scenario
         scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
-        recording.scenario_file.write_text(render_yaml(scenario), encoding="utf-8")
+        storing.write(recording.scenario_file, render_yaml(scenario).encode())
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
@@ -117,7 +114,7 @@ def _repeat(
     display: Display,
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
-    before = _unclassed(testbed, scenario)
+    before, beside = _unclassed(testbed, scenario), neighbours.look()
     clock = _Clock()
     with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
         repetition = traffic.run(
@@ -127,6 +124,7 @@ def _repeat(
             recording.repetition_directory(number),
             on_rates,
         )
+    still_beside = neighbours.look()
     display.stage("checking what the kernel has against what was configured")
     compared, interval = testbed.clocks(), scenario.measurement.interval
     faults = [
@@ -140,13 +138,10 @@ def _repeat(
         seconds=clock.seconds["traffic"],
         calibration=calibrated,
         faults=faults,
-        notes=clocks.notes(compared, interval),
+        notes=[*clocks.notes(compared, interval), *neighbours.notes(beside, still_beside)],
     )
     # At once, so that nobody takes half of it for a repetition.
-    whole = recording.finished_file(number)
-    part = whole.with_suffix(".part")
-    part.write_text(finished.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    part.rename(whole)
+    storing.write_model(recording.finished_file(number), finished)
 
 
 @contextmanager
@@ -209,6 +204,7 @@ def _record(recording: Recording, beginning: Beginning, clock: _Clock, notes: Se
         repetitions=[one.repetition for one in finished],
         faults=list(dict.fromkeys(fault for one in finished for fault in one.faults)),
         notes=[*notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+        files=inventory.take(recording),
     )
 
 

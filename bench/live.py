@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.observer import OnRates, Rates
-from bench.saying import say
+from bench.saying import say, verbatim
 from testbed.scenario import Scenario
 
 PLAIN_SECONDS = 2.0
@@ -30,7 +30,8 @@ class Display:
 
     def stage(self, text: str) -> None:
         """Tell what is being done now."""
-        self._console.print(Text.assemble((f"{self._name}: ", "bold"), text), soft_wrap=True)
+        said = Text.assemble(verbatim(f"{self._name}: ", "bold"), verbatim(text))
+        self._console.print(said, soft_wrap=True)
 
     @contextmanager
     def traffic(self, scenario: Scenario, repetition: int) -> Iterator[OnRates]:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from bench import analysis, summary
+from bench import analysis, storing, summary
 from bench.live import Display
 from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import Summary
 from testbed.scenario import Scenario, ScenarioError, load
+from testbed.scenario.model import Title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,8 +31,8 @@ class Cell(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    scenario: str
-    enforcement: str
+    scenario: Title
+    enforcement: Title
     recording: str | None  # its directory within the matrix; None: it cannot be run
     reason: str | None = None  # why it cannot
 
@@ -43,6 +44,13 @@ class Matrix(BaseModel):
 
     schema_version: Literal[1] = 1
     cells: list[Cell]
+
+    @model_validator(mode="after")
+    def _has_every_cell(self) -> Matrix:
+        there = {(cell.scenario, cell.enforcement) for cell in self.cells}
+        if len(there) < len(self.scenarios) * len(self.enforcements):
+            raise ValueError("there is no cell for some scenario and enforcement")
+        return self
 
     @property
     def scenarios(self) -> list[str]:
@@ -102,14 +110,14 @@ def run(plan: Plan, provider: str, orchestrator: str, reports: Path, console: Co
         analysis.analyse(recording)
         cell.recording = recording.finish().run_id
     index = Matrix(cells=[cell for cell, _ in plan.cells])
-    (directory / INDEX).write_text(index.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    storing.write_model(directory / INDEX, index)
     analyse(directory)
     return finish_directory(directory)
 
 
 def read(directory: Path) -> tuple[Matrix, dict[tuple[str, str], Summary]]:
-    """Return a matrix and the summaries of the cells that were run. Raises OSError, ValidationError."""
-    index = Matrix.model_validate_json((directory / INDEX).read_text(encoding="utf-8"))
+    """Return a matrix and the summaries of the cells that were run. Raises StoredError."""
+    index = storing.read(directory / INDEX, Matrix)
     summaries = {
         (cell.scenario, cell.enforcement): summary.read(Recording(directory / cell.recording).summary_file)
         for cell in index.cells
@@ -125,6 +133,6 @@ def analyse(directory: Path) -> None:
     index, summaries = read(directory)
     drawn = matrix_figure.render(directory, index, summaries)
     for kind, content in drawn.items():
-        analysis.write(directory / "figures" / f"matrix.{kind}", content)
+        storing.write(directory / "figures" / f"matrix.{kind}", content)
     page = matrix_page.render(directory, index, summaries, drawn["svg"])
-    analysis.write(directory / "matrix.html", page.encode())
+    storing.write(directory / "matrix.html", page.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import figures
+from bench import figures, samples
 from bench.figures import COLOURS, SHADE
 from bench.matrix import Cell, Matrix
 from bench.phases import Span, merge
@@ -85,8 +85,6 @@ def _heading(axes: Axes, enforcement: str, summary: Summary | None) -> None:
 
 
 def _panel(axes: Axes, directory: Path, cell: Cell, summary: Summary | None, unit: Unit, peak: float) -> None:
-    import pandas as pd
-
     axes.set_ylim(0, (peak or unit.bits_per_second) / unit.bits_per_second * 1.12)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     axes.set_axisbelow(True)
@@ -102,7 +100,7 @@ def _panel(axes: Axes, directory: Path, cell: Cell, summary: Summary | None, uni
     axes.xaxis.set_major_formatter("{x:g}")
     for span in merge(Span(d.start, d.end) for d in scenario.disturbances):
         axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
-    lines = series(pd.read_parquet(recording.samples_file), scenario)
+    lines = series(samples.table(recording.samples_file), scenario)
     for number, flow in enumerate(_guaranteed(summary)):
         expected = (flow.expected_goodput_bps or 0.0) / unit.bits_per_second
         axes.axhline(expected, color="black", linestyle="--", linewidth=0.6, zorder=4)

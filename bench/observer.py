@@ -7,15 +7,16 @@ what is judged later are iperf3's own records.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TextIO
 
 from bench.recording import CpuUse
 from bench.watching import Watcher
+from testbed import nameless
 from testbed.nodes import CommandError, Place
 from testbed.scenario import Traffic
 from testbed.testbed import Testbed
@@ -69,13 +70,12 @@ class Observer(Watcher):
     @contextmanager
     def _readings(self, tick: float) -> Iterator[dict[str, _Readings]]:
         """Let every place read its counters every ``tick`` seconds, until the end of the block."""
-        with TemporaryDirectory(prefix="concorde-") as directory, ExitStack() as stack:
+        with ExitStack() as stack:
             found = {}
-            for number, (name, place) in enumerate(self._places.items()):
-                file, complaints = Path(directory, f"{number}"), Path(directory, f"{number}.stderr")
-                file.touch()
+            for name, place in self._places.items():
+                file = stack.enter_context(nameless.file())
                 command = ["sh", "-c", READINGS, "sh", f"{tick:g}"]
-                stack.callback(place.start(command, stdout=file, stderr=complaints).kill)
+                stack.callback(place.start(command, stdout=file, stderr=Path(os.devnull)).kill)
                 found[name] = _Readings(stack.enter_context(file.open(encoding="utf-8")), self._zero)
             yield found
 

@@ -14,13 +14,14 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
-from bench import analysis, summary
+from bench import analysis, storing, summary
 from bench.doubts import CPU_SATURATED
 from bench.live import Display
 from bench.phases import Phase
 from bench.recording import Recording, begin_directory, finish_directory
 from bench.summary import FlowSummary, PhaseSummary, Summary
 from testbed.scenario import Scenario, load
+from testbed.scenario.model import Title
 
 INDEX = "places.json"
 # A direction counts as shaped if it carries less than this share of what it carries unshaped.
@@ -112,8 +113,8 @@ class Answers(Entry):
 class Row(Entry):
     """One case, measured."""
 
-    place: str
-    classes: str
+    place: Title
+    classes: Title
     recording: str | None = None  # its directory within the study; None: it could not be run
     reason: str | None = None  # why it could not
     verdict: str | None = None
@@ -166,8 +167,8 @@ def run(
 
 
 def read(directory: Path) -> Study:
-    """Return a study. Raises OSError or pydantic.ValidationError."""
-    return Study.model_validate_json((directory / INDEX).read_text(encoding="utf-8"))
+    """Return a study. Raises StoredError."""
+    return storing.read(directory / INDEX, Study)
 
 
 def analyse(directory: Path) -> Study:
@@ -184,7 +185,7 @@ def analyse(directory: Path) -> Study:
     study = Study(rows=rows)
     _write(directory, study)
     for kind, content in places_figure.render(directory, study).items():
-        analysis.write(directory / "figures" / f"places.{kind}", content)
+        storing.write(directory / "figures" / f"places.{kind}", content)
     return study
 
 
@@ -281,4 +282,4 @@ def _met(flow: FlowSummary, phase: Phase) -> bool:
 
 
 def _write(directory: Path, study: Study) -> None:
-    (directory / INDEX).write_text(study.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    storing.write_model(directory / INDEX, study)

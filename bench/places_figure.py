@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import figures
+from bench import figures, samples
 from bench.figures import COLOURS, SHADE
 from bench.phases import Span, merge
 from bench.places import Row, Study
@@ -57,8 +57,6 @@ def _draw(directory: Path, study: Study) -> Figure:
 
 
 def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
-    import pandas as pd
-
     if row.recording is None:
         axes.set_xticks([])
         axes.text(0.5, 0.5, "could not be run", transform=axes.transAxes, ha="center", fontsize=7)
@@ -68,7 +66,7 @@ def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
     axes.set_xlim(0, scenario.duration)
     for span in merge(Span(d.start, d.end) for d in scenario.disturbances):
         axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
-    lines = series(pd.read_parquet(recording.samples_file), scenario)
+    lines = series(samples.table(recording.samples_file), scenario)
     for number, (pod, expected) in enumerate(row.expected_bps.items()):
         axes.axhline(expected / unit.bits_per_second, color=COLOURS[number], linestyle=":", linewidth=0.7)
         for name, style in ((f"{pod} alone", "-"), (pod, "-"), (f"to {pod}", "--")):

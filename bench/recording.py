@@ -7,27 +7,36 @@ gets its final name, so one that was interrupted is recognisable by its name alo
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from bench import storing
+from testbed import texts
 from testbed.scenario import Scenario, load
 
 UNFINISHED = ".unfinished"
+# A scenario as run has every default filled in, and this is its last field.
+_SCENARIO_END = re.compile(r"\n  attainment: \S+\n\Z")
 
 
 class Entry(BaseModel):
     """Base of everything stored as JSON: no unknown fields, so that a misspelt one is noticed."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
 
 
 class Transfer(Entry):
     """One iperf3 transfer of one repetition."""
 
-    slug: str  # names the raw files: <slug>.receiver.json, <slug>.sender.json
+    slug: Slug  # names the raw files: <slug>.receiver.json, <slug>.sender.json
     started_s: float  # when its client was started, seconds after the repetition's beginning
     error: str | None = None  # iperf3's own words, if it failed
     sender_interface_bytes: int | None = None  # sent by the source's eth0 meanwhile, layer 2
@@ -104,7 +113,7 @@ class Finished(Entry):
 class RunRecord(Entry):
     """``raw/run.json``: what was done, beside iperf3's own output."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     run_id: str  # the recording's name when it was made; it may be kept under another
     started_at: str  # UTC, ISO 8601
     provider: str
@@ -114,6 +123,7 @@ class RunRecord(Entry):
     repetitions: list[Repetition]
     faults: list[str]  # kernel state that was not as configured after the traffic, in words
     notes: list[str] = []  # what else is to be known of the nodes, in words
+    files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 
 
 def begin_directory(reports: Path, name: str, now: datetime | None = None) -> Path:
@@ -216,19 +226,32 @@ class Recording:
         return self.repetition_directory(repetition) / "finished.json"
 
     def finished(self) -> list[Finished]:
-        """Read back the repetitions that are complete, the first one first, up to the first that is not."""
+        """Read back the repetitions that are complete, the first one first, up to the first that is not.
+
+        Raises StoredError.
+        """
         found: list[Finished] = []
-        while (file := self.finished_file(len(found))).is_file():
-            found.append(Finished.model_validate_json(file.read_text(encoding="utf-8")))
+        while os.path.lexists(file := self.finished_file(len(found))):
+            found.append(storing.read(file, Finished))
         return found
 
+    def beginning(self) -> Beginning:
+        """Read ``raw/beginning.json`` back. Raises StoredError."""
+        return storing.read(self.beginning_file, Beginning)
+
     def scenario(self) -> Scenario:
-        """Read the scenario back. Raises ScenarioError."""
-        return load(self.scenario_file)
+        """Read the scenario back. Raises ScenarioError, StoredError if its end is missing."""
+        scenario = load(self.scenario_file)
+        # Everything has a default, so what is left of a scenario may be one, but another.
+        if not _SCENARIO_END.search(texts.read(self.scenario_file)):
+            raise storing.StoredError(
+                self.scenario_file, "it is cut off: thresholds.attainment is not its end"
+            )
+        return scenario
 
     def run_record(self) -> RunRecord:
-        """Read ``raw/run.json`` back. Raises OSError or pydantic.ValidationError."""
-        return RunRecord.model_validate_json(self.run_file.read_text(encoding="utf-8"))
+        """Read ``raw/run.json`` back. Raises StoredError."""
+        return storing.read(self.run_file, RunRecord)
 
 
 def slug(label: str, taken: set[str]) -> str:
@@ -248,10 +271,15 @@ def find(run: str, reports: Path) -> Recording:
     Raises LookupError with the recordings there are.
     """
     for directory in (Path(run), reports / run):
-        if (directory / "scenario.yaml").is_file():
+        if _is_recording(directory):
             return Recording(directory)
-    known = sorted(d.name for d in reports.glob("*") if (d / "scenario.yaml").is_file())
+    known = sorted(d.name for d in reports.glob("*") if _is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
+
+
+def _is_recording(directory: Path) -> bool:
+    """Tell whether a directory is one, be it with something missing."""
+    return any(os.path.lexists(directory / part) for part in ("scenario.yaml", "raw"))
 
 
 def find_unfinished(run: str, reports: Path) -> Recording:
@@ -261,7 +289,7 @@ def find_unfinished(run: str, reports: Path) -> Recording:
     """
     for name in (run, run + UNFINISHED):
         for directory in (Path(name), reports / name):
-            if (directory / "scenario.yaml").is_file():
+            if _is_recording(directory):
                 return Recording(directory)
     known = sorted(d.name for d in reports.glob(f"*{UNFINISHED}"))
     raise LookupError(f"--resume: no run {run!r} (unfinished: {', '.join(known[-5:]) or 'none'})")

@@ -7,8 +7,11 @@ Only the fields that all iperf3 versions since 3.1 have in common are read. A re
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from testbed import texts
 
 
 class RawDataError(ValueError):
@@ -32,9 +35,9 @@ def read_records(file: Path) -> list[Record]:
     holds no record.
     """
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise RawDataError(error.strerror or str(error)) from None
+        text = texts.read_bytes(file).decode("utf-8", errors="replace")
+    except texts.TextError as error:
+        raise RawDataError(str(error)) from None
     output = decode(text)
     if "error" in output:
         raise RawDataError(f"iperf3: {output['error']}")
@@ -44,8 +47,10 @@ def read_records(file: Path) -> list[Record]:
             for interval in output["intervals"]
             if not any(stream.get("omitted") for stream in interval["streams"])
         ]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise RawDataError(f"not iperf3 output as known: {type(error).__name__} {error}") from None
+    if not all(math.isfinite(number) for record in records for number in record if number is not None):
+        raise RawDataError("not iperf3 output as known: a number without end")
     if not records:
         raise RawDataError("iperf3 finished without a single interval")
     return records
@@ -61,7 +66,7 @@ def decode(text: str) -> dict[str, Any]:
         raise RawDataError("the file is empty: iperf3 ended without a report")
     try:
         output, _ = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise RawDataError(f"not complete JSON ({error}); it begins {text[:60]!r}") from None
     if not isinstance(output, dict):
         raise RawDataError(f"not iperf3 output; it begins {text[:60]!r}")

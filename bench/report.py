@@ -6,13 +6,12 @@ depend on the recording alone.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from bench import verdict
+from bench import storing, verdict
 from bench.phases import FEWEST_SAMPLES
 from bench.recording import Recording, RunRecord
 from bench.summary import Summary
@@ -86,9 +85,9 @@ def inline(svg: bytes) -> Markup:
 
 def _environment(recording: Recording) -> Any:
     try:
-        return json.loads(recording.environment_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        return {"not readable": str(error) if isinstance(error, ValueError) else error.strerror}
+        return storing.read_json(recording.environment_file)
+    except storing.StoredError as error:
+        return {"not readable": str(error).removeprefix(f"{recording.environment_file}: ")}
 
 
 def _cpu(record: RunRecord) -> list[dict[str, float]]:

@@ -6,10 +6,14 @@ arrived. The sender's are kept, as ``source`` = ``sender``, to check the receive
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.recording import Recording, RunRecord
 from bench.records import RawDataError, Record, read_records
+from bench.storing import StoredError
+from testbed import texts
 from testbed.scenario import Scenario, Traffic
 
 if TYPE_CHECKING:
@@ -52,7 +56,12 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
     totals: dict[tuple[int, str, str], int] = {}
     faults: list[str] = []
+    planned = {traffic.label for traffic in scenario.traffic}
     for number, repetition in enumerate(record.repetitions):
+        for label in repetition.transfers.keys() - planned:
+            faults.append(
+                f"{label}, repetition-{number}: the transfer is not in {recording.scenario_file.name}"
+            )
         for traffic in scenario.traffic:
             where = f"{traffic.label}, repetition-{number}"
             transfer = repetition.transfers.get(traffic.label)
@@ -84,6 +93,19 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                     for column, value in zip(columns.values(), values, strict=True):
                         column.append(value)
     return Readings(pd.DataFrame(columns).astype(COLUMNS), totals, faults)
+
+
+def table(file: Path) -> pd.DataFrame:
+    """Return the samples that an analysis wrote. Raises StoredError."""
+    import pandas as pd
+
+    try:
+        found = pd.read_parquet(io.BytesIO(texts.read_bytes(file)))
+        return found[list(COLUMNS)].astype(COLUMNS)
+    except texts.TextError as error:
+        raise StoredError(file, str(error)) from None
+    except (ValueError, OSError, KeyError, TypeError) as error:  # pyarrow's, and pandas' for columns
+        raise StoredError(file, f"these are no samples: {error}") from None
 
 
 def whole(records: list[Record], interval_s: float, duration_s: float) -> list[Record]:

@@ -1,4 +1,8 @@
-"""How things are said: word for word. Rich would wrap lines, and take ``[a]`` and ``:a:`` for its own."""
+"""How things are said: word for word. Rich would wrap lines, and take ``[a]`` and ``:a:`` for its own.
+
+But for what a terminal would take for an order: names of files and what programs say come from outside. That
+is shown with Python's escapes.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,17 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
+from testbed.texts import escaped
+
 
 def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
-    (console or Console()).print(Text(words, style), soft_wrap=True, end=end)
+    (console or Console()).print(verbatim(words, style), soft_wrap=True, end=end)
+
+
+def verbatim(words: str, style: str = "") -> Text:
+    """Return words from outside as Rich shows them, in tables and elsewhere."""
+    return Text(escaped(words), style)
 
 
 def complain(words: str) -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench import storing
 from bench.accounting import expected_goodput_of
 from bench.observations import Measured, Observation
 from bench.phases import Phase
@@ -21,12 +22,13 @@ from bench.recording import Recording, RunRecord
 from bench.samples import Role, role_of
 from bench.verdict import Outcome, Verdict, met
 from testbed.scenario import Scenario, Traffic
+from testbed.scenario.model import Title
 
 
 class Part(BaseModel):
     """Base of everything in the summary; fields of later additions are ignored when reading."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
 class RepetitionSummary(Part):
@@ -56,7 +58,7 @@ class PhaseSummary(Part):
 class FlowSummary(Part):
     """One flow or disturbance."""
 
-    name: str
+    name: Title
     role: Role
     protocol: str
     guarantee_bps: float | None
@@ -89,7 +91,7 @@ class Summary(Part):
     run_id: str
     started_at: str
     scenario: str
-    title: str
+    title: Title
     provider: str
     orchestrator: str
     enforcement: str
@@ -150,8 +152,8 @@ def render(summary: Summary) -> str:
 
 
 def read(file: Path) -> Summary:
-    """Read a ``summary.json``. Raises OSError, or pydantic.ValidationError for any other version."""
-    return Summary.model_validate_json(file.read_text(encoding="utf-8"))
+    """Read a ``summary.json``. Raises StoredError, for any other version too."""
+    return storing.read(file, Summary)
 
 
 def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation]) -> FlowSummary:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bench.matrix import Matrix
 from bench.recording import Recording
+from bench.saying import verbatim
 from bench.summary import FlowSummary, PhaseSummary, Summary
 from bench.units import Unit, format_fixed, format_percentage, unit_for
 
@@ -26,7 +27,7 @@ def show(console: Console, summary: Summary, recording: Recording) -> None:
 def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Table:
     """Return a table with a column for each enforcement: what each flow got, as a share of what it should."""
     table = Table(
-        title=Text(f"{scenario}: observed mean in % of the expected goodput, quiet / disturbed"),
+        title=verbatim(f"{scenario}: observed mean in % of the expected goodput, quiet / disturbed"),
         title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 2, 0, 0),
     )  # fmt: skip
     table.add_column("flow", overflow="fold")
@@ -37,7 +38,7 @@ def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: 
         flow.name for summary in columns if summary for flow in summary.flows if flow.guarantee_bps
     )
     for name in names:
-        table.add_row(Text(name), *(_attained(summary, name) for summary in columns))
+        table.add_row(verbatim(name), *(_attained(summary, name) for summary in columns))
     verdicts = [Text(s.verdict, STYLES[s.verdict]) if s else Text("does not apply") for s in columns]
     table.add_row("verdict", *verdicts)
     return table
@@ -55,7 +56,7 @@ def _attained(summary: Summary | None, name: str) -> str:
 def flows(summary: Summary) -> Table:
     """Return a table with a row for each phase of each flow; rates in one unit, named in its title."""
     unit = unit_for(flow.guarantee_bps for flow in summary.flows)
-    title = Text(f"{summary.scenario}, enforcement {summary.enforcement}, rates in {unit.name}")
+    title = verbatim(f"{summary.scenario}, enforcement {summary.enforcement}, rates in {unit.name}")
     table = Table(
         title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
@@ -76,22 +77,21 @@ def flows(summary: Summary) -> Table:
 
 def conclusion(summary: Summary, recording: Recording) -> Text:
     """Return the verdict on one line, then its reasons, one a line, and where everything is."""
-    text = Text()
-    text.append(summary.verdict, style=STYLES[summary.verdict])
-    text.append(f": {summary.title or summary.scenario}\n")
+    text = Text(summary.verdict, STYLES[summary.verdict])
+    text.append(verbatim(f": {summary.title or summary.scenario}\n"))
     for reason in summary.reasons:
-        text.append(f"  - {reason}\n")
+        text.append(verbatim(f"  - {reason}\n"))
     for note in summary.notes:
-        text.append(f"  note: {note}\n", style="dim")
-    text.append(f"recording: {recording.directory}\n")
-    text.append(f"figures:   {recording.figures_directory}\n")
-    text.append(f"report:    {recording.report_file}")
+        text.append(verbatim(f"  note: {note}\n", "dim"))
+    text.append(verbatim(f"recording: {recording.directory}\n"))
+    text.append(verbatim(f"figures:   {recording.figures_directory}\n"))
+    text.append(verbatim(f"report:    {recording.report_file}"))
     return text
 
 
 def _promise(flow: FlowSummary, unit: Unit) -> tuple[Text, str, str]:
     rates = format_fixed(flow.guarantee_bps, unit), format_fixed(flow.expected_goodput_bps, unit)
-    return Text(flow.name), *rates
+    return verbatim(flow.name), *rates
 
 
 def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str, str, str, Text]:

@@ -128,7 +128,7 @@ def held_back(argv: Sequence[str]) -> list[str]:
 
     An empty line on its standard error says that it waits for that.
     """
-    return ["sh", "-c", 'echo >&2; read -r _ && exec "$@" </dev/null', "sh", *argv]
+    return ["sh", "-c", 'echo >&2 && read -r _ && exec "$@" </dev/null', "sh", *argv]
 
 
 def waits(stderr: Path) -> bool:

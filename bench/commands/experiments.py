@@ -11,6 +11,7 @@ from rich.console import Console
 from bench.command_line import HELD, INVALID, VIOLATED
 from bench.commands.scenarios import SCENARIOS, scenario_file
 from bench.saying import say
+from testbed import texts
 from testbed.scenario import Scenario, load
 from testbed.testbed import EXISTING
 
@@ -157,10 +158,10 @@ def draw_figures(run: str, reports: Path) -> int:
     from bench import analysis, matrix, places, recording, tables
 
     for directory in (Path(run), reports / run):
-        if (directory / matrix.INDEX).is_file():
+        if texts.is_file(directory / matrix.INDEX):
             matrix.analyse(directory)
             return show_matrix(directory)
-        if (directory / places.INDEX).is_file():
+        if texts.is_file(directory / places.INDEX):
             places.analyse(directory)
             return show_places(directory)
     found = recording.find(run, reports)

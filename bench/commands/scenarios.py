@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.command_line import HELD
 from bench.saying import say
 from testbed.scenario import render_schema
+from testbed.texts import is_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "scenarios"
@@ -16,7 +17,7 @@ SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
 def scenario_file(name: str) -> Path:
     """Return the file of a scenario given by path or by its name in ``scenarios/``. Raises LookupError."""
     for candidate in (Path(name), SCENARIOS / f"{name}.yaml"):
-        if candidate.is_file():
+        if is_file(candidate):
             here = Path.cwd()
             return candidate.relative_to(here) if candidate.is_relative_to(here) else candidate
     known = ", ".join(sorted(file.stem for file in SCENARIOS.glob("*.yaml")))

@@ -6,13 +6,12 @@ to help, and the containers are on the machines' own network, which is made for 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from testbed import nameless
 from testbed.existing import clusters
 from testbed.existing.clusters import Outside
 from testbed.existing.here import Here
@@ -60,7 +59,7 @@ class PodsOnMachines:
             for name, node in nodes.items()
             for cluster in flannel.clusters_of(scenario, name)
         }
-        self._kubeconfigs: tempfile.TemporaryDirectory[str] | None = None
+        self._kubeconfigs = ExitStack()
         self._namespaces: Namespaces | None = None
         self._pods: Pods | None = None
         self.ground: Ground | None = None
@@ -90,10 +89,8 @@ class PodsOnMachines:
         Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
         """
         progress(f"the APIs of clusters {', '.join(self.scenario.clusters)}")
-        self._kubeconfigs = tempfile.TemporaryDirectory(prefix="concorde-")
-        directory = Path(self._kubeconfigs.name)
         names = list(self.scenario.clusters)
-        asking = in_parallel(lambda cluster: self._client(cluster, directory), names)
+        asking = in_parallel(self._client, names)
         clients = dict(zip(names, asking, strict=True))
         answers = dict(zip(names, in_parallel(ask, clients.values()), strict=True))
         self.ground, faults = survey(self.scenario, answers)
@@ -123,10 +120,9 @@ class PodsOnMachines:
         """Remove all pods, with their namespaces."""
         if self._namespaces:
             self._namespaces.remove()
-        if self._kubeconfigs:
-            self._kubeconfigs.cleanup()
+        self._kubeconfigs.close()
 
-    def _client(self, cluster: str, directory: Path) -> Outside:
+    def _client(self, cluster: str) -> Outside:
         """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
         master = self.scenario.clusters[cluster].master
         try:
@@ -135,8 +131,7 @@ class PodsOnMachines:
             raise LookupError(
                 f"{master} is no master of cluster {cluster!r} ({error}): {PROVISION}"
             ) from None
-        file = directory / f"{cluster}.conf"
-        file.touch(mode=0o600)
+        file = self._kubeconfigs.enter_context(nameless.file())
         file.write_text(text, encoding="utf-8")
         return Outside(cluster, Here(), clusters.kubectl(), str(file))
 

@@ -5,10 +5,9 @@ It is assembled as the pods' images are. Manifests that use it are in ``plugin/d
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
-from testbed import plugin
+from testbed import plugin, scratch
 from testbed.kubernetes import images
 from testbed.kubernetes.images import Entry, Image
 
@@ -29,9 +28,9 @@ TOOLS = {
 
 def provide() -> Image:
     """Build the plugin, assemble the image and return it; raises LookupError if a program is missing."""
-    with tempfile.TemporaryDirectory() as directory:
-        plugin.build(Path(directory))
-        return images.assemble(IMAGE, files(Path(directory)))
+    with scratch.directory() as built:
+        plugin.build(built)
+        return images.assemble(IMAGE, files(built))
 
 
 def files(built: Path) -> list[Entry]:

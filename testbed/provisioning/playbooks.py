@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from typing import IO, Any
 
 import ansible_mitogen  # type: ignore[import-untyped]
 import ansible_runner  # type: ignore[import-untyped]
+
+from testbed import scratch
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
 SITE, RESET = DIRECTORY / "site.yml", DIRECTORY / "reset.yml"
@@ -68,16 +69,16 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
         outcome.take(event, say)
         return False  # not to be kept in a file
 
-    with tempfile.TemporaryDirectory(prefix="ansible-") as scratch, _signals_restored(), _ended(scratch):
+    with scratch.directory() as private, _signals_restored(), _ended(str(private)):
         done = ansible_runner.run(
-            private_data_dir=scratch,
+            private_data_dir=str(private),
             playbook=str(playbook),
             inventory=dict(inventory),
             envvars={
                 "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
                 "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
                 **STRATEGY,
-                MARK: f"{scratch}/tmp",
+                MARK: f"{private}/tmp",
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             },
             event_handler=take,

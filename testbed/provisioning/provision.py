@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from testbed import plugin
+from testbed import plugin, scratch
 from testbed.kubernetes import binaries, bundle, cache, cell, getting, release, versions
 from testbed.kubernetes.bundle import Bundle
 from testbed.providers.ssh import located
@@ -30,10 +29,10 @@ def provision(
         raise LookupError(f"--version: {version}, but {directory} has Kubernetes {offered.version}")
     say("looking for the machines' addresses between the nodes")
     placed = located(scenario, machines)
-    with tempfile.TemporaryDirectory(prefix="concorde-") as scratch:
+    with scratch.directory() as packed:
         hosts = variables.inventory(placed, machines, offered)
         hosts["all"]["vars"] |= {
-            "plugin_archive": str(pack_plugin(Path(scratch))),
+            "plugin_archive": str(pack_plugin(packed)),
             "cell_program": str(cell.__file__),
         }
         return playbooks.run(playbooks.SITE, hosts, say)

@@ -11,18 +11,25 @@ from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from testbed import texts
+from testbed.scenario import reading
 from testbed.scenario.model import Scenario
 from testbed.scenario.rules import Fault, Path, faults, render_path
+
+MOST_SHOWN = 50  # faults
 
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run; the message names the file, the path to each fault and what is right."""
 
     def __init__(self, file: str, problems: Iterable[Fault]) -> None:
-        lines = [": ".join(filter(None, (file, render_path(path), text))) for path, text in problems]
+        found = list(problems)
+        lines = [
+            ": ".join(filter(None, (file, render_path(path), text))) for path, text in found[:MOST_SHOWN]
+        ]
+        if len(found) > MOST_SHOWN:
+            lines.append(f"{file}: and {len(found) - MOST_SHOWN} more")
         super().__init__("\n".join(lines))
 
 
@@ -38,7 +45,7 @@ def load(file: FilePath | str, overrides: Sequence[str] = (), scale: float = 1.0
     try:
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(str(file), map(_fault, error.errors())) from None
+        raise ScenarioError(str(file), explained(error)) from None
     if not 0 < scale <= 1000:
         raise ScenarioError("--scale", [Fault((), f"{scale:g} is no factor for rates; 0.1 is a tenth")])
     scenario = scenario.scaled(scale)
@@ -62,19 +69,17 @@ def render_schema() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
+def explained(error: ValidationError) -> list[Fault]:
+    """Return what a model does not take, with the path to each, as people say it."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [_fault(one) for one in found]
+
+
 def _read(file: FilePath) -> Any:
     try:
-        data = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ScenarioError(str(file), [Fault((), error.strerror or str(error))]) from None
-    except UnicodeDecodeError as error:
-        raise ScenarioError(str(file), [Fault((), f"not UTF-8 text: {error.reason}")]) from None
-    except DuplicateKeyError as error:
-        raise ScenarioError(str(file), [Fault((), _at(error, str(error.problem)))]) from None
-    except MarkedYAMLError as error:
-        raise ScenarioError(str(file), [Fault((), _at(error, f"not YAML: {error.problem}"))]) from None
-    except YAMLError as error:
-        raise ScenarioError(str(file), [Fault((), f"not YAML: {error}")]) from None
+        data = reading.parse(texts.read(file, reading.MOST_BYTES))
+    except (texts.TextError, reading.ReadingError) as error:
+        raise ScenarioError(str(file), [Fault((), str(error))]) from None
     if not isinstance(data, dict):
         raise ScenarioError(
             str(file), [Fault((), "not a scenario: expected a mapping with a name and nodes")]
@@ -82,26 +87,21 @@ def _read(file: FilePath) -> Any:
     return data
 
 
-def _at(error: MarkedYAMLError, text: str) -> str:
-    mark = error.problem_mark
-    return f"line {mark.line + 1}, column {mark.column + 1}: {text}" if mark else text
-
-
 def _override(data: Any, override: str) -> None:
     """Set one field, given as ``flows[0].duration=5``; the value is YAML."""
     path_text, separator, value_text = override.partition("=")
     path: Path = tuple(
         int(part[1:-1]) if part.startswith("[") else part
-        for part in re.findall(r"\[\d+\]|[^.\[\]]+", path_text)
+        for part in re.findall(r"\[[0-9]{1,9}\]|[^.\[\]]+", path_text)
     )
-    if not separator or not path or render_path(path) != path_text:
-        raise ScenarioError(
-            "--set", [Fault((), f"{override!r} is not path=value, as in flows[0].duration=5")]
-        )
+    if not separator or not 0 < len(path) <= reading.MOST_DEPTH or render_path(path) != path_text:
+        words = f"{texts.shortened(override)!r} is not path=value, as in flows[0].duration=5"
+        raise ScenarioError("--set", [Fault((), words)])
     try:
-        value = YAML(typ="safe", pure=True).load(value_text)
-    except YAMLError:
-        raise ScenarioError("--set", [Fault(path, f"{value_text!r} is not a YAML value")]) from None
+        value = reading.parse(value_text)
+    except reading.ReadingError as error:
+        shown = texts.shortened(value_text)
+        raise ScenarioError("--set", [Fault(path, f"{shown!r} is not a YAML value: {error}")]) from None
     place = data
     for depth, part in enumerate(path[:-1]):
         if (

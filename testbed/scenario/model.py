@@ -10,6 +10,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,6 +22,22 @@ from pydantic import (
 )
 
 from testbed.quantities import format_rate, parse_rate
+from testbed.texts import unshown
+
+
+def _showable(text: str) -> str:
+    """Refuse what a terminal would take for an order, and what no SVG file may hold."""
+    for char in unshown(text):
+        raise ValueError(f"U+{ord(char):04X} in it is no character that can be shown")
+    return text
+
+
+def _no_number(value: object) -> object:
+    """Refuse the number that an address also is: nobody writes it so, but by mistake."""
+    if isinstance(value, (bool, int, float)):
+        raise ValueError(f"{value} is a number; write four of them with dots, as in 172.16.0.0")
+    return value
+
 
 Rate = Annotated[
     int,
@@ -38,14 +55,18 @@ Rate = Annotated[
 ]
 # A DNS label (RFC 1123), but capitals are welcome: the paper's pods are called A-1.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$")]
+# What people read, in tables, figures and on terminals.
+Title = Annotated[str, AfterValidator(_showable)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Network = Annotated[
     IPv4Network,
+    BeforeValidator(_no_number),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
 ]
 Address = Annotated[
     IPv4Address,
+    BeforeValidator(_no_number),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "description": "an IPv4 address: 192.168.56.13"}),
 ]
@@ -130,7 +151,7 @@ TrafficEndpoint = Name
 class Traffic(Part):
     """One iperf3 transfer between two pods or containers."""
 
-    name: str | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
+    name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
     destination: TrafficEndpoint = Field(alias="to", description="the pod or container that receives")
     protocol: Literal["tcp", "udp"] = "tcp"
@@ -192,7 +213,7 @@ class Scenario(Part):
     """One experiment."""
 
     name: Name
-    title: str = Field("", max_length=120)
+    title: Title = Field("", max_length=120)
     underlay: Underlay = Underlay()
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
     nodes: dict[Name, Node] = Field(min_length=2, max_length=200)

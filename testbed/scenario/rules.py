@@ -6,13 +6,15 @@ exist only look at those that do, so one wrong name gives one fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv4Network
-from itertools import combinations
+from itertools import islice
 from typing import NamedTuple
 
 from testbed.quantities import format_rate
 from testbed.scenario.model import Scenario, Traffic
+from testbed.texts import shortened, unshown
 
 Path = tuple[str | int, ...]
 
@@ -24,6 +26,8 @@ PROBES = 2
 LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
+LONGEST_NAME = 60  # that is shown whole
+MOST_NAMED = 20  # of the names there are
 
 
 class Fault(NamedTuple):
@@ -38,6 +42,7 @@ def faults(scenario: Scenario) -> list[Fault]:
     rules = (
         _addresses,
         _enforcement,
+        _rates,
         _shaping,
         _clusters,
         _networks,
@@ -52,8 +57,14 @@ def faults(scenario: Scenario) -> list[Fault]:
     return [fault for rule in rules for fault in rule(scenario)]
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    return f"no {kind} {name!r} ({kind}s: {', '.join(known) or 'none'})"
+def _unknown(kind: str, name: str, known: Collection[str]) -> str:
+    """Say that there is no such name; a kind may be two, as in ``pod or container``."""
+    return f"no {kind} {name!r} ({kind.replace(' or ', 's or ')}s: {_listed(known)})"
+
+
+def _listed(names: Collection[str]) -> str:
+    more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (", ".join(islice(names, MOST_NAMED)) or "none") + more
 
 
 def _clusters(scenario: Scenario) -> Iterator[Fault]:
@@ -63,11 +74,13 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(at, f"a cluster's name has at most {LONGEST_CLUSTER_NAME} characters")
         if cluster.master not in scenario.nodes:
             yield Fault((*at, "master"), _unknown("node", cluster.master, scenario.nodes))
+        named = {cluster.master}
         for index, worker in enumerate(cluster.workers):
             if worker not in scenario.nodes:
                 yield Fault((*at, "workers", index), _unknown("node", worker, scenario.nodes))
-            elif worker in cluster.nodes[: index + 1]:
+            elif worker in named:
                 yield Fault((*at, "workers", index), f"{worker!r} is named twice in this cluster")
+            named.add(worker)
         if cluster.node_prefix <= cluster.pod_cidr.prefixlen:
             yield Fault(
                 (*at, "node_prefix"),
@@ -79,12 +92,22 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
                 (*at, "pod_cidr"),
                 f"{cluster.pod_cidr} has no /{cluster.node_prefix} for each of {len(cluster.nodes)} nodes",
             )
-    for (one, a), (other, b) in combinations(scenario.clusters.items(), 2):
-        if set(a.nodes) & set(b.nodes) and a.flannel.vni == b.flannel.vni:
+    yield from _overlays(scenario)
+
+
+def _overlays(scenario: Scenario) -> Iterator[Fault]:
+    """A node knows one VXLAN device of each VNI."""
+    taken: dict[tuple[str, int], str] = {}
+    for name, cluster in scenario.clusters.items():
+        vni = cluster.flannel.vni
+        earlier = next((taken[node, vni] for node in cluster.nodes if (node, vni) in taken), None)
+        if earlier is not None:
             yield Fault(
-                ("clusters", other, "flannel", "vni"),
-                f"cluster {one!r} shares a node and already has VNI {a.flannel.vni}",
+                ("clusters", name, "flannel", "vni"),
+                f"cluster {earlier!r} shares a node and already has VNI {vni}",
             )
+        for node in cluster.nodes:
+            taken.setdefault((node, vni), name)
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
@@ -112,6 +135,15 @@ def _enforcement(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
+def _rates(scenario: Scenario) -> Iterator[Fault]:
+    """What is offered may be as little as one likes."""
+    rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
+    rates += [((*at, "rate"), traffic.rate) for at, traffic in _enumerated(scenario)]
+    for at, rate in rates:
+        if rate is not None and rate > HIGHEST_RATE:
+            yield Fault(at, f"{format_rate(rate)} is more than 1T bits per second")
+
+
 def _shaping(scenario: Scenario) -> Iterator[Fault]:
     shaping = scenario.shaping
     if shaping is None:
@@ -130,14 +162,34 @@ def _networks(scenario: Scenario) -> Iterator[Fault]:
     networks: list[tuple[Path, IPv4Network]] = [(("underlay", "cidr"), scenario.underlay.cidr)]
     networks += [(("clusters", name, "pod_cidr"), c.pod_cidr) for name, c in scenario.clusters.items()]
     networks += [(("container_cidr",), scenario.container_cidr)]
-    for (first, a), (second, b) in combinations(networks, 2):
-        if a.overlaps(b):
-            yield Fault(second, f"{b} overlaps {render_path(first)} {a}")
+    for first, second in _overlapping([network for _, network in networks]):
+        (at, a), (later, b) = networks[first], networks[second]
+        yield Fault(later, f"{b} overlaps {render_path(at)} {a}")
     if scenario.underlay.cidr.num_addresses - RESERVED_ADDRESSES < len(scenario.nodes):
         yield Fault(("underlay", "cidr"), f"{scenario.underlay.cidr} cannot hold {len(scenario.nodes)} nodes")
 
 
+def _overlapping(networks: list[IPv4Network]) -> list[tuple[int, int]]:
+    """Return by their indices which networks overlap: every one that does, but not with all others.
+
+    Two that overlap are one within the other. So in the order of their addresses, the larger first, each can
+    only be within one that has not ended yet.
+    """
+    pairs = []
+    around: list[int] = []
+    for index in sorted(
+        range(len(networks)), key=lambda i: (networks[i].network_address, networks[i].prefixlen)
+    ):
+        while around and networks[around[-1]].broadcast_address < networks[index].network_address:
+            around.pop()
+        if around:
+            pairs.append((min(around[-1], index), max(around[-1], index)))
+        around.append(index)
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
 def _pods(scenario: Scenario) -> Iterator[Fault]:
+    workers = {name: set(cluster.workers) for name, cluster in scenario.clusters.items()}
     for name, pod in scenario.pods.items():
         at: Path = ("pods", name)
         cluster = scenario.clusters.get(pod.cluster)
@@ -145,11 +197,10 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
             yield Fault((*at, "node"), _unknown("node", pod.node, scenario.nodes))
         if cluster is None:
             yield Fault((*at, "cluster"), _unknown("cluster", pod.cluster, scenario.clusters))
-        elif pod.node in scenario.nodes and pod.node not in cluster.workers:
+        elif pod.node in scenario.nodes and pod.node not in workers[pod.cluster]:
             yield Fault(
                 (*at, "node"),
-                f"{pod.node!r} is no worker of cluster {pod.cluster!r} "
-                f"(workers: {', '.join(cluster.workers)})",
+                f"{pod.node!r} is no worker of cluster {pod.cluster!r} (workers: {_listed(cluster.workers)})",
             )
         for field, rate in (("guarantee", pod.guarantee), ("ceiling", pod.ceiling)):
             if rate is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
@@ -159,10 +210,11 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _subnets(scenario: Scenario) -> Iterator[Fault]:
+    counts = Counter((pod.cluster, pod.node) for pod in scenario.pods.values())
     for name, cluster in scenario.clusters.items():
         room = 2 ** (32 - cluster.node_prefix) - RESERVED_ADDRESSES - PROBES
         for node in cluster.workers:
-            pods = sum(pod.cluster == name and pod.node == node for pod in scenario.pods.values())
+            pods = counts[name, node]
             if pods > room:
                 yield Fault(
                     ("clusters", name, "node_prefix"),
@@ -195,16 +247,18 @@ def _enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
 
 def _traffic(scenario: Scenario) -> Iterator[Fault]:
     labels: dict[str, Path] = {}
+    kinds = {"flows": "pod", "disturbances": "pod or container"}
+    # As keys of a dictionary: in order, and found at once.
+    known = {"flows": scenario.pods.keys(), "disturbances": {**scenario.pods, **scenario.containers}.keys()}
     for at, traffic in _enumerated(scenario):
-        ends = list(scenario.pods) if at[0] == "flows" else [*scenario.pods, *scenario.containers]
-        kind = "pod" if at[0] == "flows" else "pod or container"
+        group = str(at[0])
+        ends = known[group]
         for field, end in (("from", traffic.source), ("to", traffic.destination)):
             if end not in ends:
-                known = ", ".join(ends) or "none"
-                yield Fault((*at, field), f"no {kind} {end!r} ({kind.replace(' or ', 's or ')}s: {known})")
+                yield Fault((*at, field), _unknown(kinds[group], end, ends))
         if traffic.source == traffic.destination:
             yield Fault((*at, "to"), f"{traffic.destination!r} would send to itself")
-        elif {traffic.source, traffic.destination} <= set(ends):
+        elif traffic.source in ends and traffic.destination in ends:
             yield from _reachable(scenario, at, traffic)
         if traffic.protocol == "udp" and traffic.rate is None and at[0] == "flows":
             yield Fault((*at, "rate"), "UDP needs the load to offer: a rate such as 1G")
@@ -246,19 +300,39 @@ def _schedules(scenario: Scenario) -> Iterator[Fault]:
                 ("flows", index, "duration"),
                 f"{flow.duration:g} s leave no five samples after the warm-up of {measurement.warm_up:g} s",
             )
-        for earlier, other in enumerate(scenario.flows[:index]):
-            together = flow.start < other.end and other.start < flow.end
-            if together and flow.source == other.source and scenario.guarantee_of(flow):
-                yield Fault(
-                    ("flows", index, "from"),
-                    f"{flow.source!r} already sends flows[{earlier}] then, and its guarantee is one for all "
-                    "it sends; use parallel, or another pod",
-                )
+    for earlier, index in _simultaneous(scenario):
+        yield Fault(
+            ("flows", index, "from"),
+            f"{scenario.flows[index].source!r} already sends flows[{earlier}] then, and its guarantee is one "
+            "for all it sends; use parallel, or another pod",
+        )
+
+
+def _simultaneous(scenario: Scenario) -> list[tuple[int, int]]:
+    """Return by their indices which flows of one guarantee are sent at once: all, but not with all others."""
+    flows = scenario.flows
+    pairs = []
+    last: dict[str, int] = {}  # by source, of those that have begun the one that ends last
+    for index in sorted(range(len(flows)), key=lambda i: flows[i].start):
+        flow = flows[index]
+        if scenario.guarantee_of(flow) is None:
+            continue
+        before = last.get(flow.source)
+        if before is not None and flow.start < flows[before].end:
+            pairs.append((min(before, index), max(before, index)))
+        if before is None or flow.end > flows[before].end:
+            last[flow.source] = index
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def render_path(path: Path) -> str:
-    """Return a path as people write it: ``flows[2].to``."""
+    """Return a path as people write it: ``flows[2].to``; a name that cannot be shown is quoted."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif len(part) > LONGEST_NAME or any(unshown(part)):
+            text += f"[{shortened(part)!r}]"
+        else:
+            text += f".{part}" if text else part
     return text

@@ -8,12 +8,14 @@ from testbed.nodes import in_parallel
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario import Scenario
 
+# The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
+RUN = "a.run"
+
 
 class NetnsProvider:
     """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
 
-    def __init__(self, scenario: Scenario, name: str = "a.run") -> None:
-        # The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
+    def __init__(self, scenario: Scenario, name: str = RUN) -> None:
         self.scenario = scenario
         self._name = name
         self.sandbox: Sandbox | None = None

@@ -22,8 +22,8 @@ from typing import IO
 
 from testbed.nodes import RUN_SECONDS, CommandError, Process, Result
 from testbed.providers.netns import cgroups
+from testbed.providers.netns.processes import INIT, first_processes
 
-INIT = Path(__file__).with_name("init.py")
 READY_SECONDS = 10.0
 # What commands in a sandbox see of the environment. Debian keeps ip, tc and nft where an ordinary user's PATH
 # does not look; temporary files go where they vanish with the sandbox.
@@ -197,16 +197,12 @@ class Sandbox:
     @classmethod
     def all(cls) -> list[Sandbox]:
         """Return this user's sandboxes, by name; ephemeral ones included."""
-        boxes = []
-        for directory in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-                owner = directory.stat().st_uid
-            except OSError:  # it has ended meanwhile
-                continue
-            if len(words) > 2 and words[-2] == str(INIT) and "python" in words[0] and owner == os.geteuid():
-                boxes.append(cls(words[-1], int(directory.name)))
-        return sorted(boxes, key=lambda box: box.name)
+        mine = [
+            cls(first.name, first.pid)
+            for first in first_processes()
+            if first.init == str(INIT) and first.user == os.geteuid()
+        ]
+        return sorted(mine, key=lambda box: box.name)
 
     def keep(self) -> None:
         """Let the sandbox outlive this process, until somebody stops it."""

@@ -14,13 +14,13 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any
 
+from testbed import scratch
 from testbed.scenario import Scenario
 
 # Not Ansible's: a machine's address on the network between the nodes, where it is reached by another.
@@ -176,13 +176,13 @@ def _listed(inventory: Path) -> dict[str, Mapping[str, Any]]:
     if not inventory.exists():
         raise LookupError(f"--provider ssh:{inventory}: there is no such file")
     program = Path(sys.executable).with_name("ansible-inventory")
-    with tempfile.TemporaryDirectory() as scratch:  # Ansible wants one, and would leave it in the home
+    with scratch.directory() as own:  # Ansible wants one, and would leave it in the home
         try:
             done = subprocess.run(
                 [str(program), "--inventory", str(inventory), "--list"],
                 capture_output=True,
                 encoding="utf-8",
-                env={**os.environ, "ANSIBLE_LOCAL_TEMP": scratch, **STRICT},
+                env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(own), **STRICT},
                 check=False,
             )
         except OSError as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
+
+from testbed import nameless
 
 # What the Vagrantfile is told if the machines must be emulated. Not all that can be (``max``): programs then
 # take instructions that are fast on a processor and slow in QEMU, as Go does for RSA (docs/vagrant.md).
@@ -60,14 +61,13 @@ def runs(accelerator: str, processor: str) -> bool:
     for place, words in ((0, PROGRAM), (FIRST_INSTRUCTION, RESET)):
         code = bytes.fromhex(words)
         firmware[place : place + len(code)] = code
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(firmware)
-        file.flush()
+    with nameless.file() as file:
+        file.write_bytes(firmware)
         try:
             guest = subprocess.run(
                 [
                     EMULATOR, "-accel", accelerator, "-cpu", processor, "-nodefaults", "-display", "none",
-                    "-bios", file.name, "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+                    "-bios", str(file), "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
                 ],
                 capture_output=True, timeout=SECONDS, check=False,
             )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -26,11 +27,12 @@ SHORT = [
 ]  # fmt: skip
 
 
-def start(reports: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(reports: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-u", "tasks.py", "bench", "--scenario", "kubernetes", "--scale", "0.05",
          "--set", "disturbances[0].rate=1G", "--reports", str(reports), *arguments],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, **environment},
     )  # fmt: skip
 
 
@@ -41,6 +43,12 @@ def until(run: subprocess.Popen[str], stage: str) -> None:
         if f"kubernetes: {stage}" in line:
             return
     pytest.fail(f"never reached {stage}: {run.stderr.read() if run.stderr else ''}")
+
+
+def until_rates(run: subprocess.Popen[str]) -> None:
+    """Read what the run says until it has seen the first rates of its traffic."""
+    assert run.stdout is not None
+    assert any("bit/s" in line for line in run.stdout)
 
 
 def sandbox_of(run: subprocess.Popen[str]) -> Sandbox:
@@ -58,9 +66,14 @@ def sandbox_of(run: subprocess.Popen[str]) -> Sandbox:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
     ids=["SIGINT", "SIGTERM", "SIGKILL"],
 )
-def test_nothing_is_left(how: signal.Signals, status: int, stage: str, tmp_path: Path) -> None:
-    run = start(tmp_path)
+def test_nothing_is_left(
+    how: signal.Signals, status: int, stage: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    run = start(tmp_path, TMPDIR=str(temporary))
     until(run, stage)
+    if stage == "traffic":
+        until_rates(run)
     namespace = pid_namespace(sandbox_of(run).pid)
     run.send_signal(how)
     _, words = run.communicate(timeout=30)
@@ -68,6 +81,7 @@ def test_nothing_is_left(how: signal.Signals, status: int, stage: str, tmp_path:
     assert "Traceback" not in words
     assert all_gone(namespace)
     assert [entry.name.endswith(".unfinished") for entry in tmp_path.iterdir()] == [True]
+    assert list(temporary.iterdir()) == []
     if how is not signal.SIGKILL:
         assert "nothing is left running" in words
 

@@ -424,9 +424,8 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
     tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
     local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
     number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
-    of_port: dict[str, set[tuple[str, ...]]] = {key: {(port,)} for key in ("guarded", "floods", "dropped")}
-    return {
-        **of_port,
+    found: dict[str, set[tuple[str, ...]]] = {
+        **{key: {(port,)} for key in ("guarded", "floods", "dropped")},
         "classes": {(row.address, str(row.handle))},
         "bridges": {(f"cni-{pod[0]}",)},
         "ways": {(f"cni-{pod[0]}", row.address)},
@@ -435,7 +434,8 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},
         "targets6": {(port, number)},
-    }[name]
+    }
+    return found[name]
 
 
 def excess(classes: Mapping[str, tuple[int, int]]) -> str:

@@ -140,6 +140,7 @@ def test_an_ordinary_user_needs_no_sudo(tmp_path_factory: pytest.TempPathFactory
             "import cgroups; netns = types.ModuleType('testbed.providers.netns'); netns.cgroups = cgroups\n"
             "sys.modules['testbed.providers'] = types.ModuleType('testbed.providers')\n"
             "sys.modules['testbed.providers.netns'] = netns\n"
+            "import processes; sys.modules['testbed.providers.netns.processes'] = processes\n"
             "from sandbox import Sandbox\n"
             "box = Sandbox.start('ordinary.test'); box.add_nodes(['n'])\n"
             "node = box.node('n')\n"

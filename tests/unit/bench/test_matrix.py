@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import matrix, tables
+from bench import matrix, storing, tables
+from bench.commands import experiments
 from bench.matrix import Cell, Matrix, Plan
+from bench.storing import StoredError
 from testbed.scenario import ScenarioError
 
 ROOT = Path(__file__).parents[3]
@@ -75,3 +77,32 @@ def test_the_table_has_a_column_for_each_enforcement(directory: Path) -> None:
     assert any(line.split() == ["flow", "pod", "node"] for line in lines)
     assert any("(3) B-1 -> B-2" in line and "100 / 100" in line for line in lines)
     assert any(line.split()[:2] == ["verdict", "held"] and "does not apply" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "words"),
+    [
+        ("matrix.json", b'{"cells": [', "Invalid JSON"),
+        ("matrix.json", b'{"cells": [{}]}', r"cells\[0\].scenario: this field is required"),
+        ("contmec/summary.json", b"", "Invalid JSON"),
+        ("contmec/samples.parquet", b"PAR1", "these are no samples"),
+        ("contmec/samples.parquet", None, "No such file"),
+        ("contmec/scenario.yaml", None, "No such file"),
+    ],
+)
+def test_a_file_that_is_damaged_is_named(
+    directory: Path, path: str, content: bytes | None, words: str
+) -> None:
+    if content is None:
+        (directory / path).unlink()
+    else:
+        (directory / path).write_bytes(content)
+    with pytest.raises((StoredError, ScenarioError), match=f"^{directory / path}: {words}"):
+        experiments.draw_figures(str(directory), Path("reports"))
+
+
+def test_a_matrix_without_some_of_its_cells_is_refused(directory: Path) -> None:
+    index = storing.read_json(directory / matrix.INDEX)
+    storing.write_json(directory / matrix.INDEX, {**index, "cells": index["cells"][:3]})
+    with pytest.raises(StoredError, match="there is no cell for some scenario"):
+        matrix.analyse(directory)

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.commands import experiments
+from bench.commands.scenarios import scenario_file
 from bench.recording import Recording, find, slug
 from testbed.scenario import load
 
@@ -44,3 +46,12 @@ def test_a_recording_is_found_by_path_or_run_id(tmp_path: Path) -> None:
         find("other", tmp_path)
     with pytest.raises(LookupError, match="none yet"):
         find("other", tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a/b/c", "\x1b[31m", "."])
+def test_what_is_no_name_of_a_recording_is_refused(name: str, tmp_path: Path) -> None:
+    for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path)):
+        with pytest.raises(LookupError, match="no recording"):
+            search()
+    with pytest.raises(LookupError, match="no scenario"):
+        scenario_file(name)

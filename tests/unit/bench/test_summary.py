@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from bench import observations, summary, verdict
 from bench.recording import Recording
+from bench.storing import StoredError
 from tests.unit.bench.builders import record, samples, scenario
 
 
@@ -56,5 +56,5 @@ def test_later_fields_are_ignored_and_other_versions_refused(tmp_path: Path) -> 
     file.write_text(json.dumps({**data, "colour": "blue"}))
     assert summary.read(file) == built()
     file.write_text(json.dumps({**data, "schema": 2}))
-    with pytest.raises(ValidationError):
+    with pytest.raises(StoredError, match="schema: input should be 1"):
         summary.read(file)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,12 +15,12 @@ from tests.unit.bench.builders import record, samples, scenario
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def shown(rate: float, **fields: object) -> str:
+def shown(rate: float, faults: Sequence[str] = (), **fields: object) -> str:
     experiment = scenario(**fields)
     made = record(experiment)
     recording = Recording(Path("reports/run"))
     observed = observations.observe(samples(experiment, lambda _f, _t: rate), experiment, made)
-    judged = verdict.judge(experiment, made, observed, [])
+    judged = verdict.judge(experiment, made, observed, faults)
     stream = io.StringIO()
     result = summary.build(recording, experiment, made, observed, judged)
     tables.show(Console(file=stream, width=80), result, recording)
@@ -49,6 +50,11 @@ def test_names_are_not_markup() -> None:
     flows = [{"name": "[red]x[/red]", "from": "A", "to": "C"}]
     assert "[red]x[/red]" in shown(1e8, flows=flows, title="[b]bold[/b]")
     assert "[b]bold[/b]" in shown(1e8, flows=flows, title="[b]bold[/b]")
+
+
+def test_what_iperf3_says_is_no_order_to_the_terminal() -> None:
+    text = shown(1e8, faults=["x: iperf3: \x1b[2J\x9b"])
+    assert "  - x: iperf3: \\x1b[2J\\x9b\n" in text
 
 
 def test_the_terminal_does_not_wait_for_pandas() -> None:

@@ -34,3 +34,13 @@ def test_a_command_that_is_held_back_says_that_it_waits(tmp_path: Path) -> None:
     with (tmp_path / "err").open("wb") as errors:
         subprocess.run(held_back(["echo", "begun"]), stdin=subprocess.DEVNULL, stderr=errors, check=False)
     assert waits(tmp_path / "err")
+
+
+def test_what_cannot_say_that_it_waits_does_not_wait() -> None:
+    with Path("/dev/full").open("wb") as full:
+        held = subprocess.Popen(held_back(["true"]), stdin=subprocess.PIPE, stderr=full)
+    try:
+        assert held.wait(timeout=10) != 0
+    finally:
+        held.kill()
+        held.communicate()

@@ -1,4 +1,6 @@
 import json
+import os
+import time
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -90,6 +92,13 @@ FAULTS = {
     "nodes.master-01={address: 192.168.56.4}": "nodes.master-02.address: 'master-01' has an address, so",
     "nodes.master-01={address: 10.0.0.4}": "nodes.master-01.address: 10.0.0.4 is not in underlay.cidr",
     "nodes.master-01={uplink: eth0 up}": "nodes.master-01.uplink: string should match pattern",
+    'title="a\\eb"': "title: U+001B in it is no character that can be shown",
+    'flows[0].name="\\u202E"': "flows[0].name: U+202E in it is no character that can be shown",
+    "container_cidr=5": "container_cidr: 5 is a number; write four of them with dots",
+    f"underlay.rate={'9' * 100}": "underlay.rate: '99999",
+    "underlay.rate=1e99": "underlay.rate: 1e+99 is more than any link carries",
+    "underlay.rate=2T": "underlay.rate: 2T is more than 1T bits per second",
+    "disturbances[0].rate=1001G": "disturbances[0].rate: 1001G is more than 1T bits per second",
     "name=no spaces": "name: string should match pattern",
 }
 
@@ -117,6 +126,9 @@ def test_all_faults_are_named_at_once() -> None:
         ("flows.to=3", "--set: flows.to: no such field"),
         ("name[0]=3", "--set: name[0]: no such field"),
         ("name=[", "--set: name: '[' is not a YAML value"),
+        ("title='\x1b[31m'", "--set: title: \"'\\x1b[31m'\" is not a YAML value"),
+        (f"flows[{'9' * 5000}].to=x", "--set: 'flows[9999"),
+        (f"{'a.' * 50}a=x", "--set: 'a.a.a."),
     ],
 )
 def test_an_override_that_points_nowhere(override: str, message: str) -> None:
@@ -144,6 +156,12 @@ def test_a_scale_that_is_none(scale: float) -> None:
         ("name: [\n", "not YAML"),
         ("- a list\n", "not a scenario"),
         ("", "not a scenario"),
+        ("name: a\n---\nname: b\n", "line 2, column 1: not YAML: a second document"),
+        ("1: x\n", "line 1, column 1: the key '1' is no text; write it in quotes"),
+        ("? [a]\n: x\n", "line 1, column 3: not YAML as scenarios use it: a key is text"),
+        ("name: *a\n", "line 1, column 7: not YAML: there is no &a before"),
+        ("<<: 1\n", "line 1, column 5: << is for mappings"),
+        ('"a\\nb\\e": x\n', "['a\\nb\\x1b']: no such field"),
         ("name: !!python/object:os.system x\n", "not YAML"),
         ("name: x\n", "nodes: this field is required"),
     ],
@@ -155,6 +173,125 @@ def test_a_file_that_is_no_scenario(text: str, message: str, tmp_path: Path) -> 
         load(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("title", ["2022-02-30", "2022-02-03", "12:30:45", "yes", "0b12", "1_000", "9" * 50])
+def test_what_other_yaml_takes_for_dates_and_numbers_is_text(title: str) -> None:
+    assert load(CONTMEC, [f"title={title}"]).title == title
+
+
+def test_what_is_used_twice_is_changed_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    text = (
+        CONTMEC.read_text().replace("  A-3: {", "  A-3: &here {").replace("  A-4: {", "  A-4: {<<: *here, ")
+    )
+    file.write_text(text.replace("{<<: *here, cluster: a, node: worker-02}", "*here"))
+    scenario = load(file, ["pods.A-4.guarantee=1G"])
+    assert (scenario.pods["A-3"].guarantee, scenario.pods["A-4"].guarantee) == (None, 10**9)
+
+
+def test_merged_mappings_give_way_to_what_is_stated_and_to_those_before(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    merged = "  A-4: {<<: [{node: worker-02}, {node: worker-01, cluster: b}], cluster: a}\n"
+    lines = CONTMEC.read_text().splitlines(keepends=True)
+    file.write_text("".join(merged if line.startswith("  A-4:") else line for line in lines))
+    assert load(file) == load(CONTMEC)
+
+
+LAUGH = "a0: &a0 [1, 1, 1, 1]\n" + "".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 20)
+)
+MERGES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n}\n  k{n}: 1\n  <<: [{','.join([f'*a{n - 1}'] * 50)}]\n" for n in range(1, 300)
+)
+
+
+def crowd(count: int, **changes: str) -> str:
+    """A scenario of many pods, flows and clusters, all of them at fault if ``changes`` say so."""
+    pod = changes.get("pod", "{cluster: a, node: left, guarantee: 1M}")
+    flow = changes.get("flow", "{from: P%d, to: Q}")
+    clusters = int(changes.get("clusters", "0"))
+    return "".join(
+        [
+            "name: crowd\nnodes: {master: , left: , right: }\nclusters:\n",
+            "  a: {master: master, workers: [left, right], pod_cidr: 10.0.0.0/8, node_prefix: 16}\n",
+            *(
+                f"  c{n}: {{master: master, workers: [left], pod_cidr: 10.0.0.0/8}}\n"
+                for n in range(clusters)
+            ),
+            "pods:\n  Q: {cluster: a, node: right}\n",
+            *(f"  P{n}: {pod}\n" for n in range(count)),
+            "flows:\n",
+            *(f"  - {flow.replace('%d', str(n))}\n" for n in range(count)),
+        ]
+    )
+
+
+HOSTILE = {
+    "aliases of aliases": LAUGH,
+    "merges of merges": MERGES,
+    "one within the other": "[" * 4_000_000,
+    "one within the other, as lists": "- " * 2_000_000,
+    "directives": "".join(f"%TAG !{n}! x\n" for n in range(200_000)),
+    "nothing but lines": "\n" * 4_000_000,
+    "more than fits": "#" * 5_000_000,
+    "values": "[" + "a," * 2_000_000 + "]",
+    "a long key": "x" * 4_000_000 + ": 1",
+    "flows that are none": crowd(0).replace("flows:", "flows: [" + "1," * 240_000 + "]"),
+    "names there are not": crowd(10_000, pod="{cluster: b, node: none}", flow="{from: X%d, to: Y}"),
+    "clusters": crowd(1, clusters="10000"),
+    "flows of one pod": crowd(10_000, flow="{from: P0, to: Q, name: x%d}"),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
+def test_no_file_takes_long_to_refuse(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    began = time.thread_time()
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert time.thread_time() - began < 2
+    assert all(line.startswith(f"{file}: ") for line in str(caught.value).splitlines())
+    assert len(str(caught.value)) < 50_000
+
+
+def test_ten_thousand_flows_are_read_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(crowd(10_000))
+    began = time.thread_time()
+    assert len(load(file).flows) == 10_000
+    assert time.thread_time() - began < 2
+
+
+def test_every_network_that_overlaps_is_named() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, ["underlay.cidr=172.16.0.0/12", "container_cidr=172.17.3.0/24"])
+    said = str(caught.value)
+    assert "clusters.a.pod_cidr: 172.16.0.0/16 overlaps underlay.cidr 172.16.0.0/12" in said
+    assert "clusters.b.pod_cidr: 172.17.0.0/16 overlaps underlay.cidr 172.16.0.0/12" in said
+    assert "container_cidr: 172.17.3.0/24 overlaps clusters.b.pod_cidr 172.17.0.0/16" in said
+
+
+def test_flows_of_one_guarantee_are_found_in_any_order() -> None:
+    flows = [
+        f"{{from: A-1, to: A-3, {span}}}" for span in ("start: 8", "duration: 9", "start: 3, duration: 5")
+    ]
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [f"flows=[{', '.join(flows)}]"])
+    at = [line.partition(": ")[2] for line in str(caught.value).splitlines() if "already sends" in line]
+    assert [(line[:8], line.split("sends ")[1][:8]) for line in at] == [
+        ("flows[1]", "flows[0]"),
+        ("flows[2]", "flows[1]"),
+    ]
+
+
+def test_a_file_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    with pytest.raises(ScenarioError, match="not a file, but something else"):
+        load(tmp_path / "fifo.yaml")
+    with pytest.raises(ScenarioError, match="not a file, but a directory"):
+        load(tmp_path)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

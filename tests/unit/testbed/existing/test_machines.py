@@ -91,14 +91,17 @@ def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
     pods.down()
 
 
-def test_a_kubeconfig_is_for_nobody_else(
-    contmec: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_kubeconfig_is_for_nobody_else_and_stays_nowhere(
+    contmec: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "kubectl", lambda: "kubectl")
-    client = PodsOnMachines(contmec, machines(contmec, "secret"))._client("a", tmp_path)
-    file = Path(client.kubeconfig)
+    pods = PodsOnMachines(contmec, machines(contmec, "secret"))
+    file = Path(pods._client("a").kubeconfig)
     assert file.read_text() == "secret"
     assert file.stat().st_mode & 0o077 == 0
+    assert file.stat().st_nlink == 0
+    pods.down()
+    assert not file.exists()
 
 
 def test_containers_are_no_matter_of_the_clusters(contmec: Scenario) -> None:
