@@ -28,7 +28,11 @@ _BRIDGE_FAMILY = 7  # AF_BRIDGE
 _IFNAME, _LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 12, 18, 1  # IFLA_*
 _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND, _DATA = 1, 2  # IFLA_INFO_*
-_PORT_LEARNING, _PORT_FLOOD = 8, 9  # IFLA_BRPORT_LEARNING, IFLA_BRPORT_UNICAST_FLOOD
+# IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
+_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK = 8, 9, 25, 31
+# Frames to 01:80:c2:00:00:0x, but for PAUSE, which the bridge always drops. They would be the node's own, past
+# every hook of the bridge (net/bridge/br_input.c, br_handle_frame); so they are treated like all others.
+ALL_GROUPS = 0xFFFD
 # Of a device that carries Ethernet in UDP: where its attributes have the lower device and the port.
 _TUNNELS = {"vxlan": (3, 15), "geneve": (None, 5)}  # IFLA_VXLAN_LINK and _PORT; IFLA_GENEVE_PORT
 NESTED = 0x8000  # NLA_FNESTED
@@ -95,12 +99,14 @@ def close_port(port: str, address: str) -> None:
     """Let a bridge's port lead to one hardware address and no other, and learn nothing there.
 
     The bridge then neither moves that address to another port nor floods frames for unknown ones to this
-    one. The address first: at no moment is the port without its entry. Raises OSError.
+    one, takes none behind it for a router, and none of its frames for one to the node's own stack. The
+    address first: at no moment is the port without its entry. Raises OSError.
     """
     index = _index(port)
     entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
     lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
-    settings = attribute(_PORT_LEARNING, b"\0") + attribute(_PORT_FLOOD, b"\0")
+    settings = b"".join(attribute(kind, b"\0") for kind in (_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER))
+    settings += attribute(_PORT_MASK, pack("=H", ALL_GROUPS))
     link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
     for _ in _ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
         pass

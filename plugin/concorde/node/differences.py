@@ -162,7 +162,7 @@ def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
         if not entry.mac or entry.port not in state.ports:
             continue
         if entry.port not in state.closed:
-            text = f"port {entry.port} of {entry.who} learns addresses, or is flooded"
+            text = f"port {entry.port} of {entry.who} is open: it learns, is flooded, or leads past the guard"
         elif port not in state.fixed:
             text = f"port {entry.port} of {entry.who} has lost its hardware address {entry.mac}"
         else:

@@ -81,9 +81,9 @@ _PORT = [
 ]
 _PORT6 = [
     ("iifname . ether saddr . ip6 saddr != @frames6 goto dropping", "another's address"),
-    (f"icmpv6 type nd-neighbor-advert {_OWN_TARGET} goto many", "advertisement of its own"),
     (f"ip6 saddr :: icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many", "detection of duplicates"),
     ("ip6 saddr :: goto dropping", "from nowhere"),
+    (f"icmpv6 type nd-neighbor-advert {_OWN_TARGET} goto many", "advertisement of its own"),
     # Router advertisements, redirects, renumbering, and what makes a bridge take the port for a router's.
     ("icmpv6 type { 130, 134, 136, 137, 138, 151, 152, 153 } goto dropping", "a router's, or another's"),
     ("goto many", "IPv6 of a pod"),

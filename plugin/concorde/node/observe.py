@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import links, run, shaping
+from ..rtnetlink import ALL_GROUPS
 from . import guard, htb, tables
 
 TYPE_CHECKING = False
@@ -22,8 +23,8 @@ class State:
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
     "ours", or a description of somebody else's. `classes` has rate and ceil as tc prints them, `queues` the
     size (bytes) of each class's queue, both by minor. `comments` are those of each chain's rules, `counters`
-    the packets of elements that count. `ports` are all bridges' ports, with those that neither learn nor are
-    flooded as `closed`; `fixed` are the hardware addresses that are bound to a port.
+    the packets of elements that count. `ports` are all bridges' ports, of which those as
+    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses that are bound to a port.
     """
 
     def __init__(self) -> None:
@@ -156,12 +157,17 @@ def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:
         if "ifname" not in link:
             continue  # iproute2 up to 6.1 leaves an empty object for each link of another kind
         state.ports.add(link["ifname"])
-        port = link["linkinfo"].get("info_slave_data", {})
-        if not port.get("learning", True) and not port.get("flood", True):
+        if _is_closed(link["linkinfo"].get("info_slave_data", {})):
             state.closed.add(link["ifname"])
     for entry in json.loads(fdb_shown or "[]"):
         if entry.get("state") == "static" and "sticky" in entry.get("flags", ()):
             state.fixed.add((entry["ifname"], entry["mac"]))
+
+
+def _is_closed(port: dict[str, Any]) -> bool:
+    """Whether a port is as rtnetlink.close_port() leaves it."""
+    found = [port.get(key, 1) for key in ("learning", "flood", "multicast_router")]
+    return not any(found) and int(str(port.get("group_fwd_mask", "0")), 16) == ALL_GROUPS
 
 
 def _text(element: Any, key: list[str]) -> str:

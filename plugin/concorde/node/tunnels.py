@@ -44,9 +44,10 @@ def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     return {
         ("ip", "refusing"): ("", [("iifname . ip saddr @refused drop", "counted"), ("drop", "not counted")]),
         ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FORMS, _OUT_OF_AN_OVERLAY]),
-        ("ip", "forward"): (_HOOK.format("forward"), [*_HARMLESS, *_INSIDE, _TO_A_VTEP, *_FORMS]),
+        # Into an overlay too: at its far end may be a node, and one that does not look.
+        ("ip", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_POD, _TO_A_VTEP, *_FORMS]),
         ("ip6", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP6]),
-        ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _INTO_AN_OVERLAY, _TO_A_VTEP6]),
+        ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_VTEP6]),
     }
 
 
@@ -54,9 +55,7 @@ _HARMLESS = [
     ("meta l4proto != udp return", "no VTEP takes it"),
     ("iifname @underlays return", "from outside"),
 ]
-# The node at its far end looks itself.
-_INTO_AN_OVERLAY = "oifname @vteps return", "into an overlay"
-_INSIDE = [_INTO_AN_OVERLAY, ("oifname . ip daddr @ways return", "to a pod")]
+_TO_A_POD = "oifname . ip daddr @ways return", "to a pod of this node"
 _TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
 _TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
 _FORMS = [

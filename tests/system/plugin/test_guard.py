@@ -49,8 +49,9 @@ def guarded(node: Node) -> Any:
 
 
 TAMPERING = {
-    f"bridge link set dev {PORT} learning on": "learns addresses, or is flooded",
-    f"bridge link set dev {PORT} flood on": "learns addresses, or is flooded",
+    f"bridge link set dev {PORT} learning on": "is open",
+    f"bridge link set dev {PORT} flood on": "is open",
+    f"ip link set dev {PORT} type bridge_slave group_fwd_mask 0": "is open",
     f"bridge fdb delete {MAC} dev {PORT} master": f"has lost its hardware address {MAC}",
     "nft flush chain bridge concorde port": "bridge concorde port is not as made",
     "nft flush chain ip concorde forward": "ip concorde forward is not as made",

@@ -172,7 +172,8 @@ def whole() -> observe.State:
     present = {*tables.elements(entry(minor=0x10))}
     for family in tables.families([entry()]):
         observe.read_table(state, family, listing(family, present))
-    port = {"ifname": "veth1", "linkinfo": {"info_slave_data": {"learning": False, "flood": False}}}
+    settings = {"learning": False, "flood": False, "multicast_router": 0, "group_fwd_mask": "0xfffd"}
+    port = {"ifname": "veth1", "linkinfo": {"info_slave_data": settings}}
     fixed = {"ifname": "veth1", "mac": MAC, "state": "static", "flags": ["sticky"]}
     observe.read_ports(state, json.dumps([{}, port]), json.dumps([fixed]))
     return state
