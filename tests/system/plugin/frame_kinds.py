@@ -1,0 +1,235 @@
+"""Which frames a hostile pod sends, and where each of them may be seen.
+
+A frame is a row of the dimensions below; covering.py chooses rows, frames.py makes frames of them. What a
+pod's port carries is the pod's own traffic and nothing else, so where a row may be seen is a short list:
+all else is a fault.
+"""
+
+from __future__ import annotations
+
+from tests.system.plugin.covering import Dimension, Row
+from tests.system.plugin.overlapped import PORT, UPLINK, VTEP
+from tests.system.plugin.uplinks import HOST, NEIGHBOUR
+
+Who = dict[str, tuple[str, str]]  # hardware address and IPv4 address of everybody, by name
+
+IP_IN = frozenset({"IPv4", "IPv6", "MPLS", "PPPoE", "SNAP"})
+PLAIN_IP = frozenset({"IPv4", "IPv6"})
+RESOLUTION = frozenset({"ARP", "RARP"})
+TAGGED, TAGGED_TWICE = frozenset("123"), frozenset("23")
+OVERLAY = frozenset({"VXLAN", "Geneve"})
+TUNNELS = OVERLAY | {"IPIP", "GRE"}
+OFFLOADED = OVERLAY | {"UDP", "TCP"}
+VTEP_PORTS = frozenset(map(str, PORT.values()))
+
+DESTINATIONS = (
+    "remote pod",
+    "neighbour",
+    "gateway",
+    "node",
+    "VTEP",
+    "other gateway",
+    "other cluster",
+    "remote other cluster",
+    "remote node",
+    "remote VTEP",
+    "nobody",
+    "nobody beyond",
+    "broadcast",
+    "multicast",
+    "STP",
+    "LACP",
+    "LLDP",
+    "own",
+)
+
+DIMENSIONS = {
+    "tags": Dimension(("0", "1", "2", "3")),
+    "tag type": Dimension(("802.1Q", "802.1ad"), {"tags": TAGGED}),
+    "tag id": Dimension(("0", "1", "5", "4095"), {"tags": TAGGED}),
+    "second type": Dimension(("802.1Q", "802.1ad"), {"tags": TAGGED_TWICE}),
+    "second id": Dimension(("0", "1", "5", "4095"), {"tags": TAGGED_TWICE}),
+    "kind": Dimension(("IPv4", "IPv6", "ARP", "RARP", "MPLS", "PPPoE", "SNAP", "LLC", "unknown")),
+    "source": Dimension(("own", "neighbour", "gateway", "node", "VTEP", "nobody", "multicast")),
+    "destination": Dimension(DESTINATIONS),
+    "address": Dimension(
+        ("own", "neighbour", "gateway", "other cluster", "remote pod", "node", "nobody", "unspecified"),
+        {"kind": IP_IN | RESOLUTION},
+    ),
+    "header": Dimension(("plain", "options"), {"kind": PLAIN_IP}),
+    "carries": Dimension(("UDP", "TCP", "ICMP", "IPIP", "GRE", "VXLAN", "Geneve"), {"kind": IP_IN}),
+    "port": Dimension((*sorted(VTEP_PORTS), "4789", "6081"), {"carries": OVERLAY}),
+    "inside": Dimension(
+        (
+            "neighbour to cluster b",
+            "neighbour to cluster a",
+            "remote pod to cluster a",
+            "nobody to cluster b",
+            "neighbour onward",
+        ),
+        {"carries": TUNNELS},
+    ),
+    "discovery": Dimension(
+        (
+            "none",
+            "solicitation",
+            "advertisement of own",
+            "advertisement of neighbour",
+            "advertisement of gateway",
+            "router solicitation",
+            "router advertisement",
+            "redirect",
+        ),
+        {"kind": frozenset({"IPv6"}), "carries": frozenset({"ICMP"})},
+    ),
+    "fragment": Dimension(
+        ("whole", "tiny first", "later only", "late first", "overlapping"), {"kind": PLAIN_IP}
+    ),
+    "offload": Dimension(
+        ("none", "checksum", "segments"),
+        {"kind": PLAIN_IP, "carries": OFFLOADED, "fragment": frozenset({"whole"})},
+    ),
+    "operation": Dimension(
+        ("request", "reply", "gratuitous", "gratuitous reply", "inverse", "of another length"),
+        {"kind": RESOLUTION},
+    ),
+    "sender": Dimension(("own", "neighbour", "gateway", "nobody"), {"kind": RESOLUTION}),
+}
+
+# What the issue of a promise turned on: rows that once passed the guard.
+KNOWN: list[Row] = [
+    {"tags": "2", "address": "neighbour"},
+    {"tags": "2", "tag type": "802.1ad", "address": "neighbour"},
+    {"tags": "1", "address": "nobody"},
+    {"tags": "1", "kind": "ARP", "address": "neighbour", "destination": "gateway", "operation": "reply"},
+    {"tags": "1", "kind": "ARP", "address": "gateway", "destination": "neighbour", "operation": "reply"},
+    {"source": "neighbour", "destination": "LLDP"},
+    {"carries": "VXLAN", "port": "8473", "destination": "node"},
+    {"carries": "VXLAN", "port": "8473", "destination": "gateway", "fragment": "tiny first"},
+    {"carries": "VXLAN", "port": "8473", "destination": "remote node"},
+    {"carries": "VXLAN", "port": "8472", "destination": "remote node", "fragment": "late first"},
+]
+
+# Where a frame comes by on its way, and last where it arrives. A switch keeps LACP's and LLDP's addresses to
+# itself, but with spanning tree off it forwards that one's.
+WAYS = {
+    "remote pod": ("bridge", "wire", "A-3"),
+    "neighbour": ("A-1",),
+    "gateway": ("bridge",),
+    "node": ("bridge",),
+    "VTEP": ("bridge",),
+    "other gateway": ("bridge",),
+    "other cluster": ("bridge", "B-1"),
+    "remote other cluster": ("bridge", "wire", "B-2"),
+    "remote node": ("bridge", "wire"),
+    "remote VTEP": ("bridge", "wire"),
+    "nobody": (),
+    "nobody beyond": ("bridge", "wire"),
+    "broadcast": ("bridge", "A-1"),
+    "multicast": ("bridge", "A-1"),
+    "STP": ("bridge", "A-1"),
+    "LACP": (),
+    "LLDP": (),
+    "own": (),
+}
+AT_A_NODE = frozenset({"gateway", "node", "VTEP", "other gateway", "remote node", "remote VTEP"})
+ANSWERING = AT_A_NODE | {"remote pod", "neighbour", "other cluster", "remote other cluster"}
+
+
+def pod_mac(address: str) -> str:
+    """The hardware address that the plugin gives with an address."""
+    return "0a:58:" + bytes(map(int, address.split("."))).hex(":")
+
+
+def people(routed: bool) -> Who:
+    """Whom a frame may claim to be from, or go to; a routed pod's gateway is its veth's other end."""
+    own, gateway = ("172.18.1.2", "172.18.1.1") if routed else ("172.16.1.3", "172.16.1.1")
+    nobody = "02:f0:00:00:00:00"
+    return {
+        "own": (pod_mac(own), own),
+        "neighbour": (pod_mac("172.16.1.2"), "172.16.1.2"),
+        "gateway": (pod_mac(gateway), gateway),
+        "other gateway": (pod_mac("172.17.1.1"), "172.17.1.1"),
+        "other cluster": (pod_mac("172.17.1.2"), "172.17.1.2"),
+        "remote pod": (pod_mac("172.16.2.2"), "172.16.2.2"),
+        "remote other cluster": (pod_mac("172.17.2.2"), "172.17.2.2"),
+        "node": (UPLINK["one"], HOST["one"]),
+        "remote node": (UPLINK["two"], HOST["two"]),
+        "VTEP": (VTEP["b"]["one"], "172.17.1.0"),
+        "remote VTEP": (VTEP["b"]["two"], "172.17.2.0"),
+        "nobody": (nobody, "172.16.1.200"),
+        "nobody beyond": (nobody, NEIGHBOUR),
+        "unspecified": ("00:00:00:00:00:00", "0.0.0.0"),
+        "broadcast": ("ff:ff:ff:ff:ff:ff", "255.255.255.255"),
+        "multicast": ("01:00:5e:00:00:01", "224.0.0.1"),
+        "STP": ("01:80:c2:00:00:00", "172.16.1.2"),
+        "LACP": ("01:80:c2:00:00:02", "172.16.1.2"),
+        "LLDP": ("01:80:c2:00:00:0e", "172.16.1.2"),
+    }
+
+
+def link_local(mac: str) -> str:
+    """The IPv6 address that follows from a hardware address (RFC 4291, appendix A)."""
+    octets = bytes.fromhex(mac.replace(":", ""))
+    octets = bytes([octets[0] ^ 2]) + octets[1:3] + b"\xff\xfe" + octets[3:]
+    words = [f"{octets[at] << 8 | octets[at + 1]:x}" for at in range(0, 8, 2)]
+    return "fe80::" + ":".join(words)
+
+
+def is_own(row: Row, routed: bool) -> bool:
+    """Whether a frame is what its pod's port carries.
+
+    Behind a routed veth nobody shares a link with the pod: its IPv4 address alone tells whose a packet is.
+    """
+    if routed:
+        return row["kind"] == "IPv4" and row["address"] == "own"
+    if row["tags"] != "0" or row["source"] != "own":
+        return False
+    if row["kind"] == "ARP":
+        said = row["operation"] not in ("inverse", "of another length")
+        return said and row["sender"] == row["address"] == "own"
+    if row["kind"] == "IPv6":
+        return is_own_ipv6(row)
+    return row["kind"] == "IPv4" and row["address"] == "own"
+
+
+def is_own_ipv6(row: Row) -> bool:
+    """The same of IPv6. Discovery in fragments is thrown away by who gets it (RFC 6980), so it may pass."""
+    discovery = row.get("discovery", "none")
+    if row["address"] == "unspecified":  # duplicate address detection
+        return discovery == "solicitation"
+    honest = discovery in ("none", "solicitation", "advertisement of own", "router solicitation")
+    return row["address"] == "own" and (honest or row["fragment"] != "whole")
+
+
+def is_for_vtep(row: Row) -> bool:
+    """Whether a frame, or the first fragment of it, is one that a node would take for its overlay's."""
+    return row.get("port") in VTEP_PORTS and row["destination"] in AT_A_NODE
+
+
+def allowed(row: Row, routed: bool) -> frozenset[str]:
+    """The places where the frame may be seen."""
+    if not is_own(row, routed):
+        return frozenset()
+    places = set(WAYS[row["destination"]])
+    if row["source"] == "multicast" or (routed and row["destination"] not in ANSWERING):
+        return frozenset()
+    if is_for_vtep(row) and row["fragment"] == "whole":  # without its first fragment none is taken for it
+        places.discard("wire")
+    return frozenset(places)
+
+
+def required(row: Row, routed: bool) -> str | None:
+    """The place where the frame must be seen, or a node without any traffic would be judged well."""
+    ordinary = row["kind"] == "IPv4" and row["header"] == "plain" and row["fragment"] == "whole"
+    honest = ordinary and row["tags"] == "0" and row["source"] == "own" and is_own(row, routed)
+    if not honest or row["carries"] not in ("UDP", "TCP", "ICMP") or row["destination"] not in ANSWERING:
+        return None
+    arrives = WAYS[row["destination"]][-1]
+    return None if routed and arrives == "bridge" else arrives
+
+
+def summary(row: Row) -> str:
+    """A frame in words: what is not ordinary about it."""
+    odd = [f"{name} {value}" for name, value in row.items() if value != DIMENSIONS[name].values[0]]
+    return ", ".join(odd) or "ordinary"
