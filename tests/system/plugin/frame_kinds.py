@@ -7,7 +7,7 @@ all else is a fault.
 
 from __future__ import annotations
 
-from tests.system.plugin.covering import Dimension, Row
+from tests.system.plugin.covering import Dimension, Row, complete, first, rows
 from tests.system.plugin.overlapped import PORT, UPLINK, VTEP
 from tests.system.plugin.uplinks import HOST, NEIGHBOUR
 
@@ -96,7 +96,7 @@ DIMENSIONS = {
     "sender": Dimension(("own", "neighbour", "gateway", "nobody"), {"kind": RESOLUTION}),
 }
 
-# What the issue of a promise turned on: rows that once passed the guard.
+# What once passed the guard, and took a neighbour's promise or its packets.
 KNOWN: list[Row] = [
     {"tags": "2", "address": "neighbour"},
     {"tags": "2", "tag type": "802.1ad", "address": "neighbour"},
@@ -134,6 +134,13 @@ WAYS = {
 }
 AT_A_NODE = frozenset({"gateway", "node", "VTEP", "other gateway", "remote node", "remote VTEP"})
 ANSWERING = AT_A_NODE | {"remote pod", "neighbour", "other cluster", "remote other cluster"}
+
+
+def chosen(count: int, seed: int) -> list[Row]:
+    """What is known to hurt, then at least ``count`` rows in which every pair of values occurs."""
+    known = [complete(DIMENSIONS, row, first) for row in KNOWN]
+    assert None not in known, "a known row has no meaning"
+    return [row for row in known if row is not None] + rows(DIMENSIONS, count, seed)
 
 
 def pod_mac(address: str) -> str:

@@ -20,7 +20,6 @@ import time
 
 ETH_P_ALL = 3
 SOL_PACKET = 263
-SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 PACKET_IGNORE_OUTGOING = 23  # linux/if_packet.h
 MARK = re.compile(rb"serial=(\d{6});")
 BEGINNING = 160  # bytes
@@ -55,7 +54,6 @@ def listen(namespace: str, interface: str) -> socket.socket:
         if libc.setns(entered.fileno(), 0) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), namespace)
     found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    found.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 25)  # nothing is to be lost
     found.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     found.bind((interface, ETH_P_ALL))
     found.setblocking(False)

@@ -5,7 +5,6 @@ The far node runs the plugin too, so that what arrives there passes what a worke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from tests.system.plugin.conftest import Document, Node
@@ -34,6 +33,7 @@ class Overlapped(Pair):
     def __init__(self, node: Node, **keys: str) -> None:
         super().__init__(node)
         self.keys = keys
+        self.ports: dict[str, str] = {}  # pod -> its port of the bridge
         self.far = Beyond(node)
         for side, other in (("one", "two"), ("two", "one")):
             self.on(side, "ip", "-batch", "-", stdin=second_overlay(side, other))
@@ -42,12 +42,53 @@ class Overlapped(Pair):
         for pod in ("A-3", "B-2"):
             added(self.far, pod, far_network(pod[0].lower()))
 
-    def attach(self, pods: Mapping[str, str], enforcement: str = "node") -> None:
-        """Attach pods, each with its guarantee or none, on the near node."""
-        self.node.add_pod_namespace(*pods)
-        for pod, guarantee in pods.items():
-            keys = {"enforcement": enforcement, **self.keys}
-            added(self.node, pod, on_uplink(guarantee, cluster=pod[0].lower(), **keys))
+    def attach(self, pod: str, guarantee: str = "", enforcement: str = "node") -> None:
+        """Attach a pod on the near node."""
+        self.node.add_pod_namespace(pod)
+        keys = {"enforcement": enforcement, **self.keys}
+        result = added(self.node, pod, on_uplink(guarantee, cluster=pod[0].lower(), **keys))
+        self.ports[pod] = result["interfaces"][1]["name"]
+
+    def attach_routed(self, pod: str, guarantee: str, own: tuple[str, str], gateway: tuple[str, str]) -> None:
+        """Attach a pod in a chain, behind what the reference plugin ptp makes: a veth with a route to it.
+
+        ``own`` and ``gateway`` are hardware address and IPv4 address of its two ends.
+        """
+        self.node.add_pod_namespace(pod)
+        self.node.run("ip", "-batch", "-", stdin=routed_node_end(pod, own, gateway))
+        inside = ["nsenter", f"--net=/run/netns/{pod}", "ip", "-batch", "-"]
+        self.node.run(*inside, stdin=routed_pod_end(own[1], gateway[1]))
+        previous = {
+            "cniVersion": "1.0.0",
+            "interfaces": [
+                {"name": f"ptp-{pod}", "mac": gateway[0]},
+                {"name": "eth0", "mac": own[0], "sandbox": f"/run/netns/{pod}"},
+            ],
+            "ips": [{"interface": 1, "address": f"{own[1]}/24", "gateway": gateway[1]}],
+        }
+        chained = on_uplink(guarantee, subnet=None, prevResult=previous, cniVersion="1.0.0", name="cluster-c")
+        added(self.node, pod, {**chained, **self.keys})
+
+
+def routed_node_end(pod: str, own: tuple[str, str], gateway: tuple[str, str]) -> str:
+    """The pair, and the node's half of the way."""
+    return (
+        f"link add ptp-{pod} address {gateway[0]} mtu 1450 type veth"
+        f" peer name eth0 address {own[0]} mtu 1450 netns {pod}\n"
+        f"addr add {gateway[1]}/32 dev ptp-{pod}\n"
+        f"link set ptp-{pod} up\n"
+        f"route add {own[1]}/32 dev ptp-{pod}\n"
+    )
+
+
+def routed_pod_end(own: str, gateway: str) -> str:
+    """The pod's half."""
+    return (
+        f"addr add {own}/32 dev eth0\n"
+        "link set eth0 up\n"
+        f"route add {gateway}/32 dev eth0\n"
+        f"route add default via {gateway}\n"
+    )
 
 
 def added(node: Node, pod: str, network: Document) -> Document:

@@ -1,0 +1,105 @@
+"""A pod's port carries the pod's own traffic and nothing else, whatever frames a pod makes.
+
+CONCORDE_FRAMES says how many distinct frames to send, CONCORDE_FRAMES_SEED which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.system.plugin.conftest import Node
+from tests.system.plugin.covering import complete, first
+from tests.system.plugin.frame_kinds import DIMENSIONS, KNOWN, Who, chosen, link_local, people
+from tests.system.plugin.frames import Frames, build
+from tests.system.plugin.judge import ATTACKER, Judge
+from tests.system.plugin.overlapped import Overlapped
+
+COUNT = int(os.environ.get("CONCORDE_FRAMES", "600"))
+SEED = int(os.environ.get("CONCORDE_FRAMES_SEED", "1"))
+AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
+PART = 12  # of so many rows one, where all of them have been sent elsewhere
+SEND = str(Path(__file__).with_name("send.py"))
+ARRIVALS = {
+    "A-1": "neighbour",
+    "B-1": "other cluster",
+    "A-3": "remote pod",
+    "B-2": "remote other cluster",
+    "bridge": "gateway",
+    "wire": "remote node",
+}
+
+pytestmark = pytest.mark.long
+
+
+@cache
+def made(routed: bool) -> tuple[list[Frames], dict[str, Frames]]:
+    """The frames, and an ordinary one for every place."""
+    rows = chosen(COUNT, SEED)
+    places = [place for place in ARRIVALS if not routed or place != "bridge"]
+    last = [complete(DIMENSIONS, {"destination": ARRIVALS[place]}, first) for place in places]
+    frames = build([*rows, *[row for row in last if row is not None]], routed)
+    return frames[: len(rows)], dict(zip(places, frames[len(rows) :], strict=True))
+
+
+def a_part(frames: list[Frames]) -> list[Frames]:
+    return frames[: len(KNOWN)] + frames[len(KNOWN) :: PART]
+
+
+def acquaint(pair: Overlapped, who: Who) -> None:
+    """Let the node and its pods know each other, in IPv6 too: so there are entries to change."""
+    gateway = link_local(who["gateway"][0])
+    pair.node.run("ip", "addr", "add", f"{gateway}/64", "dev", "cni-a", "nodad")
+    pair.node.in_pod("A-1", *f"ip addr add {link_local(who['neighbour'][0])}/64 dev eth0 nodad".split())
+    for pod, to in (("A-1", "172.16.1.1"), ("A-1", f"{gateway}%eth0"), ("B-1", "172.17.1.1")):
+        pair.node.in_pod(pod, "/usr/bin/python3", SEND, json.dumps({"to": to, "port": 9, "count": 1}))
+
+
+def attacked(node: Node, guarantee: str, enforcement: str) -> Overlapped:
+    """A node with a neighbour, a pod of the other cluster, and the attacker."""
+    pair = Overlapped(node)
+    for pod, promised in (("A-1", "40M"), ("B-1", "40M"), (ATTACKER, guarantee)):
+        pair.attach(pod, promised, enforcement)
+    pair.plug_in()
+    acquaint(pair, people(routed=False))
+    return pair
+
+
+def complain(faults: list[str]) -> None:
+    assert not faults, "\n".join([f"{len(faults)} faults:", *faults])
+
+
+def test_no_frame_gets_a_pod_anothers_class_address_or_place(node: Node) -> None:
+    pair = attacked(node, "60M", "node")
+    frames, last = made(routed=False)
+    classes = {"c0de:10": "A-1", "c0de:11": "B-1", "c0de:fffe": "nobody", "c0de:fffd": "nobody"}
+    with Judge(pair, people(False), last, classes=classes) as judge:
+        complain(judge.verdict(frames, AT_ONCE))
+
+
+@pytest.mark.parametrize(("enforcement", "guarantee"), [("node", ""), ("pod", "60M"), ("none", "")])
+def test_nor_with_another_enforcement_or_without_a_guarantee(
+    node: Node, enforcement: str, guarantee: str
+) -> None:
+    pair = attacked(node, guarantee, enforcement)
+    frames, last = made(routed=False)
+    classes = {"c0de:10": "A-1", "c0de:11": "B-1"} if enforcement == "node" else {}
+    with Judge(pair, people(False), last, classes=classes) as judge:
+        complain(judge.verdict(a_part(frames), AT_ONCE))
+
+
+def test_nor_from_behind_a_routed_veth(node: Node) -> None:
+    pair, who = Overlapped(node), people(routed=True)
+    for pod in ("A-1", "B-1"):
+        pair.attach(pod, "40M")
+    pair.attach_routed(ATTACKER, "60M", who["own"], who["gateway"])
+    pair.plug_in()
+    acquaint(pair, people(routed=False))
+    frames, last = made(routed=True)
+    classes = {"c0de:10": "A-1", "c0de:11": "B-1", "c0de:fffe": "nobody"}
+    with Judge(pair, who, last, routed=True, classes=classes) as judge:
+        complain(judge.verdict(a_part(frames), AT_ONCE))
