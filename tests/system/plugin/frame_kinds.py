@@ -227,13 +227,26 @@ def allowed(row: Row, routed: bool) -> frozenset[str]:
 
 
 def required(row: Row, routed: bool) -> str | None:
-    """The place where the frame must be seen, or a node without any traffic would be judged well."""
-    ordinary = row["kind"] == "IPv4" and row["header"] == "plain" and row["fragment"] == "whole"
-    honest = ordinary and row["tags"] == "0" and row["source"] == "own" and is_own(row, routed)
-    if not honest or row["carries"] not in ("UDP", "TCP", "ICMP") or row["destination"] not in ANSWERING:
+    """The place where the frame must be seen, or a port that carries nothing would be judged well."""
+    destination = row["destination"]
+    if destination not in ANSWERING or not is_honest(row, routed):
         return None
-    arrives = WAYS[row["destination"]][-1]
+    if row["kind"] == "IPv6":
+        return "A-1" if destination == "neighbour" and row["address"] == "own" else None
+    if row["kind"] == "ARP":
+        return WAYS[destination][-1] if destination in ("neighbour", "gateway") else None
+    arrives = WAYS[destination][-1]
     return None if routed and arrives == "bridge" else arrives
+
+
+def is_honest(row: Row, routed: bool) -> bool:
+    """Whether a frame is what a pod sends that has no tricks in mind."""
+    carries, header, fragment = (row.get(name) for name in ("carries", "header", "fragment"))
+    plain = row["tags"] == "0" and row["source"] == "own" and is_own(row, routed)
+    return plain and (
+        row["kind"] == "ARP"
+        or (carries in ("UDP", "TCP", "ICMP") and header == "plain" and fragment == "whole")
+    )
 
 
 def summary(row: Row) -> str:

@@ -55,6 +55,7 @@ class Judge:
 
     def __enter__(self) -> Judge:
         """Begin to listen."""
+        self.refused: set[int] = set()  # serials of what the attacker's own kernel did not send
         for side, other in (("one", "two"), ("two", "one")):
             ports = ", ".join(map(str, PORT.values()))
             trap = TRAP.replace("PORTS", ports).replace("OTHER", HOST[other])
@@ -107,10 +108,10 @@ class Judge:
     def faults(self, batch: Sequence[Frames], patience: float = PATIENCE) -> tuple[list[str], list[str]]:
         """What is wrong after these frames: of which the frame is known, and of which it is not."""
         before = self.pair.settled() if self.classes else {}
-        heard, refused = self.exchange(batch, patience)
+        heard = self.exchange(batch, patience)
         after = self.pair.settled() if self.classes else {}
         rows = {sent.serial: sent for sent in batch}
-        named = list(dict.fromkeys([*self.strangers(heard, rows), *self.lost(heard, batch, refused)]))
+        named = list(dict.fromkeys([*self.strangers(heard, rows), *self.lost(heard, batch)]))
         unnamed = [
             f"{after[name] - before[name]} bytes are in the class of {whose}"
             for name, whose in self.classes.items()
@@ -118,8 +119,8 @@ class Judge:
         ]
         return named, [*unnamed, *self.poisoned(), *self.moved(), *self.routes(), *self.trapped()]
 
-    def exchange(self, batch: Sequence[Frames], patience: float) -> tuple[list[Heard], set[int]]:
-        """Send, and hear what arrives anywhere; also the serials that the kernel refused to send."""
+    def exchange(self, batch: Sequence[Frames], patience: float) -> list[Heard]:
+        """Send, and hear what arrives anywhere."""
         assert self.listener.stdin is not None
         assert self.listener.stdout is not None
         awaited = {place: sent.serial for place, sent in self.last.items()}
@@ -127,10 +128,8 @@ class Judge:
         each = [(sent.serial, frame) for sent in [*batch, *self.last.values()] for frame in sent.frames]
         spec = json.dumps({"frames": [frame for _, frame in each]})
         told = json.loads(contained(self.pair, spec))
-        heard = [
-            (place, serial, begin) for place, serial, begin in json.loads(self.listener.stdout.readline())
-        ]
-        return heard, {each[at][0] for at in told["refused"]}
+        self.refused |= {each[at][0] for at in told["refused"]}
+        return [tuple(one) for one in json.loads(self.listener.stdout.readline())]
 
     def strangers(self, heard: list[Heard], rows: Mapping[int, Frames]) -> Iterator[str]:
         """Frames where they have no business."""
@@ -142,12 +141,12 @@ class Judge:
             if row and place not in allowed(row, self.routed):
                 yield f"{who} was seen at {place}"
 
-    def lost(self, heard: list[Heard], batch: Sequence[Frames], refused: set[int]) -> Iterator[str]:
+    def lost(self, heard: list[Heard], batch: Sequence[Frames]) -> Iterator[str]:
         """Frames that should have arrived."""
         seen = {(place, serial) for place, serial, _ in heard}
         for sent in batch:
             place = required(sent.row, self.routed)
-            if place and (place, sent.serial) not in seen and sent.serial not in refused:
+            if place and (place, sent.serial) not in seen and sent.serial not in self.refused:
                 yield f"{sent.serial} ({summary(sent.row)}) never came to {place}"
         for place, sent in self.last.items():
             if (place, sent.serial) not in seen:

@@ -51,7 +51,13 @@ def a_part(frames: list[Frames]) -> list[Frames]:
 
 
 def acquaint(pair: Overlapped, who: Who) -> None:
-    """Let the node and its pods know each other, in IPv6 too: so there are entries to change."""
+    """Let the node and its pods know each other, in IPv6 too: so there are entries to change.
+
+    For a second after it was learned the kernel defends an entry (locktime); here it does not.
+    """
+    for pod, device in (("", "cni-a"), ("A-1", "eth0")):
+        give_in = ("sh", "-c", f"echo 0 > /proc/sys/net/ipv4/neigh/{device}/locktime")
+        _ = pair.node.in_pod(pod, *give_in) if pod else pair.node.run(*give_in)
     gateway = link_local(who["gateway"][0])
     pair.node.run("ip", "addr", "add", f"{gateway}/64", "dev", "cni-a", "nodad")
     pair.node.in_pod("A-1", *f"ip addr add {link_local(who['neighbour'][0])}/64 dev eth0 nodad".split())
