@@ -12,6 +12,7 @@ from .cni import COMMAND_FAILED, CniError
 from .configuration import Configuration
 from .leases import Lease, Link
 from .locks import AttachmentLock
+from .node import attachments
 from .terms import terms
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns
     """Start the tools _install() will want, in the order of their use."""
     if makes_link:
         run.prepare("ip")
+    attachments.prepare(configuration)
     enforcements.load(lease.terms.enforcement).prepare(configuration, lease, netns)
     if makes_link:
         run.prepare("ip", netns)
@@ -68,15 +70,15 @@ def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns
 
 def _install(configuration: Configuration, lease: Lease, netns: str) -> None:
     enforcement = enforcements.load(lease.terms.enforcement)
-    if lease.link is None:
-        enforcement.install(configuration, lease, netns)
-        return
-    links.create(lease.link, netns)
-    enforcement.install(configuration, lease, netns)
+    if lease.link is not None:
+        links.create(lease.link, netns)
+    entry = attachments.enter(configuration, lease)
     try:
-        links.configure(lease.link, netns)
+        enforcement.install(configuration, lease, entry, netns)
+        if lease.link is not None:
+            links.configure(lease.link, netns)
     except Exception:
-        enforcement.remove(configuration, lease, netns)
+        attachments.withdraw(configuration, lease.container, lease.interface)
         raise
 
 

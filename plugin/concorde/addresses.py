@@ -93,6 +93,30 @@ def host_mac(address: int) -> str:
     return "0e:58:" + address.to_bytes(4, "big").hex(":")
 
 
+def link_local(mac: str) -> str:
+    """The IPv6 address that an interface gives itself (RFC 4291, appendix A)."""
+    octets = bytearray.fromhex(mac.replace(":", ""))
+    octets[0] ^= 2
+    return ipv6(0xFE80 << 112 | int.from_bytes(octets[:3] + b"\xff\xfe" + octets[3:], "big"))
+
+
+def ipv6(address: int) -> str:
+    """An IPv6 address as people, and nft, write it."""
+    from _socket import AF_INET6, inet_ntop
+
+    return inet_ntop(AF_INET6, address.to_bytes(16, "big"))
+
+
+def ipv6_number(text: str) -> int:
+    """An IPv6 address as an integer. Raises ValueError."""
+    from _socket import AF_INET6, inet_pton
+
+    try:
+        return int.from_bytes(inet_pton(AF_INET6, text), "big")
+    except (OSError, ValueError):
+        raise ValueError("is not an IPv6 address") from None
+
+
 def _is_decimal(text: str, longest: int) -> bool:
     # A leading zero would be octal to the kernel's own tools (inet_aton).
     return text.isascii() and text.isdigit() and len(text) <= longest and (text == "0" or text[0] != "0")

@@ -7,6 +7,7 @@ import json
 from . import addresses, enforcements, run
 from .cni import CHECK_FAILED, CniError
 from .configuration import Configuration, invalid
+from .node import attachments
 from .store import Store
 from .terms import terms
 
@@ -38,6 +39,7 @@ def check(request: Request) -> None:
             _check_node(lease.link)
             _check_pod(lease.link, previous, request.netns)
         enforcements.load(lease.terms.enforcement).check(configuration, lease, request.netns)
+        attachments.check(configuration, lease)
     except run.CommandError as failure:
         raise CniError(CHECK_FAILED, str(failure)) from failure
 

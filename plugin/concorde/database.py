@@ -20,19 +20,22 @@ _PATIENCE_SECONDS = 30
 class Database:
     """A connection to one of them. A block `with database:` is one writing transaction."""
 
-    def __init__(self, path: str, version: int, schema: tuple[str, ...]) -> None:
-        """Open or create it. Raises CniError 100 if another version of the plugin made it."""
+    def __init__(self, path: str, steps: tuple[tuple[str, ...], ...]) -> None:
+        """Open or create it, and take the steps of its schema that it has not taken yet.
+
+        Raises CniError 100 if a newer version of the plugin made it.
+        """
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         self._database = connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
         self._database.execute("PRAGMA synchronous = OFF")
-        if self._version() == 0:
+        if self._version() < len(steps):
             with self:
-                # Asked again: another invocation may have made the tables since.
-                if self._version() == 0:
-                    for statement in (*schema, f"PRAGMA user_version = {version}"):
+                # Asked again: another invocation may have taken them since.
+                for version in range(self._version(), len(steps)):
+                    for statement in (*steps[version], f"PRAGMA user_version = {version + 1}"):
                         self._database.execute(statement)
-        if self._version() != version:
-            raise CniError(INTERNAL, f"{path} was made by another version of this plugin")
+        if self._version() > len(steps):
+            raise CniError(INTERNAL, f"{path} was made by a newer version of this plugin")
 
     def __enter__(self) -> None:
         self._database.execute("BEGIN IMMEDIATE")

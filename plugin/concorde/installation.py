@@ -44,7 +44,7 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
         for kind in dict.fromkeys(kinds)
         if not os.access(f"{directory}/{kind}", os.X_OK)
     ]
-    tools = [tool for tool in _tools(plugins) if not _installed(tool)]
+    tools = [tool for tool in run.TOOLS if not _installed(tool)]
     found += [f"{tool} is not installed" for tool in tools]
     if not tools:
         found += [words for words in map(_complaint, _ours(network)) if words]
@@ -111,9 +111,10 @@ def _dismantle_node(directory: str) -> list[str]:
         if book.entries():
             return removed
         if tree is not None:
-            kernel.dismantle(tree.uplink)
-            book.set_tree(None)
-            removed.append(f"the tree on {tree.uplink}, and the nftables tables")
+            removed.append(f"the tree on {tree.uplink}")
+        kernel.dismantle(tree.uplink if tree else "")
+        book.set_tree(None)
+        removed.append("the nftables tables")
     return removed
 
 
@@ -145,11 +146,6 @@ def _ours(network: dict[str, Any]) -> list[dict[str, Any]]:
     if not found:
         raise invalid("plugins", f"none of them is of type {TYPE}")
     return [{**plugin, "name": network.get("name"), "cniVersion": LATEST} for plugin in found]
-
-
-def _tools(plugins: list[dict[str, Any]]) -> list[str]:
-    on_uplink = any(plugin.get("enforcement") == "node" for plugin in plugins)
-    return [*run.TOOLS, *(["nft"] if on_uplink else [])]
 
 
 def _installed(tool: str) -> bool:

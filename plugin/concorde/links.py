@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from .leases import Link
 
 
+# Who looks into IGMP takes a pod that asks as a querier does for a router, and gives it what is for others.
+_BRIDGE = "type bridge mcast_snooping 0"
+
+
 def bridge_arguments(link: Link) -> list[str]:
     """Make the bridge. A fixed hardware address, or it would change with every port that comes and goes."""
     mac = addresses.pod_mac(link.subnet.gateway)
-    return f"link add name {link.bridge} address {mac} mtu {link.mtu} type bridge".split()
+    return f"link add name {link.bridge} address {mac} mtu {link.mtu} {_BRIDGE}".split()
 
 
 def pair_batch(link: Link, netns: str) -> str:
@@ -31,7 +35,7 @@ def pair_batch(link: Link, netns: str) -> str:
     gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
     host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
     return (
-        f"link set dev {link.bridge} addrgenmode none\n"
+        f"link set dev {link.bridge} addrgenmode none {_BRIDGE}\n"
         f"addr replace {gateway} brd + dev {link.bridge}\n"
         f"link set dev {link.bridge} up\n"
         f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"

@@ -78,26 +78,31 @@ def parse(arguments: list[str]) -> tuple[str, bool, str]:
 
 
 def _ledger(state: str, as_json: bool) -> str:
-    from .node import report
+    from .node import observe, report
 
     book = _open(state)
     if book is None:
-        return report.as_json(None, []) if as_json else report.NOTHING
+        return report.as_json(None, [], {}) if as_json else report.NOTHING
     with book:  # one moment's tree and entries
         tree, entries = book.tree(), book.entries()
-    return report.as_json(tree, entries) if as_json else report.as_table(tree, entries)
+    dropped = report.dropped(entries, observe.counters()) if entries else {}
+    written = report.as_json if as_json else report.as_table
+    return written(tree, entries, dropped)
 
 
 def _reconcile(state: str) -> str:
     from .locks import NodeLock
-    from .node import kernel, report
+    from .node import attachments, kernel, ledger, report
+    from .store import stores
 
-    book = _open(state)
-    if book is None:
+    directory = node_directory(state)
+    if not os.path.exists(ledger.path(directory)) and not (os.path.isdir(state) and stores(state)):
         return report.NOTHING
-    with NodeLock(node_directory(state)):
+    with NodeLock(directory):
+        book = ledger.Ledger(directory)
+        attachments.adopt(book, directory)
         tree, entries = book.tree(), book.entries()
-        if tree is None:
+        if tree is None and not entries:
             return report.NOTHING
         repaired = kernel.repair(tree, entries)
     if not repaired:

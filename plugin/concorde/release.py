@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from . import enforcements, links, names
 from .configuration import Identity
 from .locks import AttachmentLock
+from .node import attachments
 
 
 def release(network: Identity, container: str, interface: str, netns: str) -> None:
@@ -23,10 +22,6 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
         lease = store.find(container, interface)
         if lease is not None:
             enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
-        elif os.path.exists(f"{network.node_directory}/ledger.sqlite"):
-            # Somebody removed the lease; the node's ledger may still know of the attachment.
-            from .enforcements.node import withdraw
-
-            withdraw(network, container, interface)
+        attachments.withdraw(network, container, interface)
         removal.finish()
         store.drop(container, interface)

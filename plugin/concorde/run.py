@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-TOOLS = ("ip", "tc", "nsenter")
+TOOLS = ("ip", "tc", "nft", "nsenter")
 _NFT = ("nft", "-f", "-")
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from . import run
 from .cni import NOT_AVAILABLE, CniError
 from .configuration import Configuration
+from .node import attachments
 from .store import Store
 
 TYPE_CHECKING = False
@@ -25,13 +26,10 @@ def status(request: Request) -> None:
             pass  # a transaction that writes can begin
     except (OSError, sqlite3.Error) as error:
         raise CniError(NOT_AVAILABLE, str(error)) from error
-    if configuration.enforcement == "node":
-        from .enforcements import node
-
-        try:
-            node.status(configuration)
-        except (OSError, run.CommandError) as error:
-            raise CniError(NOT_AVAILABLE, str(error)) from error
+    try:
+        attachments.status(configuration)
+    except (OSError, run.CommandError) as error:
+        raise CniError(NOT_AVAILABLE, str(error)) from error
     if not configuration.names_subnet:
         return  # it follows another plugin, which gives the addresses
     try:

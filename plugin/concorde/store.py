@@ -6,6 +6,7 @@ with an address, `bandwidth_collect` its removal.
 
 from __future__ import annotations
 
+import os
 from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
 from . import addresses
@@ -17,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 1
-_SCHEMA = (
-    """CREATE TABLE lease (
+_STEPS = (
+    (
+        """CREATE TABLE lease (
         container TEXT NOT NULL,    -- CNI_CONTAINERID; empty for an address no pod may get
         interface TEXT NOT NULL,    -- CNI_IFNAME
         enforcement TEXT,
@@ -34,9 +35,10 @@ _SCHEMA = (
         host_veth TEXT UNIQUE,
         PRIMARY KEY (container, interface)
     ) WITHOUT ROWID""",
-    # The next address is sought after the last one given, so that a new pod does not at once inherit the
-    # address, and the peers' connections, of one that just ended.
-    "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
+        # The next address is sought after the last one given, so that a new pod does not at once inherit the
+        # address, and the peers' connections, of one that just ended.
+        "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
+    ),
 )
 _SELECT = (
     "SELECT container, interface, enforcement, guarantee, ceiling, rate, burst,"
@@ -49,7 +51,7 @@ class Store(Database):
 
     def __init__(self, directory: str) -> None:
         """Open or create the store. Raises CniError 100 if another version of the plugin made it."""
-        super().__init__(f"{directory}/leases.sqlite", _VERSION, _SCHEMA)
+        super().__init__(f"{directory}/leases.sqlite", _STEPS)
 
     def next_address(self, subnet: addresses.Subnet) -> int:
         """The free address after the one given last. Raises CniError 102.
@@ -117,6 +119,15 @@ class Store(Database):
             " (SELECT 1 FROM lease WHERE address = taken.address + 1) ORDER BY address LIMIT 1"
         )
         return int(self._database.execute(query, (start,)).fetchone()[0])
+
+
+def stores(state: str) -> list[tuple[str, str]]:
+    """Name and directory of each network of a state directory that has a store."""
+    return [
+        (name, f"{state}/{name}")
+        for name in sorted(os.listdir(state))
+        if os.path.exists(f"{state}/{name}/leases.sqlite")
+    ]
 
 
 def _of_terms(terms: Terms) -> tuple[Any, ...]:

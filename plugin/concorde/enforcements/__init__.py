@@ -1,6 +1,6 @@
 """How a promise is kept: one module per way, chosen by the configuration key `enforcement`.
 
-A way is four functions on a network's configuration and a lease; a further one is a module beside these and
+A way is five functions on a network's configuration and a lease; a further one is a module beside these and
 a name in configuration.ENFORCEMENTS.
 """
 
@@ -12,14 +12,19 @@ if TYPE_CHECKING:
 
     from ..configuration import Configuration, Identity
     from ..leases import Lease
+    from ..node.settings import Settings
+    from ..node.terms import Entry
 
     class Enforcement(Protocol):
         """What the verbs need."""
 
-        def prepare(self, network: Configuration, lease: Lease, netns: str) -> None:
-            """Start ahead the tools install() will want. Raises CniError 7 for what it cannot work with."""
+        def on_uplink(self, network: Configuration) -> Settings | None:
+            """How promises are kept on the node's uplink; None if not there. Raises CniError 7."""
 
-        def install(self, network: Configuration, lease: Lease, netns: str) -> None:
+        def prepare(self, network: Configuration, lease: Lease, netns: str) -> None:
+            """Start ahead the tools that install(), and entering the attachment, will want."""
+
+        def install(self, network: Configuration, lease: Lease, entry: Entry, netns: str) -> None:
             """Enforce the lease's rate before its interface carries traffic. All or nothing."""
 
         def remove(self, network: Identity, lease: Lease, netns: str) -> None:

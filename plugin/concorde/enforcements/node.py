@@ -7,196 +7,41 @@ with enforcement `pod`, and so holds between two pods of one node too, whose tra
 
 from __future__ import annotations
 
-import os
-
-from .. import addresses, names, run
-from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError
-from ..configuration import invalid
-from ..locks import NodeLock
-from ..node import htb, kernel
+from .. import run
+from ..node import htb
 from ..node.settings import Settings
-from ..node.terms import Entry, uplink_rate
 from . import pod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..configuration import Configuration, Identity
     from ..leases import Lease
-    from ..node.ledger import Ledger
+    from ..node.terms import Entry
 
-# What prepare() leaves for install(): the tools it started hold the lock from the moment that is taken.
-_ready: list[tuple[Settings, NodeLock]] = []
+
+def on_uplink(network: Configuration) -> Settings | None:
+    """The tree that promises are kept in. Raises CniError 7."""
+    return Settings(network.document)
 
 
 def prepare(network: Configuration, lease: Lease, netns: str) -> None:
-    """Read the keys, open the lock and start tc and nft."""
-    settings = Settings(network.document)
-    _ready[:] = [(settings, NodeLock(network.node_directory))]
+    """Start tc, for the tree and for the pod."""
     run.prepare("tc")
-    run.prepare("nft")
     pod.prepare(network, lease, netns)
 
 
-def install(network: Configuration, lease: Lease, netns: str) -> None:
-    """Write the promise into the ledger if it fits, then into the kernel."""
-    from ..node import ledger  # before the lock: others wait for it
-
-    settings, lock = _ready.pop()
-    entry = entry_of(network, lease, settings)
-    with lock:
-        _enter(ledger.Ledger(network.node_directory), settings, entry)
-    try:
-        pod.install(network, lease, netns)
-        if entry.rate:
-            pod.shorten_packets(lease.interface, htb.largest_packet(entry.rate), netns)
-    except Exception:
-        withdraw(network, lease.container, lease.interface)
-        raise
+def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
+    """Keep the ceiling on the pod's interface, and its packets short. The class is there already."""
+    pod.install(network, lease, entry, netns)
+    if entry.rate:
+        pod.shorten_packets(lease.interface, htb.largest_packet(entry.rate), netns)
 
 
 def remove(network: Identity, lease: Lease, netns: str) -> None:
-    """Take the attachment out of kernel and ledger, in this order."""
+    """Take the ceiling off an interface another plugin made."""
     pod.remove(network, lease, netns)
-    withdraw(network, lease.container, lease.interface)
 
 
-def check(network: Configuration, lease: Lease, netns: str) -> None:
-    """Compare ledger, tree and tables with the lease. Raises CniError 104 and 7, run.CommandError."""
-    from ..node import ledger
-    from ..node.differences import differences
-    from ..node.observe import observe
-
+def check(network: Identity, lease: Lease, netns: str) -> None:
+    """Compare the ceiling with the lease. Raises CniError 104 and run.CommandError."""
     pod.check(network, lease, netns)
-    settings = Settings(network.document)
-    expected = entry_of(network, lease, settings)
-    with NodeLock(network.node_directory):
-        book = ledger.Ledger(network.node_directory)
-        tree, entries = book.tree(), book.entries()
-        found = next((entry for entry in entries if entry.key == expected.key), None)
-        if tree is None or found is None:
-            raise CniError(CHECK_FAILED, f"the node's ledger has no entry for {expected.who}")
-        state = observe(tree.uplink)
-    if tree != settings.tree:
-        raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
-    # Who it is, for people, and the class's number are not the configuration's to say.
-    said = {**vars(found), "pod": expected.pod, "minor": expected.minor}
-    if said != vars(expected):
-        raise CniError(CHECK_FAILED, f"the node's ledger says {said}; expected {vars(expected)}")
-    for difference in differences(tree, entries, state):
-        if difference.key in (None, expected.key):
-            raise CniError(CHECK_FAILED, difference.text)
-
-
-def status(network: Configuration) -> None:
-    """Could a promise be kept now? Raises CniError 50 in words, and 7 for a bad key."""
-    from ..node import ledger
-    from ..node.differences import differences
-    from ..node.observe import observe
-
-    settings = Settings(network.document)
-    run.find("nft")
-    with NodeLock(network.node_directory):
-        book = ledger.Ledger(network.node_directory)
-        tree, entries = book.tree(), book.entries()
-        state = observe(settings.tree.uplink)
-    try:
-        book.require(settings.tree, network.name)
-        if not settings.take_over:
-            kernel.require_ours(settings.tree.uplink, state.root, False)
-    except CniError as error:
-        raise CniError(NOT_AVAILABLE, error.msg) from error
-    # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
-    found = differences(tree, entries, state) if tree == settings.tree else []
-    if tree is not None and found:
-        texts = [difference.text for difference in found]
-        raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
-
-
-def entry_of(network: Configuration, lease: Lease, settings: Settings) -> Entry:
-    """The attachment's entry, as yet without a class. Raises CniError 7 when nothing tells its packets."""
-    link, terms = lease.link, lease.terms
-    mtu = network.node_mtu() if link is None else link.mtu
-    if link is None:
-        address, way, port = _of_previous(network.previous or {})
-    else:
-        address, way, port = link.address, link.bridge, link.host_veth
-    guarantee = terms.guarantee
-    if guarantee is not None and (address is None or not way):
-        raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
-    rate, ceil = 0, settings.tree.capacity
-    if guarantee is not None:
-        rate = uplink_rate(guarantee, network.count, mtu, settings.encapsulation)
-        if terms.ceiling is not None:
-            ceil = min(ceil, uplink_rate(terms.ceiling, network.count, mtu, settings.encapsulation))
-        ceil = max(rate, ceil)
-    return Entry(
-        network.name, lease.container, lease.interface, lease.pod, address, way, port, guarantee, rate, ceil
-    )
-
-
-def withdraw(network: Identity, container: str, interface: str) -> None:
-    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError."""
-    from ..node import ledger
-
-    directory = network.node_directory
-    if not os.path.exists(ledger.path(directory)):
-        return
-    key = network.name, container, interface
-    with NodeLock(directory):
-        book = ledger.Ledger(directory)
-        entry, tree = book.find(key), book.tree()
-        if entry is None or tree is None:
-            return
-        try:
-            kernel.leave(tree, entry, book.promised() - entry.rate)
-        except run.CommandError:
-            kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
-        book.drop(key)
-
-
-def _enter(book: Ledger, settings: Settings, entry: Entry) -> None:
-    former = book.tree()
-    with book:
-        book.admit(settings.tree, entry)
-    try:
-        if former is not None and former.uplink != settings.tree.uplink:
-            kernel.abandon(former.uplink)
-        _enforce(book, settings, entry, known=former == settings.tree, fresh=former is None)
-    except Exception as error:
-        if not isinstance(error, CniError):  # one of those comes before anything is touched
-            others = [other for other in book.entries() if other.key != entry.key]
-            kernel.clear(settings.tree, entry, others)
-        with book:
-            book.drop(entry.key)
-            book.set_tree(former)
-        raise
-
-
-def _enforce(book: Ledger, settings: Settings, entry: Entry, known: bool, fresh: bool) -> None:
-    if known:
-        try:
-            kernel.enter(settings.tree, entry, book.promised())
-        except run.CommandError:
-            known = False
-    if not known:
-        kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
-
-
-def _of_previous(previous: dict[str, Any]) -> tuple[int | None, str, str]:
-    """Address, way and port of an interface that other plugins made.
-
-    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
-    `ptp` the veth alone.
-    """
-    address = None
-    for ip in previous.get("ips") or ():
-        text = str(ip.get("address", "")).partition("/")[0]
-        if address is None and "." in text:
-            address = addresses.parse(text)
-    ends = [str(end.get("name")) for end in previous.get("interfaces") or () if not end.get("sandbox")]
-    ends = [name for name in ends if names.is_interface(name)]
-    if not ends:
-        return address, "", ""
-    return address, ends[0], ends[-1] if len(ends) > 1 else ""

@@ -6,13 +6,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Identity
     from ..leases import Lease
+    from ..node.terms import Entry
+
+
+def on_uplink(network: Identity) -> None:
+    """Nothing is promised there."""
 
 
 def prepare(network: Identity, lease: Lease, netns: str) -> None:
     """Nothing to start."""
 
 
-def install(network: Identity, lease: Lease, netns: str) -> None:
+def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     """Nothing to install."""
 
 

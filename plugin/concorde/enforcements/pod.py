@@ -15,6 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Identity
     from ..leases import Lease
+    from ..node.terms import Entry
+
+
+def on_uplink(network: Identity) -> None:
+    """Nothing is promised there."""
 
 
 def prepare(network: Identity, lease: Lease, netns: str) -> None:
@@ -23,7 +28,7 @@ def prepare(network: Identity, lease: Lease, netns: str) -> None:
         run.prepare("tc", netns)
 
 
-def install(network: Identity, lease: Lease, netns: str) -> None:
+def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     """Add the qdisc and its class. Raises run.CommandError, having undone its own half."""
     if lease.terms.rate is None or lease.terms.burst is None:
         return

@@ -3,30 +3,58 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import htb, marks
+from . import htb, marks, tables
+from . import tunnels as vteps
 from .terms import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .observe import State
+    from .tables import Element
     from .terms import Entry, Tree
 
 
 class Difference:
-    """One difference: what it is, and what repairs it. `key` names the attachment it concerns, if one."""
+    """One difference: what it is, and what repairs it.
+
+    `key` names the attachment it concerns, if one. `nft` is one transaction, or part of one; `port` and its
+    hardware address are for rtnetlink.close_port(). What `waits` does no harm until somebody repairs.
+    """
 
     def __init__(
-        self, text: str, tc: str = "", nft: str = "", key: tuple[str, str, str] | None = None
+        self,
+        text: str,
+        tc: str = "",
+        nft: str = "",
+        key: tuple[str, str, str] | None = None,
+        port: tuple[str, str] | None = None,
+        waits: bool = False,
     ) -> None:
         self.text = text
         self.tc = tc
         self.nft = nft
         self.key = key
+        self.port = port
+        self.waits = waits
 
 
-def differences(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
-    """All differences. Applied in this order, no step promises more than the capacity."""
-    return [*_of_tree(tree, entries, state), *_of_tables(tree, state), *_of_elements(entries, state)]
+def differences(
+    tree: Tree | None, entries: list[Entry], state: State, tunnels: Iterable[Element] = ()
+) -> list[Difference]:
+    """All differences; `tunnels` are the elements that tunnels.read() found.
+
+    Applied in this order, no step promises more than the capacity, and no rule is there before the elements
+    by which it knows who may pass.
+    """
+    return [
+        *(_of_tree(tree, entries, state) if tree is not None else ()),
+        *_of_sets(entries, state),
+        *_of_elements(entries, state, set(tunnels)),
+        *_of_ports(entries, state),
+        *_of_chains(tree, entries, state),
+    ]
 
 
 def _of_tree(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
@@ -75,28 +103,71 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
     return found
 
 
-def _of_tables(tree: Tree, state: State) -> list[Difference]:
+def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
     found = []
-    for family in marks.FAMILIES:
-        sets = {key for key in marks.SETS if key[0] == family}
-        if state.comments.get(family) != marks.comments(family, tree) or not sets <= state.sets:
-            name = f"nftables: {family} {marks.TABLE} {marks.CHAIN[family]}"
-            what = "is not as made" if family in state.comments else "is missing"
-            found.append(Difference(f"{name} {what}", nft=marks.chain(family, tree)))
+    for family in tables.families(entries):
+        wanted = {key for key in tables.SETS if key[0] == family}
+        wanted_chains = {
+            key for key, (hook, _) in tables.chains(None).items() if key[0] == family and not hook
+        }
+        if family not in state.families:
+            text = f"nftables: table {family} {tables.TABLE} is missing"
+        elif not wanted <= state.sets or not wanted_chains <= state.comments.keys():
+            text = f"nftables: table {family} {tables.TABLE} is not as made"
+        else:
+            continue
+        found.append(Difference(text, nft=tables.table(family)))
     return found
 
 
-def _of_elements(entries: list[Entry], state: State) -> list[Difference]:
-    wanted = {element: entry for entry in entries for element in marks.elements(entry)}
+def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Difference]:
+    found = []
+    families = tables.families(entries)
+    for (family, name), (_, rules) in tables.chains(tree).items():
+        if family in families and state.comments.get((family, name)) != tables.comments(rules):
+            what = "is not as made" if (family, name) in state.comments else "is missing"
+            text = f"nftables: {family} {tables.TABLE} {name} {what}"
+            found.append(Difference(text, nft=tables.chain(family, name, tree)))
+    for family, name in sorted(state.sets - tables.SETS.keys()):
+        text = f"nftables: {family} {tables.TABLE} {name} belongs to nobody"
+        found.append(Difference(text, nft=f"delete set {family} {tables.TABLE} {name}\n"))
+    return found
+
+
+def _of_elements(entries: list[Entry], state: State, read: set[Element]) -> list[Difference]:
+    wanted: dict[Element, Entry | None] = dict.fromkeys(sorted(read))
+    for entry in entries:
+        wanted.update(dict.fromkeys((*tables.elements(entry), *marks.shared(entry)), entry))
+    found = []
     # Stale ones first: a map holds one value for each key.
-    found = [
-        Difference(f"nftables: {_shown(element)} belongs to nobody", nft=marks.change("delete", [element]))
-        for element in sorted(state.elements - wanted.keys())
-    ]
-    for element, entry in wanted.items():
+    for element in sorted(state.elements - wanted.keys()):
+        text = f"nftables: {_shown(element)} belongs to nobody"
+        # What was a VTEP may be one again, and that two pods' bridge is gone is no fault.
+        waits = element[:2] in vteps.READ or element[1] == "bridges"
+        found.append(Difference(text, nft=tables.change("delete", [element]), waits=waits))
+    for element, owner in wanted.items():
         if element not in state.elements:
-            text = f"nftables: {_shown(element)} of {entry.who} is missing"
-            found.append(Difference(text, nft=marks.change("add", [element]), key=entry.key))
+            of = f" of {owner.who}" if owner else ""
+            text = f"nftables: {_shown(element)}{of} is missing"
+            nft = tables.change("add", [element])
+            found.append(Difference(text, nft=nft, key=owner.key if owner else None))
+    return found
+
+
+def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
+    found = []
+    for entry in entries:
+        port = entry.port, entry.mac
+        # A port that is gone is not this one's to say; GC knows whether its pod is.
+        if not entry.mac or entry.port not in state.ports:
+            continue
+        if entry.port not in state.closed:
+            text = f"port {entry.port} of {entry.who} learns addresses, or is flooded"
+        elif port not in state.fixed:
+            text = f"port {entry.port} of {entry.who} has lost its hardware address {entry.mac}"
+        else:
+            continue
+        found.append(Difference(text, key=entry.key, port=port))
     return found
 
 
@@ -106,6 +177,6 @@ def _name(tree: Tree, minor: int, entry: Entry | None = None) -> str:
     return f"class {htb.handle(minor)}{owner or special} of {tree.uplink}"
 
 
-def _shown(element: marks.Element) -> str:
+def _shown(element: Element) -> str:
     family, name, text = element
-    return f"{family} {marks.TABLE} {name} {{ {text} }}"
+    return f"{family} {tables.TABLE} {name} {{ {text} }}"

@@ -6,60 +6,95 @@ listed. Should that fail, because something is missing or in the way, all is com
 
 from __future__ import annotations
 
-from .. import links, run
+from .. import links, rtnetlink, run
 from ..cni import UPLINK_CONFLICT, CniError
-from . import htb, marks
+from . import htb, marks, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .differences import Difference
+    from .observe import State
     from .terms import Entry, Tree
 
 # nft sends a transaction in one piece. It must fit into a socket's buffer (net.core.wmem_max), which only the
-# machine's own root may enlarge. The chains' lines come first, so they stay together.
+# machine's own root may enlarge.
 _MOST_LINES = 400
 
 
-def enter(tree: Tree, entry: Entry, promised: int) -> None:
-    """Give an attachment its class and its elements; `promised` (bits per second) includes it.
+def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
+    """Give an attachment its class and its elements, and close its port; `promised` includes it.
 
-    The default class gives way before the new class comes. Raises run.CommandError, and may then have done
-    half of it.
+    All rates are in bits per second. The default class gives way before the new class comes. Raises
+    run.CommandError and OSError, and may then have done half of it.
     """
-    tc = htb.change_default(tree, htb.default_rate(tree, promised))
-    if entry.minor is not None:
-        tc += htb.add_class(tree, entry.minor, promised, entry)
-    run.batches(("tc", tc), ("nft", marks.change("add", marks.elements(entry))))
+    tc = ""
+    if tree is not None:
+        tc = htb.change_default(tree, htb.default_rate(tree, promised))
+        if entry.minor is not None:
+            tc += htb.add_class(tree, entry.minor, promised, entry)
+    elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
+    if entry.port and entry.mac:
+        rtnetlink.close_port(entry.port, entry.mac)
+    run.batches(("tc", tc), ("nft", tables.change("add", elements)))
 
 
-def leave(tree: Tree, entry: Entry, promised: int) -> None:
+def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Take class and elements away; `promised` (bits per second) is what remains.
 
     Raises run.CommandError, and may then have done half of it.
     """
-    tc = htb.change_default(tree, htb.default_rate(tree, promised))
-    if entry.minor is not None:
-        tc = htb.delete_class(tree, entry.minor) + tc
-    run.batches(("tc", tc), ("nft", marks.change("delete", marks.elements(entry))))
+    tc = ""
+    if tree is not None and entry.minor is not None:
+        tc = htb.delete_class(tree, entry.minor)
+        tc += htb.change_default(tree, htb.default_rate(tree, promised))
+    run.batches(("tc", tc), ("nft", tables.change("delete", tables.elements(entry))))
 
 
-def repair(tree: Tree, entries: list[Entry], *, take_over: bool = False, fresh: bool = False) -> list[str]:
-    """Compare all with the ledger, put it right, and return what was wrong.
+def learn_tunnels(tree: Tree | None) -> None:
+    """Take notice of VTEPs that appeared since. Without the tables nothing is done: that is a difference."""
+    try:  # noqa: SIM105 - importing contextlib costs a millisecond
+        run.batches(("nft", tables.change("add", tunnels.read(tree.uplink if tree else ""))))
+    except run.CommandError:
+        pass
 
-    `fresh` says that the ledger knew of no tree before. Raises CniError 106 when somebody else configured the
-    uplink, run.CommandError.
-    """
+
+def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:
+    """What the kernel has, and where it differs from the ledger. Raises run.CommandError and OSError."""
     from .differences import differences
     from .observe import observe
 
-    state = observe(tree.uplink)
-    found = differences(tree, entries, state)
-    if state.root is None:
-        raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
-    if not take_over:
-        strange = state.classes.keys() - {htb.ROOT, htb.CONTROL, htb.DEFAULT} if fresh else ()
-        require_ours(tree.uplink, state.root, bool(strange))
-    _apply(tc="".join(difference.tc for difference in found), nft="".join(d.nft for d in found))
-    return [difference.text for difference in found]
+    uplink = tree.uplink if tree else ""
+    state = observe(uplink)
+    return state, differences(tree, entries, state, tunnels.read(uplink))
+
+
+def repair(
+    tree: Tree | None,
+    entries: list[Entry],
+    *,
+    take_over: bool = False,
+    fresh: bool = False,
+    tables_only: bool = False,
+) -> list[str]:
+    """Compare all with the ledger, put it right, and return what was wrong.
+
+    `fresh` says that the ledger knew of no tree before, `tables_only` that the tree is to be left as it is.
+    Raises CniError 106 when somebody else configured the uplink, run.CommandError and OSError.
+    """
+    state, found = compare(tree, entries)
+    if tables_only:
+        found = [difference for difference in found if not difference.tc]
+    elif tree is not None:
+        if state.root is None:
+            raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
+        if not take_over:
+            strange = state.classes.keys() - {htb.ROOT, htb.CONTROL, htb.DEFAULT} if fresh else ()
+            require_ours(tree.uplink, state.root, bool(strange))
+    _apply("".join(difference.tc for difference in found), [difference.nft for difference in found])
+    for difference in found:
+        if difference.port is not None:
+            rtnetlink.close_port(*difference.port)
+    return [difference.text for difference in found if not difference.waits]
 
 
 def require_ours(uplink: str, root: str | None, unknown: bool) -> None:
@@ -77,7 +112,7 @@ def require_ours(uplink: str, root: str | None, unknown: bool) -> None:
         )
 
 
-def clear(tree: Tree, entry: Entry, entries: list[Entry]) -> None:
+def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
     """Take an attachment out of whatever is left of the kernel's state: leave() for when that fails.
 
     `entries` are those that remain. A tree that is gone, or no longer ours, is left to reconcile. Raises
@@ -85,17 +120,18 @@ def clear(tree: Tree, entry: Entry, entries: list[Entry]) -> None:
     """
     from .observe import observe
 
-    state = observe(tree.uplink)
+    state = observe(tree.uplink if tree else "")
     tc = ""
-    if state.root == "ours" and entry.minor in state.classes:
-        tc = htb.delete_class(tree, entry.minor) if entry.minor is not None else ""
-    if state.root == "ours" and htb.DEFAULT in state.classes:
-        tc += htb.change_default(tree, htb.default_rate(tree, sum(other.rate for other in entries)))
-    kept = {element for other in entries for element in marks.elements(other)}
+    if tree is not None and state.root == "ours":
+        if entry.minor is not None and entry.minor in state.classes:
+            tc = htb.delete_class(tree, entry.minor)
+        if htb.DEFAULT in state.classes:
+            tc += htb.change_default(tree, htb.default_rate(tree, sum(other.rate for other in entries)))
+    kept = {element for other in entries for element in tables.elements(other)}
     stale = [
-        element for element in marks.elements(entry) if element in state.elements and element not in kept
+        element for element in tables.elements(entry) if element in state.elements and element not in kept
     ]
-    _apply(tc, marks.change("delete", stale))
+    _apply(tc, [tables.change("delete", stale)])
 
 
 def abandon(uplink: str) -> None:
@@ -108,15 +144,27 @@ def abandon(uplink: str) -> None:
 
 
 def dismantle(uplink: str) -> None:
-    """Take away the tree and the tables, for good. Raises run.CommandError."""
-    abandon(uplink)
-    # A table that is not there cannot be deleted, but one that is can be added.
-    tables = [f"{family} {marks.TABLE}" for family in marks.FAMILIES]
-    run.batch("nft", "".join(f"add table {table}\ndelete table {table}\n" for table in tables))
+    """Take away the tree, if there is an uplink, and the tables, for good. Raises run.CommandError."""
+    from .observe import FAMILIES, observe
+
+    if uplink:
+        abandon(uplink)
+    present = observe().families
+    run.batches(
+        (
+            "nft",
+            "".join(f"delete table {family} {tables.TABLE}\n" for family in FAMILIES if family in present),
+        )
+    )
 
 
-def _apply(tc: str, nft: str) -> None:
-    lines = nft.splitlines(keepends=True)
-    run.batches(("tc", tc), ("nft", "".join(lines[:_MOST_LINES])))
-    for start in range(_MOST_LINES, len(lines), _MOST_LINES):
-        run.batches(("nft", "".join(lines[start : start + _MOST_LINES])))
+def _apply(tc: str, pieces: list[str]) -> None:
+    """Do both side by side; no piece for nft is divided between two transactions."""
+    transactions = [""]
+    for piece in pieces:
+        if (transactions[-1] + piece).count("\n") > _MOST_LINES:
+            transactions.append("")
+        transactions[-1] += piece
+    run.batches(("tc", tc), ("nft", transactions[0]))
+    for transaction in transactions[1:]:
+        run.batches(("nft", transaction))

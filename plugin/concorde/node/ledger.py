@@ -17,27 +17,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 1
-_SCHEMA = (
-    # One row. All rates are in bits per second of layer 2 on the uplink.
-    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
-    " ports TEXT NOT NULL)",
-    """CREATE TABLE entry (
-        network TEXT NOT NULL,
-        container TEXT NOT NULL,
-        interface TEXT NOT NULL,
-        pod TEXT NOT NULL,          -- namespace/name, or empty
-        address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
-        way TEXT NOT NULL,          -- the interface its packets come in by
-        port TEXT NOT NULL,         -- of the bridge, or empty
-        guarantee INTEGER,          -- bits per second as promised; null without a promise
-        rate INTEGER NOT NULL,      -- what that takes on the uplink
-        ceil INTEGER NOT NULL,
-        minor INTEGER UNIQUE,       -- of the class; null without a promise
-        PRIMARY KEY (network, container, interface)
-    ) WITHOUT ROWID""",
+# Each step leads from one version of the schema to the next.
+_STEPS = (
+    (
+        # One row. All rates are in bits per second of layer 2 on the uplink.
+        "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
+        " ports TEXT NOT NULL)",
+        """CREATE TABLE entry (
+            network TEXT NOT NULL,
+            container TEXT NOT NULL,
+            interface TEXT NOT NULL,
+            pod TEXT NOT NULL,          -- namespace/name, or empty
+            address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
+            way TEXT NOT NULL,          -- the interface its packets come in by
+            port TEXT NOT NULL,         -- of the bridge, or empty
+            guarantee INTEGER,          -- bits per second as promised; null without a promise here
+            rate INTEGER NOT NULL,      -- what that takes on the uplink
+            ceil INTEGER NOT NULL,
+            minor INTEGER UNIQUE,       -- of the class; null without a promise here
+            PRIMARY KEY (network, container, interface)
+        ) WITHOUT ROWID""",
+    ),
+    (
+        "ALTER TABLE entry ADD COLUMN mac TEXT NOT NULL DEFAULT ''",  # the pod's
+        "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",  # addresses, IPv4 and IPv6
+    ),
 )
-_COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor"
+_COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others"
 _KEY = "network = ? AND container = ? AND interface = ?"
 
 
@@ -51,7 +57,7 @@ class Ledger(Database):
 
     def __init__(self, directory: str) -> None:
         """Open or create it. Raises CniError 100 if another version of the plugin made it."""
-        super().__init__(path(directory), _VERSION, _SCHEMA)
+        super().__init__(path(directory), _STEPS)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""
@@ -98,27 +104,44 @@ class Ledger(Database):
         if promised(entries) > tree.promisable:
             raise CniError(NO_BANDWIDTH, words.shrunk(tree, entries))
 
-    def admit(self, tree: Tree, entry: Entry) -> None:
+    def admit(self, tree: Tree | None, entry: Entry) -> None:
         """Write down an attachment, and the minor of its class into the entry, if its promise fits.
 
-        To be called within a transaction. Raises CniError 105 when it does not fit, 106 when the node's tree
-        is configured otherwise, 103 when it is written down already.
+        Without a tree it has none. To be called within a transaction. Raises CniError 105 when it does not
+        fit, 106 when the node's tree is configured otherwise, 103 when it is written down already.
         """
-        self.require(tree, entry.network)
-        if entry.rate > tree.promisable - self.promised():
-            raise CniError(NO_BANDWIDTH, words.refusal(tree, self.entries(), entry))
-        self.set_tree(tree)
+        if tree is not None:
+            self.require(tree, entry.network)
+            if entry.rate > tree.promisable - self.promised():
+                raise CniError(NO_BANDWIDTH, words.refusal(tree, self.entries(), entry))
+            self.set_tree(tree)
         if entry.guarantee is not None:
             entry.minor = self._free_minor()
-        row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
+        # As adopt() may have found it a moment ago, when its lease was there and its entry was not.
+        self._database.execute(
+            f"DELETE FROM entry WHERE {_KEY} AND minor IS NULL AND port != '' AND port = ? AND address = ?",
+            (*entry.key, entry.port, entry.address),
+        )
         try:
-            self._database.execute(f"INSERT INTO entry VALUES ({', '.join('?' * len(row))})", row)
+            self._insert("", entry)
         except IntegrityError as error:
             raise CniError(ALREADY_ATTACHED, words.taken(entry, self.entries())) from error
+
+    def adopt(self, entry: Entry) -> None:
+        """Write down an attachment that nobody has entered yet. To be called within a transaction."""
+        self._insert("OR IGNORE", entry)
+
+    def set_mac(self, key: tuple[str, str, str], mac: str) -> None:
+        """Write down an attachment's hardware address."""
+        self._database.execute(f"UPDATE entry SET mac = ? WHERE {_KEY}", (mac, *key))
 
     def drop(self, key: tuple[str, str, str]) -> None:
         """Forget an attachment, if it is there; its bandwidth is free again."""
         self._database.execute(f"DELETE FROM entry WHERE {_KEY}", key)
+
+    def _insert(self, otherwise: str, entry: Entry) -> None:
+        row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
+        self._database.execute(f"INSERT {otherwise} INTO entry VALUES ({', '.join('?' * len(row))})", row)
 
     def _free_minor(self) -> int:
         query = (

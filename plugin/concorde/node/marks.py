@@ -1,4 +1,4 @@
-"""Which packet belongs to which class, as `nft` text. Only rendering.
+"""Which packet belongs to which class. Only nft's sets, chains and elements.
 
 `table ip concorde` gives a pod's packets their class: by source address, and only if they came in by the
 pod's own way, so a container elsewhere on the node that borrows the address gets nothing. It looks at them
@@ -10,8 +10,9 @@ encapsulated packet passes once more, with the node's source, and keeps its mark
 What a process of the node sends has a socket of the node, and its own mark (SO_PRIORITY) is taken away first,
 in IPv6 too.
 
-`table bridge concorde` sees to it that nobody sends from a pod's address but that pod, at the node's end of
-each pod's veth pair, where the pod cannot undo it. IPv6 passes: no class can be had with it.
+The same place is the last before a neighbour is looked up. What is for a pod that is not there goes no
+further: each such address would be an entry of a table that all networks of the machine share
+(net/core/neighbour.c, neigh_alloc), and a broadcast to all pods.
 """
 
 from __future__ import annotations
@@ -21,95 +22,67 @@ from .htb import CONTROL, handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from .tables import Element, Rule
     from .terms import Entry, Tree
 
-TABLE = "concorde"
-FAMILIES = ("ip", "ip6", "bridge")
-CHAIN = {"ip": "postrouting", "ip6": "postrouting", "bridge": "prerouting"}
 SETS = {
     ("ip", "classes"): ("map", "type ipv4_addr : classid"),
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
-    ("bridge", "ports"): ("set", "type ifname"),
-    ("bridge", "senders"): ("set", "type ifname . ipv4_addr"),
-    ("bridge", "addresses"): ("set", "type ipv4_addr"),
+    ("ip", "addresses"): ("set", "type ipv4_addr"),
+    ("ip", "bridges"): ("set", "type ifname"),
 }
-_HOOK = {
-    "ip": "type filter hook postrouting priority 50; policy accept;",
-    "ip6": "type filter hook postrouting priority 50; policy accept;",
-    "bridge": "type filter hook prerouting priority -300; policy accept;",
-}
-
-Element = tuple[str, str, str]  # family, set, and the element as nft writes it
+_POSTROUTING = "type filter hook postrouting priority 50"
+_PREROUTING = "type filter hook prerouting priority -300"
 
 
-def rules(family: str, tree: Tree) -> list[tuple[str, str]]:
-    """The rules of a family's chain, each with the comment it is known by."""
-    if family == "bridge":
-        checks = []
-        for name, kind, source in (("IPv4", "ip", "ip saddr"), ("ARP", "arp", "arp saddr ip")):
-            checks += [
-                (f"iifname . {source} @senders return", f"{name}: a pod from its address"),
-                (f"{source} @addresses drop", f"{name}: another from a pod's address"),
-                (f"ether type {kind} iifname @ports drop", f"{name}: a pod from another address"),
-            ]
-        return checks
-    found = []
-    if tree.ports:
-        listed = ", ".join(map(str, tree.ports))
-        for word, direction in (("sport", "from"), ("dport", "to")):
-            found.append(
-                (
-                    f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)} return",
-                    f"control traffic {direction} {listed}",
-                )
-            )
-    found.append(("meta skuid >= 0 meta priority set none return", "processes of the node"))
-    if family == "ip":
-        found.append(
-            ("iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee")
+def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """The chains that give marks and take them."""
+    ports = _control_ports(tree)
+    return {
+        ("ip", "prerouting"): (_PREROUTING, _FOREIGN),
+        ("ip", "postrouting"): (_POSTROUTING, [*ports, _NODE, _NOBODY, _PODS]),
+        ("ip6", "postrouting"): (_POSTROUTING, [*ports, _NODE]),
+    }
+
+
+# From outside it may come: what a balancer beyond the node sends back has the pod's address still.
+_FOREIGN = [
+    (
+        "ip saddr @addresses iifname . ip saddr != @ways iifname != @underlays iifname != @vteps drop",
+        "another on the node from a pod's address",
+    )
+]
+_NODE = "meta skuid >= 0 meta priority set none return", "processes of the node"
+# Not what goes to all of them, which passes here too where br_netfilter shows bridged packets to these hooks.
+_NOBODY = "oifname @bridges oifname . ip daddr != @ways meta pkttype host drop", "to no pod"
+_PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
+
+
+def _control_ports(tree: Tree | None) -> list[Rule]:
+    if tree is None or not tree.ports:
+        return []
+    listed = ", ".join(map(str, tree.ports))
+    return [
+        (
+            f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)} return",
+            f"control traffic {direction} these ports",
         )
-    return found
-
-
-def comments(family: str, tree: Tree) -> list[str]:
-    """What a family's chain is recognised by."""
-    return [comment for _, comment in rules(family, tree)]
-
-
-def chain(family: str, tree: Tree) -> str:
-    """A family's table, sets and chain, made or repaired; sets keep their elements."""
-    name = CHAIN[family]
-    lines = [f"add table {family} {TABLE}"]
-    for (of, set_name), (kind, content) in SETS.items():
-        if of == family:
-            lines.append(f"add {kind} {family} {TABLE} {set_name} {{ {content}; }}")
-    lines += [
-        f"add chain {family} {TABLE} {name} {{ {_HOOK[family]} }}",
-        f"flush chain {family} {TABLE} {name}",
+        for word, direction in (("sport", "from"), ("dport", "to"))
     ]
-    for rule, comment in rules(family, tree):
-        lines.append(f'add rule {family} {TABLE} {name} {rule} comment "{comment}"')
-    return "\n".join(lines) + "\n"
 
 
 def elements(entry: Entry) -> list[Element]:
-    """An attachment's elements of the sets."""
-    if entry.address is None:
+    """An attachment's own elements."""
+    if not entry.way:
         return []
-    address = addresses.dotted(entry.address)
     found = []
-    if entry.minor is not None:
-        found.append(("ip", "classes", f"{address} : {handle(entry.minor)}"))
-        found.append(("ip", "ways", f'"{entry.way}" . {address}'))
-    if entry.port:
-        found.append(("bridge", "ports", f'"{entry.port}"'))
-        found.append(("bridge", "senders", f'"{entry.port}" . {address}'))
-        found.append(("bridge", "addresses", address))
+    for address in entry.ipv4:
+        found += [("ip", "ways", f'"{entry.way}" . {address}'), ("ip", "addresses", address)]
+    if entry.minor is not None and entry.address is not None:
+        found.append(("ip", "classes", f"{addresses.dotted(entry.address)} : {handle(entry.minor)}"))
     return found
 
 
-def change(verb: str, changed: Iterable[Element]) -> str:
-    """`add` or `delete` elements."""
-    return "".join(f"{verb} element {family} {TABLE} {name} {{ {text} }}\n" for family, name, text in changed)
+def shared(entry: Entry) -> list[Element]:
+    """Elements that go with the last attachment of a bridge of ours: all its ports are then known."""
+    return [("ip", "bridges", f'"{entry.way}"')] if entry.is_ours else []

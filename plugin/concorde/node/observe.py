@@ -1,23 +1,29 @@
-"""What the kernel has of the tree and the tables, read back from `tc` and `nft`."""
+"""What the kernel has of tree, tables and ports, read back from `tc`, `nft`, `ip` and `bridge`."""
 
 from __future__ import annotations
 
 import json
 
 from .. import links, run, shaping
-from . import htb, marks
+from . import guard, htb, tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .tables import Element
+
+FAMILIES = ("ip", "ip6", "bridge", tables.ROUTED)
+
 
 class State:
-    """The node's kernel state, as far as it concerns the tree.
+    """The node's kernel state, as far as it concerns the tree, the tables and the pods' ports.
 
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
     "ours", or a description of somebody else's. `classes` has rate and ceil as tc prints them, `queues` the
-    size (bytes) of each class's queue, both by minor.
+    size (bytes) of each class's queue, both by minor. `comments` are those of each chain's rules, `counters`
+    the packets of elements that count. `ports` are all bridges' ports, with those that neither learn nor are
+    flooded as `closed`; `fixed` are the hardware addresses that are bound to a port.
     """
 
     def __init__(self) -> None:
@@ -25,29 +31,52 @@ class State:
         self.classes: dict[int, tuple[str, str]] = {}
         self.queues: dict[int, int] = {}
         self.arp_filter = False
-        self.comments: dict[str, list[str]] = {}
+        self.families: set[str] = set()
+        self.comments: dict[tuple[str, str], list[str]] = {}
         self.sets: set[tuple[str, str]] = set()
-        self.elements: set[marks.Element] = set()
+        self.elements: set[Element] = set()
+        self.counters: dict[Element, int] = {}
+        self.ports: set[str] = set()
+        self.closed: set[str] = set()
+        self.fixed: set[tuple[str, str]] = set()
 
 
-def observe(uplink: str) -> State:
-    """Look. Raises run.CommandError."""
+def observe(uplink: str = "") -> State:
+    """Look; without an uplink, at tables and ports only. Raises run.CommandError."""
     state = State()
-    if links.exists(uplink):
+    listings = [(family, run.start(*_listing(family))) for family in FAMILIES]
+    ports = run.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
+    fdb = run.start("bridge", "-j", "fdb", "show")
+    if uplink and links.exists(uplink):
         read_qdiscs(state, run.run("tc", "-j", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
             read_classes(state, run.run("tc", "-j", "class", "show", "dev", uplink))
             shown = run.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
             read_filters(state, shown)
-    for family in marks.FAMILIES:
-        try:
-            shown = run.run("nft", "-j", "list", "table", family, marks.TABLE)
-        except run.CommandError as failure:
-            if "No such file" not in failure.output:
-                raise
-            continue
-        read_table(state, family, shown)
+    for family, listing in listings:
+        _read_listing(state, family, listing)
+    read_ports(state, ports.finish(), fdb.finish())
     return state
+
+
+def counters() -> dict[Element, int]:
+    """The packets that each counting element has dropped. Raises run.CommandError."""
+    state = State()
+    for family in FAMILIES:
+        _read_listing(state, family, run.start(*_listing(family)))
+    return state.counters
+
+
+def _listing(family: str) -> tuple[str, ...]:
+    return "nft", "-j", "list", "table", family, tables.TABLE
+
+
+def _read_listing(state: State, family: str, listing: run.Running) -> None:
+    try:
+        read_table(state, family, listing.finish())
+    except run.CommandError as failure:
+        if "No such file" not in failure.output:
+            raise
 
 
 def read_qdiscs(state: State, shown: str) -> None:
@@ -84,27 +113,63 @@ def read_filters(state: State, shown: str) -> None:
 
 def read_table(state: State, family: str, shown: str) -> None:
     """Take in `nft -j list table`."""
+    state.families.add(family)
     for entry in json.loads(shown)["nftables"]:
-        if "chain" in entry and entry["chain"]["name"] == marks.CHAIN[family]:
-            state.comments.setdefault(family, [])
+        if "chain" in entry:
+            _read_chain(state, family, entry["chain"])
         elif "rule" in entry:
-            state.comments.setdefault(family, []).append(entry["rule"].get("comment", ""))
+            rule = entry["rule"]
+            state.comments.setdefault((family, rule["chain"]), []).append(rule.get("comment", ""))
         for kind in ("map", "set"):
             if kind in entry:
                 name = entry[kind]["name"]
                 state.sets.add((family, name))
-                state.elements |= {(family, name, _text(e)) for e in entry[kind].get("elem", ())}
+                for element in entry[kind].get("elem", ()):
+                    _read_element(state, family, name, element)
 
 
-def _text(element: Any) -> str:
-    """An element as marks.elements() writes it."""
+def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
+    name = chain["name"]
+    if not name.startswith(guard.CHAIN_OF):
+        state.comments.setdefault((family, name), [])
+    else:
+        state.elements.add((family, tables.INGRESS, f'"{name[len(guard.CHAIN_OF) :]}"'))
+
+
+def _read_element(state: State, family: str, name: str, element: Any) -> None:
+    if (family, name) not in tables.SETS:
+        return  # of a set that goes as a whole
+    packets = None
+    if isinstance(element, dict) and "elem" in element:
+        counter = element["elem"].get("counter")
+        packets = counter["packets"] if counter else None
+        element = element["elem"]["val"]
+    found = family, name, _text(element, tables.key_of(family, name))
+    state.elements.add(found)
+    if packets is not None:
+        state.counters[found] = packets
+
+
+def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:
+    """Take in `ip -j -d link show type bridge_slave` and `bridge -j fdb show`."""
+    for link in json.loads(links_shown or "[]"):
+        if "ifname" not in link:
+            continue  # iproute2 up to 6.1 leaves an empty object for each link of another kind
+        state.ports.add(link["ifname"])
+        port = link["linkinfo"].get("info_slave_data", {})
+        if not port.get("learning", True) and not port.get("flood", True):
+            state.closed.add(link["ifname"])
+    for entry in json.loads(fdb_shown or "[]"):
+        if entry.get("state") == "static" and "sticky" in entry.get("flags", ()):
+            state.fixed.add((entry["ifname"], entry["mac"]))
+
+
+def _text(element: Any, key: list[str]) -> str:
+    """An element as it is written to nft: interfaces' names stand in quotes."""
     if isinstance(element, list):  # of a map: key and value
-        return f"{element[0]} : {element[1]}"
-    if isinstance(element, dict) and "concat" in element:
-        first, second = element["concat"]
-        return f'"{first}" . {second}'
-    text = str(element)
-    return text if text[:1].isdigit() and text.count(".") == 3 else f'"{text}"'
+        return f"{_text(element[0], key)} : {element[1]}"
+    parts = element["concat"] if isinstance(element, dict) else [element]
+    return " . ".join(f'"{part}"' if "ifname" in kind else str(part) for part, kind in zip(parts, key))
 
 
 def _minor(handle: str) -> int | None:

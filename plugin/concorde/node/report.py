@@ -6,16 +6,25 @@ import json
 
 from .. import addresses
 from . import htb, words
+from .tables import elements
 from .terms import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .tables import Element
     from .terms import Entry, Tree
 
-NOTHING = "the ledger is empty: no pod was attached with enforcement node\n"
+NOTHING = "the ledger is empty: no pod is attached\n"
+_NONE = "-"
+_HEADINGS = "CLASS", "NETWORK", "POD", "ADDRESS", "GUARANTEE", "ON UPLINK", "CEIL", "DROPPED"
 
 
-def as_json(tree: Tree | None, entries: list[Entry]) -> str:
+def dropped(entries: list[Entry], counters: dict[Element, int]) -> dict[tuple[str, str, str], int]:
+    """How many packets of each attachment were dropped, given what all counting elements say."""
+    return {entry.key: sum(counters.get(element, 0) for element in elements(entry)) for entry in entries}
+
+
+def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
     """One object; rates in bits per second of layer 2 on the uplink, `guarantee` as promised."""
     whole = None
     if tree is not None:
@@ -28,17 +37,26 @@ def as_json(tree: Tree | None, entries: list[Entry]) -> str:
             "free": tree.promisable - promised(entries),
             "default": htb.default_rate(tree, promised(entries)),
         }
-    return (
-        json.dumps({"tree": whole, "attachments": [_attachment(entry) for entry in entries]}, indent=1) + "\n"
-    )
+    attachments = [{**_attachment(entry), "dropped": dropped.get(entry.key, 0)} for entry in entries]
+    return json.dumps({"tree": whole, "attachments": attachments}, indent=1) + "\n"
 
 
-def as_table(tree: Tree | None, entries: list[Entry]) -> str:
-    """The tree's sums, then a row for each guarantee."""
-    if tree is None:
+def as_table(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
+    """The tree's sums, then a row for each attachment, those with a guarantee there first."""
+    if tree is None and not entries:
         return NOTHING
-    total = promised(entries)
-    lines = [
+    rows: list[tuple[str, ...]] = [_HEADINGS]
+    for entry in sorted(entries, key=lambda entry: (entry.minor is None, entry.minor or 0)):
+        rows.append((*_row(entry), str(dropped.get(entry.key, 0))))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return "\n".join([*_sums(tree, promised(entries)), *lines]) + "\n"
+
+
+def _sums(tree: Tree | None, total: int) -> list[str]:
+    if tree is None:
+        return []
+    return [
         f"uplink    {tree.uplink}",
         f"capacity  {words.rate(tree.capacity)}",
         f"reserve   {words.rate(tree.reserve)}",
@@ -46,27 +64,15 @@ def as_table(tree: Tree | None, entries: list[Entry]) -> str:
         f"free      {words.rate(max(0, tree.promisable - total))}",
         "",
     ]
-    rows = [("CLASS", "NETWORK", "POD", "ADDRESS", "GUARANTEE", "ON UPLINK", "CEIL")]
-    for entry in entries:
-        if entry.minor is not None and entry.address is not None:
-            rows.append(
-                (
-                    htb.handle(entry.minor),
-                    entry.network,
-                    entry.pod or entry.container,
-                    addresses.dotted(entry.address),
-                    words.rate(entry.guarantee or 0),
-                    words.rate(entry.rate),
-                    words.rate(entry.ceil),
-                )
-            )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    without = sum(entry.minor is None for entry in entries)
-    if without:
-        lines += ["", f"pods without a guarantee: {without}"]
-    return "\n".join(lines) + "\n"
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    address = _NONE if entry.address is None else addresses.dotted(entry.address)
+    who = entry.network, entry.pod or entry.container, address
+    if entry.minor is None:
+        return (_NONE, *who, _NONE, _NONE, _NONE)
+    rates = words.rate(entry.guarantee or 0), words.rate(entry.rate), words.rate(entry.ceil)
+    return (htb.handle(entry.minor), *who, *rates)
 
 
 def _attachment(entry: Entry) -> dict[str, object]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_RESERVE = 0.02
 # sshd, the Kubernetes API server and the kubelet: without them nobody can repair a node.
 DEFAULT_PORTS = (22, 6443, 10250)
-_MOST_PORTS = 15  # they are listed in the comment of a rule, which holds 128 characters
+_MOST_PORTS = 15  # a longer list is a mistake: it would be everybody's traffic
 
 
 class Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import addresses, names
 from ..shaping import ETHERNET_HEADER, TCP_IP_HEADERS
 
 TYPE_CHECKING = False
@@ -36,9 +37,11 @@ class Entry:
     """One attachment on the node.
 
     `guarantee` is the promise as it was given and `rate` what it takes on the uplink, `ceil` what the pod
-    may use there, all in bits per second; `minor` is the class's. A pod without guarantee has no class and
-    rate 0. `way` is the interface its packets enter the node's routing by, and `port` its port of a bridge
-    (empty if it has none); `address` is None when another plugin gave no IPv4 address.
+    may use there, all in bits per second; `minor` is the class's. A pod without a guarantee there has no
+    class and rate 0. `way` is the interface its packets enter the node's routing by (empty if nobody knows
+    one), and `port` its port of a bridge (empty if it has none); `address` is None when another plugin gave
+    no IPv4 address. `mac` is the pod's hardware address, and `others` its further addresses, of IPv4 and
+    IPv6, in the form that inet_ntop(3) gives.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class Entry:
         rate: int,
         ceil: int,
         minor: int | None = None,
+        mac: str = "",
+        others: str = "",
     ) -> None:
         self.network = network
         self.container = container
@@ -66,6 +71,29 @@ class Entry:
         self.rate = rate
         self.ceil = ceil
         self.minor = minor
+        self.mac = mac
+        self.others = others
+
+    @property
+    def ipv4(self) -> list[str]:
+        """Its IPv4 addresses, dotted."""
+        first = [] if self.address is None else [addresses.dotted(self.address)]
+        return [*first, *(other for other in self.others.split() if ":" not in other)]
+
+    @property
+    def ipv6(self) -> list[str]:
+        """Its IPv6 addresses but for the link-local one."""
+        return [other for other in self.others.split() if ":" in other]
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether its frames enter the node by a veth of its own, which is no bridge's port."""
+        return bool(self.way and self.mac and not self.port)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this plugin made its interface, and so the bridge with all its ports."""
+        return self.port == names.host_veth(*self.key)
 
     @property
     def key(self) -> tuple[str, str, str]:

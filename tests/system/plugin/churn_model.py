@@ -23,6 +23,7 @@ SHOWN = 1_000  # tc rounds rates of this size down to kbit/s
 
 ROOT, CONTROL, DEFAULT = "c0de:1", "c0de:fffd", "c0de:fffe"
 QDISC, FAMILIES = "qdisc", frozenset({"ip", "ip6", "bridge"})
+READ = ("tunnels", "vteps", "underlays")  # sets of what the kernel has, whatever pods there are
 PARTS = FAMILIES | {QDISC}
 TREE = "tree"  # beside pods, what may be half made
 
@@ -53,8 +54,8 @@ class Promise:
 
     @property
     def touched(self) -> frozenset[str]:
-        """The parts an ADD changes, so that it notices when one is missing."""
-        return frozenset({QDISC, "bridge"} | ({"ip"} if self.guarantee is not None else set()))
+        """The parts an ADD changes, so that it notices when one is missing: all of them."""
+        return PARTS
 
 
 def on_uplink(mbits: int) -> int:
@@ -103,6 +104,8 @@ class Sight:
 
 def as_tuple(element: Any) -> tuple[str, ...]:
     """An element of a map or a set: `nft` prints a concatenation as an object."""
+    if isinstance(element, dict) and "elem" in element:  # one that counts
+        element = element["elem"]["val"]
     if isinstance(element, dict):
         element = element["concat"]
     return tuple(element) if isinstance(element, list) else (element,)
@@ -397,28 +400,41 @@ def of_classes(world: World, sight: Sight) -> list[str]:
 
 def of_elements(world: World, sight: Sight) -> list[str]:
     texts = []
-    ports = {address: port for port, address in sight.elements.get(("bridge", "senders"), ())}
+    ports = {address: port for port, _, address in sight.elements.get(("bridge", "frames"), ())}
     for (family, name), found in sight.elements.items():
-        wanted = {pod: element(name, pod, row, ports) for pod, row in sight.rows.items()}
-        for stray in found - set(wanted.values()):
+        if name in READ:
+            continue
+        wanted = {pod: elements(name, pod, row, ports) for pod, row in sight.rows.items()}
+        # Elements that several pods share are there as long as the bridge may be.
+        shared = found if name == "bridges" else set()
+        for stray in found.difference(shared, *wanted.values()):
             texts.append(f"{family} {name} {stray} belongs to nobody")
         for pod in wanted.keys() - world.half:
-            if wanted[pod] and wanted[pod] not in found:
-                texts.append(f"{family} {name} has no {wanted[pod]} of {pod}")
+            texts += [f"{family} {name} has no {lost} of {pod}" for lost in wanted[pod] - found]
     return texts
 
 
-def element(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> tuple[str, ...]:
-    """A pod's element of a set or map. The ledger does not tell its port, which `senders` must."""
-    if name in ("classes", "ways") and row.handle is None:
-        return ()
+def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str, ...]]:
+    """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
+    if name == "classes" and row.handle is None:
+        return set()
     port = ports.get(row.address, "no port")
+    octets = [f"{int(octet):02x}" for octet in row.address.split(".")]
+    mac = ":".join(["0a", "58", *octets])
+    tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
+    local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
+    number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
+    of_port = {key: {(port,)} for key in ("guarded", "floods", "dropped")}
     return {
-        "classes": (row.address, str(row.handle)),
-        "ways": (f"cni-{pod[0]}", row.address),
-        "ports": (port,),
-        "senders": (port, row.address),
-        "addresses": (row.address,),
+        **of_port,
+        "classes": {(row.address, str(row.handle))},
+        "bridges": {(f"cni-{pod[0]}",)},
+        "ways": {(f"cni-{pod[0]}", row.address)},
+        "refused": {(f"cni-{pod[0]}", row.address)},
+        "addresses": {(row.address,)},
+        "frames": {(port, mac, row.address)},
+        "frames6": {(port, mac, "::"), (port, mac, local)},
+        "targets6": {(port, number)},
     }[name]
 
 

@@ -54,7 +54,7 @@ def test_add_makes_the_tree_and_the_map(node: Node) -> None:
     }
     assert elements(node, "ip", "classes", "map") == [["172.16.1.2", "c0de:10"]]
     host = result["interfaces"][1]["name"]
-    assert elements(node, "bridge", "senders") == [{"concat": [host, "172.16.1.2"]}]
+    assert elements(node, "bridge", "frames") == [{"concat": [host, "0a:58:ac:10:01:02", "172.16.1.2"]}]
     # The ceiling holds between two pods of the node too.
     assert "ceil 200Mbit" in node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
     (root,) = node.show("tc", "-j", "qdisc", "show", "dev", "eth0", "root")
@@ -69,7 +69,7 @@ def test_del_takes_the_class_away_and_leaves_the_tree(node: Node) -> None:
         assert node.call("DEL", "A-1", on_uplink(), netns="") == {}
     assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
     assert classes(node)["c0de:fffe"] == ("980Mbit", "1Gbit")
-    assert elements(node, "ip", "classes", "map") == elements(node, "bridge", "ports") == []
+    assert elements(node, "ip", "classes", "map") == elements(node, "bridge", "guarded") == []
     assert ledger(node)["attachments"] == []
 
 
@@ -88,7 +88,7 @@ def test_without_a_guarantee_there_is_no_class(
     assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
     shown = node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
     assert ("rate 50Mbit" in shown) == on_pod
-    assert len(elements(node, "bridge", "senders")) == 1
+    assert len(elements(node, "bridge", "frames")) == 1
     assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
 
 
@@ -310,10 +310,10 @@ def test_in_a_chain_the_class_is_given_to_the_other_plugins_interface(node: Node
     way = previous["interfaces"][0]["name"]
     address = previous["ips"][0]["address"].partition("/")[0]
     assert elements(node, "ip", "ways") == [{"concat": [way, address]}]
-    assert len(elements(node, "bridge", "ports")) == (kind == "bridge")
+    assert len(elements(node, "bridge", "guarded")) == (kind == "bridge")
     assert node.call("CHECK", "A-1", chained) == {}
     assert node.call("DEL", "A-1", chained) == {}
-    assert elements(node, "ip", "ways") == elements(node, "bridge", "ports") == []
+    assert elements(node, "ip", "ways") == elements(node, "bridge", "guarded") == []
     assert json.loads(node.in_pod("A-1", "tc", "-j", "qdisc", "show", "dev", "eth0"))[0]["kind"] == "noqueue"
 
 
@@ -347,8 +347,10 @@ def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
     added(node, "A-1", on_uplink("1M"))
     code = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).executemany("
-        "'INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', [('cluster-b', f'B-{n}', 'eth0', '',"
-        " 0xAC110000 + n, 'cni-b', f'vethb{n}', 10**6, 1034153, 10**9, 0x100 + n) for n in range(500)])"
+        "'INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',"
+        " [('cluster-b', f'B-{n}', 'eth0', '', 0xAC110000 + n, 'cni-b', f'vethb{n}', 10**6,"
+        " 1034153, 10**9, 0x100 + n,"
+        " f'0a:58:ac:11:{n >> 8:02x}:{n & 255:02x}', '') for n in range(500)])"
     )
     node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite")
     assert len(node.run(node.plugin, "reconcile").splitlines()) > 500

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from concorde import guarantees, program, requests
 from concorde.cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
 from concorde.configuration import Configuration
-from concorde.node import htb, marks, observe, report, uplinks, words
+from concorde.node import htb, observe, report, tables, uplinks, words
 from concorde.node.differences import differences
 from concorde.node.ledger import Ledger
 from concorde.node.terms import Entry, Tree, uplink_rate
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 
 GIGA = 10**9
 TREE = Tree("eth0", 9 * GIGA, 180_000_000, (22,))
+MAC = "0a:58:ac:10:01:02"
 
 
 def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys: Any) -> Entry:
-    values = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "ceil": 9 * GIGA, **keys}
+    values = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "ceil": 9 * GIGA}
+    values = {**values, "mac": MAC, **keys}
     return Entry(
         container=name, interface="eth0", address=address, guarantee=rate or None, rate=rate, **values
     )
@@ -72,20 +75,58 @@ def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> N
 
 
 def test_an_attachments_elements() -> None:
-    assert marks.change("add", marks.elements(entry(minor=0x1F))).splitlines() == [
-        "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
+    assert tables.change("add", tables.elements(entry(minor=0x1F))).splitlines() == [
         'add element ip concorde ways { "cni-a" . 172.16.1.2 }',
-        'add element bridge concorde ports { "veth1" }',
-        'add element bridge concorde senders { "veth1" . 172.16.1.2 }',
+        "add element ip concorde addresses { 172.16.1.2 }",
+        "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
+        'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
+        'add element bridge concorde dropped { "veth1" }',
+        'add element bridge concorde floods { "veth1" }',
+        f'add element bridge concorde frames {{ "veth1" . {MAC} . 172.16.1.2 }}',
+        f'add element bridge concorde frames6 {{ "veth1" . {MAC} . :: }}',
+        f'add element bridge concorde frames6 {{ "veth1" . {MAC} . fe80::858:acff:fe10:102 }}',
+        'add element bridge concorde targets6 { "veth1" . 0xfe800000000000000858acfffe100102 }',
         "add element bridge concorde addresses { 172.16.1.2 }",
+        'add element bridge concorde guarded { "veth1" }',
     ]
-    assert [element[0] for element in marks.elements(entry(rate=0))] == ["bridge"] * 3
-    assert marks.elements(entry(port="", rate=0)) == []
+
+
+def test_further_addresses_are_the_pods_own_too() -> None:
+    found = tables.elements(entry(others="10.0.0.7 fd00::7"))
+    assert ("ip", "ways", '"cni-a" . 10.0.0.7') in found
+    assert ("bridge", "frames", f'"veth1" . {MAC} . 10.0.0.7') in found
+    assert ("bridge", "frames6", f'"veth1" . {MAC} . fd00::7') in found
+    assert ("bridge", "targets6", f'"veth1" . 0x{0xFD << 120 | 7:032x}') in found
+
+
+def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
+    routed = entry(port="", way="veth9")
+    assert tables.families([routed]) == ["ip", "ip6", "bridge", "netdev"]
+    assert {family for family, _, _ in tables.elements(routed)} == {"ip", "netdev"}
+    element = ("netdev", tables.INGRESS, '"veth9"')
+    assert element in tables.elements(routed)
+    assert tables.change("add", [element]).splitlines() == [
+        'add chain netdev concorde at-veth9 { type filter hook ingress device "veth9" priority -300;'
+        " policy accept; }",
+        "flush chain netdev concorde at-veth9",
+        'add rule netdev concorde at-veth9 goto port comment "what a pod may send"',
+    ]
+
+
+def test_nobodys_port_is_guarded_whose_hardware_address_is_unknown() -> None:
+    assert {family for family, _, _ in tables.elements(entry(mac=""))} == {"ip"}
+    assert tables.elements(entry(mac="", way="", port="")) == []
 
 
 def test_without_control_ports_no_rule_names_any() -> None:
-    assert "tcp" not in marks.chain("ip", Tree("eth0", GIGA, 0, ()))
-    assert max(map(len, marks.comments("ip", Tree("eth0", GIGA, 0, tuple(range(65521, 65536)))))) <= 128
+    assert "tcp" not in tables.chain("ip", "postrouting", Tree("eth0", GIGA, 0, ()))
+    every = Tree("eth0", GIGA, 0, tuple(range(65521, 65536)))
+    for _, rules in tables.chains(every).values():
+        assert max(map(len, tables.comments(rules))) <= 128
+
+
+def test_a_rule_that_is_another_has_another_comment() -> None:
+    assert tables.comments([("drop", "x")]) != tables.comments([("accept", "x")])
 
 
 TC_CLASSES = """\
@@ -103,15 +144,24 @@ TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
 {"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
 
 
-def nft(family: str, sets: dict[str, list[Any]]) -> str:
-    import json
-
-    kinds = {name: marks.SETS[family, name][0] for name in sets}
+def listing(family: str, present: set[tuple[str, str, str]]) -> str:
+    """What `nft -j list table` prints of elements, where all chains are as made."""
     objects: list[Any] = [{"metainfo": {"version": "1.0.6"}}]
-    objects += [{kinds[name]: {"name": name, "elem": found}} for name, found in sets.items()]
-    objects.append({"chain": {"name": marks.CHAIN[family]}})
-    objects += [{"rule": {"comment": comment}} for comment in marks.comments(family, TREE)]
+    for (of, name), (kind, _) in tables.SETS.items():
+        found = [said(text) for its, set_name, text in sorted(present) if (its, set_name) == (of, name)]
+        if of == family:
+            objects.append({kind: {"name": name, "elem": found}})
+    for (of, name), (_, rules) in tables.chains(TREE).items():
+        if of == family:
+            objects.append({"chain": {"name": name}})
+            objects += [{"rule": {"chain": name, "comment": text}} for text in tables.comments(rules)]
     return json.dumps({"nftables": objects})
+
+
+def said(text: str) -> Any:
+    key, mapped, value = text.partition(" : ")
+    parts = [part.strip('"') for part in key.split(" . ")]
+    return [parts[0], value] if mapped else {"concat": parts} if len(parts) > 1 else parts[0]
 
 
 def whole() -> observe.State:
@@ -119,15 +169,12 @@ def whole() -> observe.State:
     observe.read_qdiscs(state, TC_QDISCS)
     observe.read_classes(state, TC_CLASSES)
     observe.read_filters(state, TC_FILTERS)
-    way = {"concat": ["cni-a", "172.16.1.2"]}
-    port = {"concat": ["veth1", "172.16.1.2"]}
-    tables: dict[str, dict[str, list[Any]]] = {
-        "ip": {"classes": [["172.16.1.2", "c0de:10"]], "ways": [way]},
-        "ip6": {},
-        "bridge": {"ports": ["veth1"], "senders": [port], "addresses": ["172.16.1.2"]},
-    }
-    for family, sets in tables.items():
-        observe.read_table(state, family, nft(family, sets))
+    present = {*tables.elements(entry(minor=0x10))}
+    for family in tables.families([entry()]):
+        observe.read_table(state, family, listing(family, present))
+    port = {"ifname": "veth1", "linkinfo": {"info_slave_data": {"learning": False, "flood": False}}}
+    fixed = {"ifname": "veth1", "mac": MAC, "state": "static", "flags": ["sticky"]}
+    observe.read_ports(state, json.dumps([{}, port]), json.dumps([fixed]))
     return state
 
 
@@ -243,10 +290,15 @@ def test_rates_for_people(rate: int, text: str) -> None:
     assert words.rate(rate) == text
 
 
-def test_the_table_lists_guarantees_and_counts_the_rest() -> None:
-    table = report.as_table(TREE, [entry(minor=0x10, pod="default/web"), entry("A-2", 0, 2)])
-    assert "c0de:10  cluster-a  default/web  172.16.1.2  1 Gbit/s   1 Gbit/s   9 Gbit/s" in table
-    assert table.endswith("pods without a guarantee: 1\n")
+def test_the_table_lists_all_pods_and_what_was_dropped_of_them() -> None:
+    entries = [entry("A-2", 0, 2), entry(minor=0x10, pod="default/web")]
+    counted = {("bridge", "dropped", '"veth1"'): 3, ("ip", "refused", '"cni-a" . 172.16.1.2'): 4}
+    lines = report.as_table(TREE, entries, report.dropped(entries, counted)).splitlines()
+    first = "c0de:10  cluster-a  default/web  172.16.1.2  1 Gbit/s   1 Gbit/s   9 Gbit/s  7"
+    assert lines[-2:] == [
+        first,
+        "-        cluster-a  A-2          0.0.0.2     -          -          -         3",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,288 @@
+"""What the node knows of an attachment: its row in the ledger, its class if it has one, its port's guard.
+
+All attachments are entered, whatever the enforcement: a promise is worth what the least of its neighbours
+cannot take from it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .. import addresses, enforcements, names, rtnetlink, run
+from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError, shown
+from ..configuration import invalid
+from ..locks import NodeLock
+from . import kernel
+from .terms import Entry, uplink_rate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..configuration import Configuration, Identity
+    from ..leases import Lease
+    from .differences import Difference
+    from .ledger import Ledger
+    from .settings import Settings
+
+# What prepare() leaves for enter(): the tools it started hold the lock from the moment that is taken.
+_ready: list[tuple[Settings | None, NodeLock]] = []
+
+
+def prepare(network: Configuration) -> None:
+    """Read the keys of the uplink, open the lock and start nft. Raises CniError 7."""
+    settings = enforcements.load(network.enforcement).on_uplink(network)
+    _ready[:] = [(settings, NodeLock(network.node_directory))]
+    run.prepare("nft")
+
+
+def enter(network: Configuration, lease: Lease) -> Entry:
+    """Write the attachment into the ledger, if its promise fits, then into the kernel.
+
+    Raises CniError 7, 103, 105 and 106, run.CommandError and OSError; then nothing is left of it.
+    """
+    from . import ledger  # before the lock: others wait for it
+
+    settings, lock = _ready.pop()
+    entry = entry_of(network, lease, settings)
+    with lock:
+        _enter(ledger.Ledger(network.node_directory), network, settings, entry)
+    return entry
+
+
+def withdraw(network: Identity, container: str, interface: str) -> None:
+    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError."""
+    from . import ledger
+
+    directory = network.node_directory
+    if not os.path.exists(ledger.path(directory)):
+        return
+    key = network.name, container, interface
+    with NodeLock(directory):
+        book = ledger.Ledger(directory)
+        entry, tree = book.find(key), book.tree()
+        if entry is None:
+            return
+        try:
+            kernel.leave(tree, entry, book.promised() - entry.rate)
+        except run.CommandError:
+            kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
+        book.drop(key)
+
+
+def check(network: Configuration, lease: Lease) -> None:
+    """Compare ledger, tree, tables and port with the lease. Raises CniError 104 and 7, run.CommandError."""
+    from . import ledger
+
+    settings = enforcements.load(network.enforcement).on_uplink(network)
+    expected = entry_of(network, lease, settings)
+    with NodeLock(network.node_directory):
+        book = ledger.Ledger(network.node_directory)
+        tree, entries = book.tree(), book.entries()
+        found = next((entry for entry in entries if entry.key == expected.key), None)
+        if found is None or (settings is not None and tree is None):
+            raise CniError(CHECK_FAILED, f"the node's ledger has no entry for {expected.who}")
+        kernel.learn_tunnels(tree)
+        _, differences = kernel.compare(tree, entries)
+    if settings is not None and tree is not None and tree != settings.tree:
+        raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
+    # Who it is, for people, and the class's number are not the configuration's to say.
+    said = {**vars(found), "pod": expected.pod, "minor": expected.minor}
+    if said != vars(expected):
+        raise CniError(CHECK_FAILED, f"the node's ledger says {said}; expected {vars(expected)}")
+    for difference in _pressing(differences):
+        if difference.key in (None, expected.key):
+            raise CniError(CHECK_FAILED, difference.text)
+
+
+def status(network: Configuration) -> None:
+    """Could a promise be kept now? Raises CniError 50 in words, and 7 for a bad key."""
+    from . import ledger
+
+    settings = enforcements.load(network.enforcement).on_uplink(network)
+    run.find("nft")
+    with NodeLock(network.node_directory):
+        book = ledger.Ledger(network.node_directory)
+        tree, entries = book.tree(), book.entries()
+        if entries:
+            kernel.learn_tunnels(tree)
+        # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
+        state, found = kernel.compare(settings.tree if settings else tree, entries)
+    if settings is not None:
+        try:
+            book.require(settings.tree, network.name)
+            if not settings.take_over:
+                kernel.require_ours(settings.tree.uplink, state.root, False)
+        except CniError as error:
+            raise CniError(NOT_AVAILABLE, error.msg) from error
+        if tree != settings.tree:
+            return
+    texts = [difference.text for difference in _pressing(found)]
+    if texts and (tree is not None or entries):
+        raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
+
+
+def adopt(book: Ledger, directory: str) -> None:
+    """Enter what a version of this plugin attached that entered guarantees only.
+
+    Its leases tell all there is to know of an interface that it made itself. Of one in a chain they do not;
+    what such a one got with enforcement `node` is in the ledger but for its hardware address.
+    """
+    from ..store import Store, stores
+
+    for network, path in stores(os.path.dirname(directory)):
+        for lease in Store(path).leases():
+            if lease.link is not None and lease.terms.enforcement != "node":
+                with book:
+                    book.adopt(_plain_entry(network, lease))
+    for entry in book.entries():
+        if not entry.mac and entry.way:
+            known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
+            book.set_mac(entry.key, known or rtnetlink.peer_address(entry.port or entry.way))
+
+
+def entry_of(network: Configuration, lease: Lease, settings: Settings | None) -> Entry:
+    """The attachment's entry, as yet without a class. Raises CniError 7 when nothing tells its packets."""
+    entry = _of_previous(network, lease) if lease.link is None else _plain_entry(network.name, lease)
+    terms = lease.terms
+    if settings is None or terms.guarantee is None:
+        entry.ceil = settings.tree.capacity if settings else 0
+        return entry
+    if entry.address is None or not entry.way:
+        raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
+    mtu = network.node_mtu() if lease.link is None else lease.link.mtu
+    entry.guarantee = terms.guarantee
+    entry.rate = uplink_rate(terms.guarantee, network.count, mtu, settings.encapsulation)
+    entry.ceil = settings.tree.capacity
+    if terms.ceiling is not None:
+        ceil = uplink_rate(terms.ceiling, network.count, mtu, settings.encapsulation)
+        entry.ceil = min(entry.ceil, ceil)
+    entry.ceil = max(entry.rate, entry.ceil)
+    return entry
+
+
+def _plain_entry(network: str, lease: Lease) -> Entry:
+    """The entry of an attachment whose interface this plugin made, without a guarantee."""
+    link = lease.link
+    assert link is not None
+    mac = addresses.pod_mac(link.address)
+    return Entry(
+        network,
+        lease.container,
+        lease.interface,
+        lease.pod,
+        link.address,
+        link.bridge,
+        link.host_veth,
+        None,
+        0,
+        0,
+        mac=mac,
+    )
+
+
+def _of_previous(network: Configuration, lease: Lease) -> Entry:
+    """The entry of an attachment whose interface other plugins made, without a guarantee.
+
+    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
+    `ptp` the veth alone.
+    """
+    previous = network.previous or {}
+    first, others = _addresses(previous)
+    ends = _listed(previous, "interfaces")
+    outside = [str(end.get("name")) for end in ends if not end.get("sandbox")]
+    outside = [name for name in outside if names.is_interface(name)]
+    way = outside[0] if outside else ""
+    port = outside[-1] if len(outside) > 1 else ""
+    inside = [end for end in ends if end.get("sandbox") and end.get("name") == lease.interface]
+    mac = _mac(inside[0].get("mac")) if inside else ""
+    if way and not mac:
+        mac = rtnetlink.peer_address(port or way)
+    key = network.name, lease.container, lease.interface
+    return Entry(*key, lease.pod, first, way, port, None, 0, 0, mac=mac, others=others)
+
+
+def _addresses(previous: dict[str, Any]) -> tuple[int | None, str]:
+    """The first IPv4 address of a result, and the others as an entry has them. Raises CniError 7."""
+    first, others = None, []
+    for ip in _listed(previous, "ips"):
+        text = str(ip.get("address", "")).partition("/")[0]
+        try:
+            if ":" in text:
+                others.append(addresses.ipv6(addresses.ipv6_number(text)))
+            elif first is None:
+                first = addresses.parse(text)
+            else:
+                others.append(addresses.dotted(addresses.parse(text)))
+        except ValueError as error:
+            raise invalid("prevResult.ips", f"{shown(text)} {error}") from error
+    return first, " ".join(others)
+
+
+def _mac(value: object) -> str:
+    text = str(value or "").lower()
+    octets = text.split(":")
+    if not text:
+        return ""
+    if len(octets) != 6 or not all(
+        len(octet) == 2 and set(octet) <= set("0123456789abcdef") for octet in octets
+    ):
+        raise invalid("prevResult.interfaces", f"{shown(text)} is not a hardware address")
+    return text
+
+
+def _listed(previous: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = previous.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise invalid(f"prevResult.{key}", "not a list of objects")
+    return value
+
+
+def _pressing(found: list[Difference]) -> list[Difference]:
+    return [difference for difference in found if not difference.waits]
+
+
+def _enter(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
+    former = book.tree()
+    with book:
+        book.admit(settings.tree if settings else None, entry)
+    try:
+        if former is not None and settings is not None and former.uplink != settings.tree.uplink:
+            kernel.abandon(former.uplink)
+        if settings is not None and former != settings.tree:
+            _repair(book, network, settings, fresh=former is None)
+        else:
+            _enforce(book, network, settings, entry)
+    except Exception as error:
+        if not isinstance(error, CniError):  # one of those comes before anything is touched
+            _clear(book, entry)
+        with book:
+            book.drop(entry.key)
+            book.set_tree(former)
+        raise
+
+
+def _enforce(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
+    try:
+        kernel.enter(settings.tree if settings else None, entry, book.promised())
+    except run.CommandError:
+        try:
+            _repair(book, network, settings, fresh=False)
+        except CniError:
+            _clear(book, entry)
+            raise
+
+
+def _repair(book: Ledger, network: Configuration, settings: Settings | None, fresh: bool) -> None:
+    adopt(book, network.node_directory)
+    if settings is None:  # the tree is of those who have promises
+        kernel.repair(book.tree(), book.entries(), tables_only=True)
+    else:
+        kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
+
+
+def _clear(book: Ledger, entry: Entry) -> None:
+    others = [other for other in book.entries() if other.key != entry.key]
+    kernel.clear(book.tree(), entry, others)

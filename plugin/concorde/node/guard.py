@@ -1,0 +1,117 @@
+"""What a pod's port carries: the pod's traffic and nothing else. Only nft's sets, chains and elements.
+
+It lists what may pass, for what may not has no end: untagged IPv4 and ARP with the pod's own hardware and
+IPv4 address, inside ARP too; IPv6 from its own link-local address, duplicate address detection for that, and
+from what a previous result gives it; neighbour advertisements for these alone. What goes to many is limited
+in rate, or one pod's broadcast would be all other pods' work. Everything else is dropped, and counted for
+the pod.
+
+A port of a bridge is looked at when a frame enters the bridge, before the bridge learns anything from it. A
+routed veth has no bridge, and a chain of the same rules where its frames enter the node.
+
+`ether type` is what stands in the frame: of a tagged one the tag's (nft reads it with the tag put back, which
+the kernel has taken off; net/netfilter/nft_payload.c, nft_payload_copy_vlan). `meta protocol`, and what nft
+adds of its own accord in front of `ip saddr`, would let one tag pass.
+"""
+
+from __future__ import annotations
+
+from .. import addresses
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .tables import Element, Rule
+    from .terms import Entry
+
+PRIORITY = -300
+# Frames a second, and at once, that a pod may send to many: some of all its neighbours' ARP requests.
+BROADCASTS, BROADCASTS_AT_ONCE = 100, 200
+
+_LIMIT = f"limit rate over {BROADCASTS}/second burst {BROADCASTS_AT_ONCE} packets"
+# An element that can be matched by a neighbour advertisement's target: nft before 1.0.8 has no name for it.
+_TARGET = "@th,64,128"
+_GUARDED = {
+    "frames": ("set", "type ifname . ether_addr . ipv4_addr"),
+    "frames6": ("set", "type ifname . ether_addr . ipv6_addr"),
+    "targets6": ("set", f"typeof iifname . {_TARGET}"),
+    "floods": ("set", f"type ifname; {_LIMIT}"),
+    "dropped": ("set", "type ifname; counter"),
+}
+SETS = {
+    **{("bridge", name): content for name, content in _GUARDED.items()},
+    **{("netdev", name): content for name, content in _GUARDED.items()},
+    ("bridge", "guarded"): ("set", "type ifname"),
+    ("bridge", "addresses"): ("set", "type ipv4_addr"),
+}
+# The base chain at a routed veth is named after it; with a prefix, for an interface may be called `drop`.
+CHAIN_OF = "at-"
+ENTRY = 'goto port comment "what a pod may send"'
+
+_UNICAST = "@ll,7,1 0"  # the group bit of the destination, IEEE 802
+_OWN_IPV4 = "ether type ip iifname . ether saddr . ip saddr @frames"
+_WELL_FORMED_ARP = "arp htype 1 arp ptype ip arp hlen 6 arp plen 4 arp operation { request, reply }"
+_OWN_ARP = "iifname . ether saddr . arp saddr ip @frames iifname . arp saddr ether . arp saddr ip @frames"
+_OWN_TARGET = f"iifname . {_TARGET} @targets6"
+_UNSPECIFIED = "::"
+
+
+def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """The chains that all pods' frames pass, at bridges and at routed veths."""
+    found: dict[tuple[str, str], tuple[str, list[Rule]]] = {
+        (family, name): ("", rules)
+        for family in ("bridge", "netdev")
+        for name, rules in (("port", _PORT), ("port6", _PORT6), ("many", _MANY), ("dropping", _DROPPING))
+    }
+    found["bridge", "prerouting"] = f"type filter hook prerouting priority {PRIORITY}", _PREROUTING
+    return found
+
+
+# One look-up for nearly all frames of nearly all pods.
+_PREROUTING = [
+    (f"{_OWN_IPV4} {_UNICAST} return", "IPv4 of a pod to one"),
+    ("iifname @guarded goto port", "pods"),
+    ("ip saddr @addresses drop", "IPv4: another from a pod's address"),
+    ("arp saddr ip @addresses drop", "ARP: another for a pod's address"),
+]
+_PORT = [
+    (f"{_OWN_IPV4} goto many", "IPv4 of a pod"),
+    (f"ether type arp {_WELL_FORMED_ARP} {_OWN_ARP} goto many", "ARP of a pod"),
+    ("ether type ip6 goto port6", "IPv6"),
+    ("goto dropping", "anything else"),
+]
+_PORT6 = [
+    ("iifname . ether saddr . ip6 saddr != @frames6 goto dropping", "another's address"),
+    (f"icmpv6 type nd-neighbor-advert {_OWN_TARGET} goto many", "advertisement of its own"),
+    (f"ip6 saddr :: icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many", "detection of duplicates"),
+    ("ip6 saddr :: goto dropping", "from nowhere"),
+    # Router advertisements, redirects, renumbering, and what makes a bridge take the port for a router's.
+    ("icmpv6 type { 130, 134, 136, 137, 138, 151, 152, 153 } goto dropping", "a router's, or another's"),
+    ("goto many", "IPv6 of a pod"),
+]
+_MANY = [
+    (f"{_UNICAST} accept", "to one"),
+    # A bridge that looks into IGMP and PIM takes the port of a querier or a router for one that gets all.
+    ("meta l4proto 2 @th,0,8 != { 0x12, 0x16, 0x17, 0x22 } goto dropping", "a querier's"),
+    ("meta l4proto 103 goto dropping", "a multicast router's"),
+    ("iifname @floods goto dropping", "too many"),
+]
+_DROPPING = [("iifname @dropped drop", "counted"), ("drop", "not counted")]
+
+
+def elements(entry: Entry) -> list[Element]:
+    """An attachment's elements: none where nobody knows its port or its hardware address."""
+    if not entry.mac or not entry.way:
+        return []
+    family, name = ("netdev", entry.way) if entry.is_routed else ("bridge", entry.port)
+    link_local = addresses.link_local(entry.mac)
+    port, mac = f'"{name}"', entry.mac
+    found = [(family, "dropped", port), (family, "floods", port)]
+    found += [(family, "frames", f"{port} . {mac} . {address}") for address in entry.ipv4]
+    for address in (_UNSPECIFIED, link_local, *entry.ipv6):
+        found.append((family, "frames6", f"{port} . {mac} . {address}"))
+    for address in (link_local, *entry.ipv6):
+        found.append((family, "targets6", f"{port} . 0x{addresses.ipv6_number(address):032x}"))
+    if entry.is_routed:
+        return [*found, (family, "ingress", port)]
+    found += [("bridge", "addresses", address) for address in entry.ipv4]
+    return [*found, (family, "guarded", port)]

@@ -1,0 +1,107 @@
+"""The nftables tables: which sets, chains and elements there are to be, and their text.
+
+What they are for is said where they are listed: `marks` (whose packet has which class), `guard` (what a pod's
+port carries), `tunnels` (who may speak to a VTEP). Only rendering.
+"""
+
+from __future__ import annotations
+
+from .. import names
+from . import guard, marks, tunnels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .terms import Entry, Tree
+
+    Element = tuple[str, str, str]  # family, set, and the element as nft writes it
+    Rule = tuple[str, str]  # as nft writes it, and what it is for
+
+TABLE = "concorde"
+SETS: dict[tuple[str, str], tuple[str, str]] = {**marks.SETS, **guard.SETS, **tunnels.SETS}
+# A chain hooks at one device: it is listed, and made and deleted with an attachment, as elements are.
+INGRESS = "ingress"
+# This family's table is there only if an attachment needs it; not all kernels have the hook.
+ROUTED = "netdev"
+
+
+def key_of(family: str, name: str) -> list[str]:
+    """What an element of a set is made of: `ifname`, `ipv4_addr` and their like."""
+    declared = SETS[family, name][1].partition(";")[0].partition(" : ")[0]
+    return declared.partition(" ")[2].split(" . ")
+
+
+def families(entries: Iterable[Entry]) -> list[str]:
+    """The families that must have a table for these attachments."""
+    found = ["ip", "ip6", "bridge"]
+    return [*found, ROUTED] if any(entry.is_routed for entry in entries) else found
+
+
+def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """All chains by family and name: where each hooks (empty if it is jumped to) and its rules."""
+    return {**guard.chains(), **tunnels.chains(), **marks.chains(tree)}
+
+
+def comments(rules: Iterable[Rule]) -> list[str]:
+    """What the rules of a chain are known by: what each is for, and a digest, so that none is mistaken."""
+    return [f"{purpose} [{names.digest(rule, purpose) & 0xFFFFFF:06x}]" for rule, purpose in rules]
+
+
+def table(family: str) -> str:
+    """A family's table, and its sets and chains without rules, as far as they are missing."""
+    lines = [f"add table {family} {TABLE}"]
+    for (of, name), (kind, content) in SETS.items():
+        if of == family:
+            lines.append(f"add {kind} {family} {TABLE} {name} {{ {content}; }}")
+    for (of, name), (hook, _) in chains(None).items():
+        if of == family and not hook:
+            lines.append(f"add chain {family} {TABLE} {name}")
+    return _text(lines)
+
+
+def chain(family: str, name: str, tree: Tree | None) -> str:
+    """A chain's rules in place of those it has; to be one transaction."""
+    hook, rules = chains(tree)[family, name]
+    base = f" {{ {hook}; policy accept; }}" if hook else ""
+    lines = [f"add chain {family} {TABLE} {name}{base}", f"flush chain {family} {TABLE} {name}"]
+    for (rule, _), comment in zip(rules, comments(rules)):
+        lines.append(f'add rule {family} {TABLE} {name} {rule} comment "{comment}"')
+    return _text(lines)
+
+
+def elements(entry: Entry) -> list[Element]:
+    """An attachment's own elements of the sets."""
+    return [*marks.elements(entry), *tunnels.elements(entry), *guard.elements(entry)]
+
+
+def change(verb: str, changed: Iterable[Element]) -> str:
+    """`add` or `delete` elements."""
+    return "".join(map(_add if verb == "add" else _delete, changed))
+
+
+def _add(element: Element) -> str:
+    family, name, text = element
+    if name != INGRESS:
+        return f"add element {family} {TABLE} {name} {{ {text} }}\n"
+    chain_name = guard.CHAIN_OF + text.strip('"')
+    hook = f"type filter hook ingress device {text} priority {guard.PRIORITY}; policy accept;"
+    return _text(
+        [
+            f"add chain {family} {TABLE} {chain_name} {{ {hook} }}",
+            f"flush chain {family} {TABLE} {chain_name}",
+            f"add rule {family} {TABLE} {chain_name} {guard.ENTRY}",
+        ]
+    )
+
+
+def _delete(element: Element) -> str:
+    family, name, text = element
+    if name != INGRESS:
+        return f"delete element {family} {TABLE} {name} {{ {text} }}\n"
+    chain_name = guard.CHAIN_OF + text.strip('"')
+    return f"flush chain {family} {TABLE} {chain_name}\ndelete chain {family} {TABLE} {chain_name}\n"
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"

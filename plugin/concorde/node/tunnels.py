@@ -1,0 +1,89 @@
+"""Who may speak to a VTEP: the node, and who is outside of it. No pod, and no container of the node.
+
+A VTEP takes any packet that comes to its UDP port for one of another node, whatever is inside; so a pod that
+sends there sends into another cluster, from any address, and past its own class. It needs no capability.
+
+Ports and devices are the kernel's to tell, and are read at each ADD, at STATUS, CHECK and `reconcile`. Until
+a new one is read, what a pod sends in the form of VXLAN is dropped where it could reach one. Only nft's sets,
+chains and elements, and what the kernel is asked.
+"""
+
+from __future__ import annotations
+
+from .. import rtnetlink
+from . import uplinks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .tables import Element, Rule
+    from .terms import Entry
+
+_BOTH = {
+    "tunnels": ("set", "type inet_service"),  # the VTEPs' ports
+    "vteps": ("set", "type ifname"),  # their devices
+    "underlays": ("set", "type ifname"),  # where packets for them, and from outside, may come in
+}
+SETS = {
+    **{(family, name): content for family in ("ip", "ip6") for name, content in _BOTH.items()},
+    ("ip", "refused"): ("set", "type ifname . ipv4_addr; counter"),
+}
+# Elements of these are what the kernel has, and not what an attachment wants.
+READ = frozenset((family, name) for family in ("ip", "ip6") for name in _BOTH)
+
+_HOOK = "type filter hook {} priority -10"
+# Flags with the VNI bit alone, 24 reserved bits; 24 bits of VNI, 8 reserved ones: anything else a VTEP drops
+# (RFC 7348, section 5; drivers/net/vxlan, vxlan_rcv).
+_LIKE_VXLAN = "@th,64,32 0x08000000 @th,120,8 0"
+# A first fragment that ends before that. Nobody's MTU makes one so short (RFC 1858, section 3).
+_TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 256"
+_A_POD = "iifname . ip saddr @ways"
+
+
+def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """Where packets are for the node, and where they leave it again."""
+    return {
+        ("ip", "refusing"): ("", [("iifname . ip saddr @refused drop", "counted"), ("drop", "not counted")]),
+        ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FORMS, _OUT_OF_AN_OVERLAY]),
+        ("ip", "forward"): (_HOOK.format("forward"), [*_HARMLESS, *_INSIDE, _TO_A_VTEP, *_FORMS]),
+        ("ip6", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP6]),
+        ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _INTO_AN_OVERLAY, _TO_A_VTEP6]),
+    }
+
+
+_HARMLESS = [
+    ("meta l4proto != udp return", "no VTEP takes it"),
+    ("iifname @underlays return", "from outside"),
+]
+# The node at its far end looks itself.
+_INTO_AN_OVERLAY = "oifname @vteps return", "into an overlay"
+_INSIDE = [_INTO_AN_OVERLAY, ("oifname . ip daddr @ways return", "to a pod")]
+_TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
+_TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
+_FORMS = [
+    (f"{_A_POD} {_LIKE_VXLAN} goto refusing", "VXLAN from a pod"),
+    (f"{_A_POD} {_TINY_FRAGMENT} goto refusing", "too short to see"),
+]
+_OUT_OF_AN_OVERLAY = f"iifname @vteps {_LIKE_VXLAN} goto refusing", "VXLAN out of an overlay"
+
+
+def elements(entry: Entry) -> list[Element]:
+    """An attachment's elements: where what it sends to VTEPs is counted."""
+    if not entry.way:
+        return []
+    return [("ip", "refused", f'"{entry.way}" . {address}') for address in entry.ipv4]
+
+
+def read(uplink: str = "") -> list[Element]:
+    """The elements that the node's VTEPs, default routes and `uplink` make. Raises OSError."""
+    found = rtnetlink.tunnels()
+    outside = {name for name in (uplink, uplinks.of_default_route() or "") if name}
+    outside |= {tunnel.lower for tunnel in found if tunnel.lower}
+    elements = []
+    for family in ("ip", "ip6"):
+        for tunnel in found:
+            elements.append((family, "vteps", f'"{tunnel.device}"'))
+            # Where nobody knows how its packets come, none may be taken for a stranger's.
+            if outside:
+                elements.append((family, "tunnels", str(tunnel.port)))
+        elements += [(family, "underlays", f'"{name}"') for name in sorted(outside)]
+    return elements

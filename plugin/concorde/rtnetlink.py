@@ -1,0 +1,181 @@
+"""What `ip` and `bridge` would need a process for, asked of the kernel directly: a tenth of a millisecond.
+
+Messages are laid out in network namespaces' byte order, the machine's own. Source: rtnetlink(7), netlink(7);
+linux/rtnetlink.h, linux/if_link.h, linux/neighbour.h.
+"""
+
+from __future__ import annotations
+
+import os
+from _socket import AF_NETLINK, SOCK_RAW, socket
+from struct import pack, unpack_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Attributes = dict[int, bytes]
+
+_NETLINK_ROUTE = 0
+_ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
+_REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300  # NLM_F_*
+_REPLACE, _CREATE = 0x100, 0x400
+
+_GETLINK, _SETLINK, _NEWNEIGH = 18, 19, 28  # RTM_*
+_BRIDGE_FAMILY = 7  # AF_BRIDGE
+
+_IFNAME, _LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 12, 18, 1  # IFLA_*
+_LINK_NETNSID, _TARGET_NETNSID = 37, 46
+_KIND, _DATA = 1, 2  # IFLA_INFO_*
+_PORT_LEARNING, _PORT_FLOOD = 8, 9  # IFLA_BRPORT_LEARNING, IFLA_BRPORT_UNICAST_FLOOD
+# Of a device that carries Ethernet in UDP: where its attributes have the lower device and the port.
+_TUNNELS = {"vxlan": (3, 15), "geneve": (None, 5)}  # IFLA_VXLAN_LINK and _PORT; IFLA_GENEVE_PORT
+_NESTED = 0x8000  # NLA_F_NESTED
+
+_LLADDR = 2  # NDA_LLADDR
+_NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
+_MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another port (Linux 4.20)
+
+_NO_SUCH_DEVICE = 19  # ENODEV
+
+
+class Tunnel:
+    """A VTEP of the node: its device, its UDP port, and the lower device its packets come by, or empty."""
+
+    def __init__(self, device: str, port: int, lower: str) -> None:
+        self.device = device
+        self.port = port
+        self.lower = lower
+
+
+def link_kind(name: str) -> str | None:
+    """A link's kind, such as `bridge`; empty for one without, None if there is no such link."""
+    found = _link(name)
+    return None if found is None else _kind(found)
+
+
+def peer_address(name: str) -> str:
+    """The hardware address of a veth pair's other end, wherever that is; empty if the kernel does not tell.
+
+    Source: IFLA_TARGET_NETNSID, Linux 4.20.
+    """
+    found = _link(name)
+    if found is None or _LINK not in found:
+        return ""
+    (index,) = unpack_from("=i", found[_LINK])
+    target = b""
+    if _LINK_NETNSID in found:
+        target = _attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
+    try:
+        for peer in _ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0) + target):
+            return _attributes(peer, 16).get(_ADDRESS, b"").hex(":")
+    except OSError:
+        pass
+    return ""
+
+
+def tunnels() -> list[Tunnel]:
+    """All VTEPs of this network namespace, those that are down too."""
+    found = []
+    for kind, (lower, port) in _TUNNELS.items():
+        asked = _attribute(_LINKINFO | _NESTED, _attribute(_KIND, kind.encode()))
+        for message in _ask(_GETLINK, _DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
+            link = _attributes(message, 16)
+            if _kind(link) != kind:
+                break  # the kernel does not know this kind, and lists all links; there can be none of it
+            data = _attributes(_attributes(link[_LINKINFO]).get(_DATA, b""))
+            index = unpack_from("=I", data[lower])[0] if lower in data else 0
+            (number,) = unpack_from("!H", data.get(port, bytes(2)))
+            found.append(Tunnel(_text(link[_IFNAME]), number, _name(index)))
+    return found
+
+
+def close_port(port: str, address: str) -> None:
+    """Let a bridge's port lead to one hardware address and no other, and learn nothing there.
+
+    The bridge then neither moves that address to another port nor floods frames for unknown ones to this
+    one. The address first: at no moment is the port without its entry. Raises OSError.
+    """
+    index = _index(port)
+    entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
+    lladdr = _attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
+    settings = _attribute(_PORT_LEARNING, b"\0") + _attribute(_PORT_FLOOD, b"\0")
+    link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + _attribute(_PROTINFO | _NESTED, settings)
+    for _ in _ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
+        pass
+    for _ in _ask(_SETLINK, _ACK, link):
+        pass
+
+
+def _link(name: str) -> Attributes | None:
+    body = pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(_IFNAME, name.encode() + b"\0")
+    try:
+        for message in _ask(_GETLINK, 0, body):
+            return _attributes(message, 16)
+    except OSError as error:
+        if error.errno != _NO_SUCH_DEVICE:
+            raise
+    return None
+
+
+def _index(name: str) -> int:
+    body = pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(_IFNAME, name.encode() + b"\0")
+    for message in _ask(_GETLINK, 0, body):
+        return int(unpack_from("=i", message, 4)[0])
+    raise OSError(_NO_SUCH_DEVICE, os.strerror(_NO_SUCH_DEVICE), name)
+
+
+def _name(index: int) -> str:
+    if index == 0:
+        return ""
+    for message in _ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0)):
+        return _text(_attributes(message, 16)[_IFNAME])
+    return ""
+
+
+def _kind(link: Attributes) -> str:
+    return _text(_attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode(errors="replace")
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    return pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def _attributes(content: bytes, start: int = 0) -> Attributes:
+    found = {}
+    while start + 4 <= len(content):
+        length, kind = unpack_from("=HH", content, start)
+        if length < 4:
+            break
+        found[kind & 0x3FFF] = content[start + 4 : start + length]
+        start += length + 3 & ~3
+    return found
+
+
+def _ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+    """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
+    asked = socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, _NETLINK_ROUTE)
+    try:
+        asked.send(pack("=IHHII", 16 + len(body), kind, flags | _REQUEST, 1, 0) + body)
+        while True:
+            answer, at = asked.recv(1 << 18), 0
+            while at < len(answer):
+                length, said = unpack_from("=IH", answer, at)
+                content = answer[at + 16 : at + length]
+                if said == _ERROR:
+                    (number,) = unpack_from("=i", content)
+                    if number:
+                        raise OSError(-number, os.strerror(-number))
+                    return
+                if said == _DONE:
+                    return
+                yield content
+                if not flags & (_DUMP | _ACK):
+                    return
+                at += length + 3 & ~3
+    finally:
+        asked.close()
