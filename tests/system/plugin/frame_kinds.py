@@ -7,11 +7,16 @@ all else is a fault.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tests.system.plugin.covering import Dimension, Row, complete, first, rows
 from tests.system.plugin.overlapped import PORT, UPLINK, VTEP
 from tests.system.plugin.uplinks import HOST, NEIGHBOUR
 
 Who = dict[str, tuple[str, str]]  # hardware address and IPv4 address of everybody, by name
+# Where the attacker is: a pod at a port of its cluster's bridge or behind a routed veth, or a container of
+# another runtime, of which only what it sends as a pod, or to a VTEP, is anybody's business.
+Position = Literal["bridged", "routed", "container"]
 
 IP_IN = frozenset({"IPv4", "IPv6", "MPLS", "PPPoE", "SNAP"})
 PLAIN_IP = frozenset({"IPv4", "IPv6"})
@@ -27,12 +32,14 @@ DESTINATIONS = (
     "neighbour",
     "gateway",
     "node",
+    "node's broadcast",
     "VTEP",
     "other gateway",
     "other cluster",
     "remote other cluster",
     "remote node",
     "remote VTEP",
+    "remote gateway",
     "nobody",
     "nobody beyond",
     "broadcast",
@@ -117,12 +124,14 @@ WAYS = {
     "neighbour": ("A-1",),
     "gateway": ("bridge",),
     "node": ("bridge",),
+    "node's broadcast": ("bridge",),
     "VTEP": ("bridge",),
     "other gateway": ("bridge",),
     "other cluster": ("bridge", "B-1"),
     "remote other cluster": ("bridge", "wire", "B-2"),
     "remote node": ("bridge", "wire"),
     "remote VTEP": ("bridge", "wire"),
+    "remote gateway": ("bridge", "wire"),
     "nobody": (),
     "nobody beyond": ("bridge", "wire"),
     "broadcast": ("bridge", "A-1"),
@@ -132,8 +141,9 @@ WAYS = {
     "LLDP": (),
     "own": (),
 }
-AT_A_NODE = frozenset({"gateway", "node", "VTEP", "other gateway", "remote node", "remote VTEP"})
-ANSWERING = AT_A_NODE | {"remote pod", "neighbour", "other cluster", "remote other cluster"}
+ANSWERING = frozenset(name for name, way in WAYS.items() if way) - {"broadcast", "multicast", "STP"}
+AT_PODS = frozenset({"remote pod", "neighbour", "other cluster", "remote other cluster"})
+AT_A_NODE = ANSWERING - AT_PODS - {"nobody beyond"}
 
 
 def chosen(count: int, seed: int) -> list[Row]:
@@ -148,9 +158,10 @@ def pod_mac(address: str) -> str:
     return "0a:58:" + bytes(map(int, address.split("."))).hex(":")
 
 
-def people(routed: bool) -> Who:
-    """Whom a frame may claim to be from, or go to; a routed pod's gateway is its veth's other end."""
-    own, gateway = ("172.18.1.2", "172.18.1.1") if routed else ("172.16.1.3", "172.16.1.1")
+def people(position: Position) -> Who:
+    """Whom a frame may claim to be from, or go to."""
+    bridged = position == "bridged"
+    own, gateway = ("172.16.1.3", "172.16.1.1") if bridged else ("172.18.1.2", "172.18.1.1")
     nobody = "02:f0:00:00:00:00"
     return {
         "own": (pod_mac(own), own),
@@ -161,9 +172,11 @@ def people(routed: bool) -> Who:
         "remote pod": (pod_mac("172.16.2.2"), "172.16.2.2"),
         "remote other cluster": (pod_mac("172.17.2.2"), "172.17.2.2"),
         "node": (UPLINK["one"], HOST["one"]),
+        "node's broadcast": (UPLINK["one"], "192.168.9.255"),
         "remote node": (UPLINK["two"], HOST["two"]),
         "VTEP": (VTEP["b"]["one"], "172.17.1.0"),
         "remote VTEP": (VTEP["b"]["two"], "172.17.2.0"),
+        "remote gateway": (pod_mac("172.16.2.1"), "172.16.2.1"),
         "nobody": (nobody, "172.16.1.200"),
         "nobody beyond": (nobody, NEIGHBOUR),
         "unspecified": ("00:00:00:00:00:00", "0.0.0.0"),
@@ -183,12 +196,14 @@ def link_local(mac: str) -> str:
     return "fe80::" + ":".join(words)
 
 
-def is_own(row: Row, routed: bool) -> bool:
+def is_own(row: Row, position: Position) -> bool:
     """Whether a frame is what its pod's port carries.
 
     Behind a routed veth nobody shares a link with the pod: its IPv4 address alone tells whose a packet is.
     """
-    if routed:
+    if position == "container":
+        return row.get("address") not in ("neighbour", "other cluster")
+    if position == "routed":
         return row["kind"] == "IPv4" and row["address"] == "own"
     if row["tags"] != "0" or row["source"] != "own":
         return False
@@ -214,35 +229,37 @@ def is_for_vtep(row: Row) -> bool:
     return row.get("port") in VTEP_PORTS and row["destination"] in AT_A_NODE
 
 
-def allowed(row: Row, routed: bool) -> frozenset[str]:
+def allowed(row: Row, position: Position) -> frozenset[str]:
     """The places where the frame may be seen."""
-    if not is_own(row, routed):
+    if not is_own(row, position):
         return frozenset()
     places = set(WAYS[row["destination"]])
-    if row["source"] == "multicast" or (routed and row["destination"] not in ANSWERING):
+    if position != "bridged" and row["destination"] not in ANSWERING:
         return frozenset()
     if is_for_vtep(row) and row["fragment"] == "whole":  # without its first fragment none is taken for it
         places.discard("wire")
     return frozenset(places)
 
 
-def required(row: Row, routed: bool) -> str | None:
+def required(row: Row, position: Position) -> str | None:
     """The place where the frame must be seen, or a port that carries nothing would be judged well."""
     destination = row["destination"]
-    if destination not in ANSWERING or not is_honest(row, routed):
+    if destination not in ANSWERING or not is_honest(row, position):
+        return None
+    if position != "bridged" and (row["kind"] != "IPv4" or row["address"] != "own"):
         return None
     if row["kind"] == "IPv6":
         return "A-1" if destination == "neighbour" and row["address"] == "own" else None
     if row["kind"] == "ARP":
         return WAYS[destination][-1] if destination in ("neighbour", "gateway") else None
     arrives = WAYS[destination][-1]
-    return None if routed and arrives == "bridge" else arrives
+    return None if position != "bridged" and arrives == "bridge" else arrives
 
 
-def is_honest(row: Row, routed: bool) -> bool:
+def is_honest(row: Row, position: Position) -> bool:
     """Whether a frame is what a pod sends that has no tricks in mind."""
     carries, header, fragment = (row.get(name) for name in ("carries", "header", "fragment"))
-    plain = row["tags"] == "0" and row["source"] == "own" and is_own(row, routed)
+    plain = row["tags"] == "0" and row["source"] == "own" and is_own(row, position)
     return plain and (
         row["kind"] == "ARP"
         or (carries in ("UDP", "TCP", "ICMP") and header == "plain" and fragment == "whole")

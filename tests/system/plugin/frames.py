@@ -1,6 +1,6 @@
 """Makes frames of rows (frame_kinds.py), run as a program: only it pays for scapy's import.
 
-Takes a JSON object: `rows`, and `routed`, whether the pod has a routed veth. Prints a JSON list: for each row
+Takes a JSON object: `rows`, and the sender's `position`. Prints a JSON list: for each row
 its frames in order (more than one if it is fragmented), each a virtio_net_hdr and a frame in hexadecimal. All
 frames of a row carry its serial number, the row's place in the list.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.system.plugin.covering import Row
-from tests.system.plugin.frame_kinds import OVERLAY, Who, link_local, people
+from tests.system.plugin.frame_kinds import OVERLAY, Position, link_local, people
 from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import PORT, VTEP
 
@@ -49,11 +49,11 @@ class Frames:
     frames: list[list[str]]
 
 
-def build(rows: list[Row], routed: bool) -> list[Frames]:
+def build(rows: list[Row], position: Position) -> list[Frames]:
     """Make frames of rows, in a process of its own."""
     made = subprocess.run(
         [sys.executable, "-m", "tests.system.plugin.frames"],
-        input=json.dumps({"rows": rows, "routed": routed}),
+        input=json.dumps({"rows": rows, "position": position}),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -66,8 +66,9 @@ def build(rows: list[Row], routed: bool) -> list[Frames]:
 class Maker:
     """Makes the frames of one row."""
 
-    def __init__(self, row: Row, serial: int, who: Who, routed: bool) -> None:
-        self.row, self.serial, self.who, self.routed = row, serial, who, routed
+    def __init__(self, row: Row, serial: int, position: Position) -> None:
+        self.row, self.serial, self.who = row, serial, people(position)
+        self.bridged = position == "bridged"
         self.text = mark(serial) * (220 if row.get("offload") == "segments" else 6)
 
     def frames(self) -> list[tuple[bytes, bytes]]:
@@ -87,7 +88,7 @@ class Maker:
         destination = self.row["destination"]
         if self.row["kind"] == "IPv6" and destination == "multicast":
             return "33:33:00:00:00:01"
-        at_link = destination in AT_THE_LINK and not (self.routed and destination == "neighbour")
+        at_link = destination in AT_THE_LINK and (self.bridged or destination != "neighbour")
         return self.who[destination if at_link else "gateway"][0]
 
     def source(self) -> str:
@@ -286,10 +287,9 @@ def octets(mac: str) -> bytes:
 def main() -> None:
     """Make frames of standard input's rows."""
     spec = json.load(sys.stdin)
-    who = people(spec["routed"])
     made = []
     for serial, row in enumerate(spec["rows"]):
-        frames = Maker(row, serial, who, spec["routed"]).frames()
+        frames = Maker(row, serial, spec["position"]).frames()
         made.append([[header.hex(), frame.hex()] for header, frame in frames])
     json.dump(made, sys.stdout)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.system.plugin.frame_kinds import Who, allowed, link_local, pod_mac, required, summary
+from tests.system.plugin.frame_kinds import Position, allowed, link_local, people, pod_mac, required, summary
 from tests.system.plugin.frames import Frames
 from tests.system.plugin.overhear import Heard
 from tests.system.plugin.overlapped import PORT, Overlapped
@@ -48,9 +48,8 @@ class Judge:
     """Sends frames as the attacker and says what is wrong with what became of them."""
 
     pair: Overlapped
-    who: Who
+    position: Position
     last: Mapping[str, Frames]  # place -> a frame that must get there: after it, nothing more is awaited
-    routed: bool = False
     classes: Mapping[str, str] = field(default_factory=dict)  # class in which nothing may be -> whose it is
 
     def __enter__(self) -> Judge:
@@ -138,14 +137,14 @@ class Judge:
             who = f"{serial} ({summary(row)})" if row else f"{serial}, or a part of it,"
             if place == "wire" and is_to_vtep(bytes.fromhex(begin)):
                 yield f"{who} left the node for a VTEP's port"
-            if row and place not in allowed(row, self.routed):
+            if row and place not in allowed(row, self.position):
                 yield f"{who} was seen at {place}"
 
     def lost(self, heard: list[Heard], batch: Sequence[Frames]) -> Iterator[str]:
         """Frames that should have arrived."""
         seen = {(place, serial) for place, serial, _ in heard}
         for sent in batch:
-            place = required(sent.row, self.routed)
+            place = required(sent.row, self.position)
             if place and (place, sent.serial) not in seen and sent.serial not in self.refused:
                 yield f"{sent.serial} ({summary(sent.row)}) never came to {place}"
         for place, sent in self.last.items():
@@ -154,9 +153,11 @@ class Judge:
 
     def poisoned(self) -> Iterator[str]:
         """Neighbour entries that say another's hardware address; they are deleted."""
-        truth = {address: mac for mac, address in reversed(self.who.values())}  # pods come before switches
+        truth = {
+            address: mac for mac, address in reversed(people(self.position).values())
+        }  # pods come before switches
         truth |= {address: pod_mac(address) for address in GATEWAYS}
-        truth |= {link_local(mac): mac for mac, _ in self.who.values()}
+        truth |= {link_local(mac): mac for mac in [*truth.values()]}
         node, far = self.pair.node, self.pair.far
         for where, pod in ((node, ""), (node, "A-1"), (node, "B-1"), (far, ""), (far, "A-3"), (far, "B-2")):
             for entry in where.show("ip", "-j", "neigh", "show", pod=pod):
@@ -168,7 +169,7 @@ class Judge:
 
     def moved(self) -> Iterator[str]:
         """Forwarding entries of a bridge at a port that is not theirs; they are deleted."""
-        ports = {self.who[name][0]: self.pair.ports.get(pod) for name, pod in PODS.items()}
+        ports = {people(self.position)[name][0]: self.pair.ports.get(pod) for name, pod in PODS.items()}
         for entry in self.pair.node.show("bridge", "-j", "fdb", "show"):
             mac, port = entry["mac"], entry["ifname"]
             learned = entry.get("master", "").startswith("cni-") and entry.get("state") != "permanent"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.system.plugin.conftest import Document, Node
-from tests.system.plugin.uplinks import HOST, MAC, SIDES, Pair, on_uplink
+from tests.system.plugin.uplinks import HOST, MAC, NEIGHBOUR, SIDES, Pair, on_uplink
 
 UPLINK = {"one": "0e:00:00:00:01:01", "two": "0e:00:00:00:01:02"}
 VTEP = {"a": MAC, "b": {"one": "0e:00:00:00:02:01", "two": "0e:00:00:00:02:02"}}
@@ -69,6 +69,30 @@ class Overlapped(Pair):
         chained = on_uplink(guarantee, subnet=None, prevResult=previous, cniVersion="1.0.0", name="cluster-c")
         added(self.node, pod, {**chained, **self.keys})
 
+    def attach_container(self, name: str, own: tuple[str, str], gateway: tuple[str, str]) -> None:
+        """Attach a container of another runtime to that one's own bridge."""
+        self.node.add_pod_namespace(name)
+        self.node.run("ip", "-batch", "-", stdin=container_node_end(name, own, gateway))
+        inside = ["nsenter", f"--net=/run/netns/{name}", "ip", "-batch", "-"]
+        self.node.run(*inside, stdin=routed_pod_end(own[1], gateway[1]))
+
+    def unguard_far(self) -> None:
+        """Make the far node one that has not the plugin, as a master has not."""
+        for family in ("ip", "ip6", "bridge"):
+            self.far.run("nft", "delete", "table", family, "concorde")
+
+
+def container_node_end(name: str, own: tuple[str, str], gateway: tuple[str, str]) -> str:
+    """A bridge with the gateway's address, and a port of it."""
+    return (
+        f"link add docker0 address {gateway[0]} type bridge\n"
+        f"addr add {gateway[1]}/24 dev docker0\n"
+        "link set docker0 up\n"
+        f"link add port-{name} mtu 1450 master docker0 type veth"
+        f" peer name eth0 address {own[0]} mtu 1450 netns {name}\n"
+        f"link set port-{name} up\n"
+    )
+
 
 def routed_node_end(pod: str, own: tuple[str, str], gateway: tuple[str, str]) -> str:
     """The pair, and the node's half of the way."""
@@ -107,7 +131,8 @@ def second_overlay(side: str, other: str) -> str:
     """Cluster b's own VTEP at one end, in place of the one that the pair shares."""
     mine, theirs = f"172.17.{SIDES[side]}.0", f"172.17.{SIDES[other]}.0"
     return (
-        f"link set eth0 address {UPLINK[side]}\n"
+        f"link set eth0 address {UPLINK[side]}\n"  # the kernel then forgets who is there
+        f"neigh replace {NEIGHBOUR} lladdr 0e:00:00:00:00:09 dev eth0 nud permanent\n"
         f"link add flannel.2 type vxlan id 2 dev eth0 local {HOST[side]} dstport {PORT['b']} nolearning\n"
         f"link set flannel.2 address {VTEP['b'][side]} mtu 1450 up\n"
         f"route del {theirs}/24\n"
