@@ -115,6 +115,9 @@ KNOWN: list[Row] = [
     {"carries": "VXLAN", "port": "8473", "destination": "gateway", "fragment": "tiny first"},
     {"carries": "VXLAN", "port": "8473", "destination": "remote node"},
     {"carries": "VXLAN", "port": "8472", "destination": "remote node", "fragment": "late first"},
+    {"carries": "VXLAN", "port": "8473", "destination": "remote VTEP"},
+    {"carries": "VXLAN", "port": "8473", "destination": "remote gateway"},
+    {"kind": "IPv6", "carries": "ICMP", "address": "unspecified", "discovery": "advertisement of own"},
 ]
 
 # Where a frame comes by on its way, and last where it arrives. A switch keeps LACP's and LLDP's addresses to

@@ -1,8 +1,9 @@
 """Puts frames on a pod's interface as they are, run as a program in a pod with CAP_NET_RAW.
 
 Reads a JSON object from standard input's first line: `frames`, a list of virtio_net_hdr and frame in
-hexadecimal, and `for_ever`: send them again and again until standard input ends, as fast as it goes. Prints
-the places in the list of those that the kernel refused to send, and how many frames it took, as JSON.
+hexadecimal, and `for_ever`: say `flooding` and send them again and again until standard input ends, as fast
+as it goes. Prints the places in the list of those that the kernel refused to send, and how many it took, as
+JSON.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def flood(sender: socket.socket, frames: list[bytes]) -> None:
         os._exit(0)
 
     threading.Thread(target=stop).start()
+    print("flooding", flush=True)  # noqa: T201
     send = sender.send
     while True:
         for frame in frames:
