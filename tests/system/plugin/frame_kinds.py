@@ -64,7 +64,9 @@ DIMENSIONS = {
         {"kind": IP_IN | RESOLUTION},
     ),
     "header": Dimension(("plain", "options"), {"kind": PLAIN_IP}),
-    "carries": Dimension(("UDP", "TCP", "ICMP", "IPIP", "GRE", "VXLAN", "Geneve"), {"kind": IP_IN}),
+    "carries": Dimension(
+        ("UDP", "TCP", "ICMP", "IPIP", "GRE", "VXLAN", "Geneve", "IGMP", "PIM"), {"kind": IP_IN}
+    ),
     "port": Dimension((*sorted(VTEP_PORTS), "4789", "6081"), {"carries": OVERLAY}),
     "inside": Dimension(
         (
@@ -86,11 +88,15 @@ DIMENSIONS = {
             "router solicitation",
             "router advertisement",
             "redirect",
+            "listener query",
         ),
         {"kind": frozenset({"IPv6"}), "carries": frozenset({"ICMP"})},
     ),
     "fragment": Dimension(
         ("whole", "tiny first", "later only", "late first", "overlapping"), {"kind": PLAIN_IP}
+    ),
+    "fragment header": Dimension(
+        ("no", "yes"), {"kind": frozenset({"IPv6"}), "fragment": frozenset({"whole"})}
     ),
     "offload": Dimension(
         ("none", "checksum", "segments"),
@@ -111,6 +117,9 @@ KNOWN: list[Row] = [
     {"tags": "1", "kind": "ARP", "address": "neighbour", "destination": "gateway", "operation": "reply"},
     {"tags": "1", "kind": "ARP", "address": "gateway", "destination": "neighbour", "operation": "reply"},
     {"source": "neighbour", "destination": "LLDP"},
+    {"address": "neighbour", "destination": "LLDP"},
+    {"address": "nobody", "destination": "LLDP", "carries": "VXLAN", "port": "8473"},
+    {"kind": "IPv6", "destination": "LLDP", "carries": "ICMP", "discovery": "router advertisement"},
     {"carries": "VXLAN", "port": "8473", "destination": "node"},
     {"carries": "VXLAN", "port": "8473", "destination": "gateway", "fragment": "tiny first"},
     {"carries": "VXLAN", "port": "8473", "destination": "remote node"},
@@ -118,6 +127,15 @@ KNOWN: list[Row] = [
     {"carries": "VXLAN", "port": "8473", "destination": "remote VTEP"},
     {"carries": "VXLAN", "port": "8473", "destination": "remote gateway"},
     {"kind": "IPv6", "carries": "ICMP", "address": "unspecified", "discovery": "advertisement of own"},
+    {"carries": "IGMP", "destination": "multicast"},
+    {"carries": "PIM", "destination": "multicast"},
+    {
+        "kind": "IPv6",
+        "carries": "ICMP",
+        "discovery": "listener query",
+        "destination": "multicast",
+        "header": "options",
+    },
 ]
 
 # Where a frame comes by on its way, and last where it arrives. A switch keeps LACP's and LLDP's addresses to
@@ -186,8 +204,9 @@ def people(position: Position) -> Who:
         "broadcast": ("ff:ff:ff:ff:ff:ff", "255.255.255.255"),
         "multicast": ("01:00:5e:00:00:01", "224.0.0.1"),
         "STP": ("01:80:c2:00:00:00", "172.16.1.2"),
-        "LACP": ("01:80:c2:00:00:02", "172.16.1.2"),
-        "LLDP": ("01:80:c2:00:00:0e", "172.16.1.2"),
+        # A bridge gives these to the node by its port: past what looks at frames that the bridge forwards.
+        "LACP": ("01:80:c2:00:00:02", gateway),
+        "LLDP": ("01:80:c2:00:00:0e", HOST["one"]),
     }
 
 
@@ -224,7 +243,8 @@ def is_own_ipv6(row: Row) -> bool:
     if row["address"] == "unspecified":  # duplicate address detection
         return discovery == "solicitation"
     honest = discovery in ("none", "solicitation", "advertisement of own", "router solicitation")
-    return row["address"] == "own" and (honest or row["fragment"] != "whole")
+    fragmented = row["fragment"] != "whole" or row["fragment header"] == "yes"
+    return row["address"] == "own" and (honest or fragmented)
 
 
 def is_for_vtep(row: Row) -> bool:
@@ -262,10 +282,11 @@ def required(row: Row, position: Position) -> str | None:
 def is_honest(row: Row, position: Position) -> bool:
     """Whether a frame is what a pod sends that has no tricks in mind."""
     carries, header, fragment = (row.get(name) for name in ("carries", "header", "fragment"))
+    atomic = row.get("fragment header") == "yes"
     plain = row["tags"] == "0" and row["source"] == "own" and is_own(row, position)
     return plain and (
         row["kind"] == "ARP"
-        or (carries in ("UDP", "TCP", "ICMP") and header == "plain" and fragment == "whole")
+        or (carries in ("UDP", "TCP", "ICMP") and header == "plain" and fragment == "whole" and not atomic)
     )
 
 

@@ -148,6 +148,8 @@ class Maker:
 
         source, target = self.who[self.row["address"]][1], self.who[self.row["destination"]][1]
         options = [IPOption_NOP()] * 4 if self.row.get("header") == "options" else []
+        if self.row["carries"] == "PIM" and self.row["destination"] == "multicast":
+            target = "224.0.0.13"  # all its routers
         header = IP(src=source, dst=target, id=self.serial & 0xFFFF, options=options)
         whole = header / self.carried()
         protocol, load = IP(bytes(whole)).proto, bytes(whole)[20 + len(options) :]
@@ -167,7 +169,7 @@ class Maker:
         packets = []
         for at, part, more in self.parts(load):
             upper, inner = following, part
-            if self.row["fragment"] != "whole":
+            if self.row["fragment"] != "whole" or self.row["fragment header"] == "yes":
                 fragment = IPv6ExtHdrFragment(nh=upper, offset=at // 8, m=int(more), id=self.serial)
                 upper, inner = 44, bytes(fragment) + inner
             if self.row["header"] == "options":
@@ -182,9 +184,9 @@ class Maker:
 
     def ipv6_target(self) -> str:
         destination = self.row["destination"]
-        if destination in ("broadcast", "multicast"):
+        if destination in ("broadcast", "multicast", *SWITCHES):
             return "ff02::1"
-        return link_local(self.who["neighbour" if destination in SWITCHES else destination][0])
+        return link_local(self.who[destination][0])
 
     def parts(self, load: bytes) -> list[tuple[int, bytes, bool]]:
         """Offset and bytes of what is sent of an IP packet's load, and whether more follows."""
@@ -199,6 +201,8 @@ class Maker:
 
     def carried(self) -> Any:
         """What the IP packet carries, as scapy has it, which fills in lengths and checksums."""
+        from scapy.contrib.pim import PIMv2Hdr
+        from scapy.layers.igmp import IGMP
         from scapy.layers.inet import ICMP, TCP, UDP
         from scapy.layers.inet6 import ICMPv6EchoRequest
         from scapy.layers.l2 import GRE
@@ -212,6 +216,10 @@ class Maker:
             return self.inside()
         if carries == "GRE":
             return GRE() / self.inside()
+        if carries == "IGMP":
+            return IGMP() / (bytes(4) + self.text)  # as long as version 3 has it
+        if carries == "PIM":
+            return PIMv2Hdr(type=0) / self.text
         if carries in OVERLAY:
             return UDP(sport=4000, dport=int(self.row["port"])) / self.encapsulated()
         if self.row["kind"] != "IPv6":
@@ -257,6 +265,8 @@ class Maker:
             return inet6.ICMPv6ND_NA(tgt=target, R=0, S=0, O=1) / to / seen
         if kind == "router solicitation":
             return inet6.ICMPv6ND_RS() / own / seen
+        if kind == "listener query":
+            return inet6.ICMPv6MLQuery(mladdr="::") / self.text
         if kind == "router advertisement":
             prefix = inet6.ICMPv6NDOptPrefixInfo(prefix="2001:db8:1::", prefixlen=64)
             return inet6.ICMPv6ND_RA(routerlifetime=1800) / own / prefix / seen
@@ -272,6 +282,7 @@ class Maker:
         start = len(self.ethernet()) + 2 + (20 if row["kind"] == "IPv4" else 40)
         if row["header"] == "options":
             start += 4 if row["kind"] == "IPv4" else 8
+        start += 8 if row.get("fragment header") == "yes" else 0
         kind, size = 0, 0
         if row["offload"] == "segments":
             tcp = SEGMENTS_TCP4 if row["kind"] == "IPv4" else SEGMENTS_TCP6

@@ -31,13 +31,16 @@ NOISE = 3000  # bytes: ARP and the like
 PATIENCE = 10  # seconds until a frame that must arrive is lost
 IMPATIENCE = 0.5  # the same where a fault is sure and only its cause is looked for
 BISECTIONS = 3  # how many batches with faults that name no frame are traced to one; each takes seconds
-# Last in the input hook, whatever a guard does: UDP at a VTEP's port that no other node sent.
+# Last in the input hook, whatever a guard does: UDP at a VTEP's port that no other node sent, and what a
+# bridge's port, which has no address, gives the node itself.
 TRAP = """
 table inet judge {
-    counter reached { }
+    counter tunnelled { }
+    counter aside { }
     chain input {
         type filter hook input priority 1000;
-        udp dport { PORTS } ip saddr != OTHER counter name reached
+        udp dport { PORTS } ip saddr != OTHER counter name tunnelled
+        iifname "veth*" counter name aside
     }
 }
 """
@@ -116,7 +119,14 @@ class Judge:
             for name, whose in self.classes.items()
             if after[name] - before[name] > (NOISE if whose == "nobody" else 0)
         ]
-        return named, [*unnamed, *self.poisoned(), *self.moved(), *self.routes(), *self.trapped()]
+        return named, [
+            *unnamed,
+            *self.poisoned(),
+            *self.moved(),
+            *self.routes(),
+            *self.routers(),
+            *self.trapped(),
+        ]
 
     def exchange(self, batch: Sequence[Frames], patience: float) -> list[Heard]:
         """Send, and hear what arrives anywhere."""
@@ -178,25 +188,34 @@ class Judge:
                 yield f"the bridge has {mac} at {port}"
 
     def routes(self) -> Iterator[str]:
-        """Routes that a router advertisement made; they are deleted."""
-        for pod in ("", "A-1"):
+        """Routes that a router advertisement made; they are deleted. Another runtime's bridge is its own."""
+        for pod in () if self.position == "container" else ("", "A-1"):
             show = ("ip", "-j", "-6", "route", "show", "proto", "ra")
             if self.pair.node.show(*show, pod=pod):
                 flush = ("ip", "-6", "route", "flush", "proto", "ra")
                 _ = self.pair.node.in_pod(pod, *flush) if pod else self.pair.node.run(*flush)
                 yield f"{pod or 'the node'} has a router that was advertised"
 
+    def routers(self) -> Iterator[str]:
+        """Ports that a bridge takes for a multicast router's, and sends all groups' packets to; set right."""
+        for shown in self.pair.node.show("bridge", "-j", "-d", "mdb", "show"):
+            for port in (entry["port"] for ports in shown["router"].values() for entry in ports):
+                for kind in "01":  # to none, and back to what it finds out
+                    self.pair.node.run("bridge", "link", "set", "dev", port, "mcast_router", kind)
+                yield f"the bridge takes {port} for a multicast router's"
+
     def trapped(self) -> Iterator[str]:
-        """What reached a VTEP's port and no other node sent."""
+        """What reached a VTEP's port and no other node sent, or came to the node past its bridge."""
         for side in HOST:
             shown = json.loads(
-                self.pair.on(side, "nft", "-j", "reset", "counter", "inet", "judge", "reached")
+                self.pair.on(side, *["nft", "-j", "reset", "counters", "table", "inet", "judge"])
             )
-            (counter,) = [entry["counter"] for entry in shown["nftables"] if "counter" in entry]
-            if counter["packets"]:
-                yield f"{counter['packets']} packets reached a VTEP of node {side}"
+            for counter in (entry["counter"] for entry in shown["nftables"] if "counter" in entry):
+                if counter["packets"]:
+                    yield f"{counter['packets']} packets {TRAPPED[counter['name']]} node {side}"
 
 
+TRAPPED = {"tunnelled": "reached a VTEP of", "aside": "came in by a port of the bridge itself of"}
 PODS = {"own": ATTACKER, "neighbour": "A-1", "other cluster": "B-1"}
 
 
