@@ -8,6 +8,7 @@ or null, and the frame's beginning in hexadecimal. What a place itself sends is 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -19,6 +20,7 @@ import sys
 import time
 
 ETH_P_ALL = 3
+SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 SOL_PACKET = 263
 PACKET_IGNORE_OUTGOING = 23  # linux/if_packet.h
 MARK = re.compile(rb"serial=(\d{6});")
@@ -54,6 +56,8 @@ def listen(namespace: str, interface: str) -> socket.socket:
         if libc.setns(entered.fileno(), 0) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), namespace)
     found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    with contextlib.suppress(PermissionError):  # an ordinary user's limit is enough for a batch of frames
+        found.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
     found.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     found.bind((interface, ETH_P_ALL))
     found.setblocking(False)

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.system.plugin import floods
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.covering import complete, first
 from tests.system.plugin.frame_kinds import DIMENSIONS, KNOWN, Position, Who, chosen, link_local, people
 from tests.system.plugin.frames import Frames, build
-from tests.system.plugin.judge import ATTACKER, Judge
+from tests.system.plugin.judge import ATTACKER, PATIENCE, Judge
+from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import Overlapped
 
 COUNT = int(os.environ.get("CONCORDE_FRAMES", "600"))
 SEED = int(os.environ.get("CONCORDE_FRAMES_SEED", "1"))
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere
+QUESTION, ANSWER = floods.questions()[:1], [floods.arp(1, floods.OWN, floods.NEIGHBOUR)]
+APART = 100_000  # serial numbers from here on are none of the rows'
 SEND = str(Path(__file__).with_name("send.py"))
 ARRIVALS = {
     "A-1": "neighbour",
@@ -116,3 +121,25 @@ def test_nor_from_behind_a_routed_veth_or_beside_kubernetes(node: Node, position
     classes = {"c0de:10": "A-1", "c0de:11": "B-1"} | ({"c0de:fffe": "nobody"} if position == "routed" else {})
     with Judge(pair, position, last, classes=classes) as judge:
         complain(judge.verdict(a_part(frames), AT_ONCE))
+
+
+@pytest.mark.parametrize(("frames", "least", "most"), [(QUESTION, 100, 200), (ANSWER, 600, 600)])
+def test_of_what_a_pod_sends_to_many_only_some_gets_there(
+    node: Node, frames: list[bytes], least: int, most: int
+) -> None:
+    """A hundred a second, and two hundred at once; of what goes to one, all."""
+    pair = attacked(node, "", "node")
+    _, last = made("bridged")
+    sent = marked(frames, times=600)
+    start, got = time.monotonic(), 0
+    with Judge(pair, "bridged", last) as judge:
+        for at in range(0, len(sent), AT_ONCE):
+            heard = judge.exchange(sent[at : at + AT_ONCE], PATIENCE)
+            got += sum(place == "A-1" and (serial or 0) >= APART for place, serial, _ in heard)
+    assert least <= got <= most + 100 * (time.monotonic() - start)
+
+
+def marked(frames: list[bytes], times: int) -> list[Frames]:
+    """Some frames again and again, each to be known by its place."""
+    copies = enumerate(frames * times, APART)
+    return [Frames(at, {}, [[bytes(10).hex(), (frame + mark(at)).hex()]]) for at, frame in copies]
