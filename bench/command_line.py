@@ -1,7 +1,8 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
 0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the run is invalid and proves nothing;
-4 it failed, because something could not be brought up; 128 + n ended by signal n.
+4 it failed, because something could not be brought up; 128 + n ended by signal n. An error that is none of
+these is a bug: it goes on to where bugs are reported (bugs.py).
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import functools
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any, ParamSpec
 
 from invoke.collection import Collection
-from invoke.exceptions import Exit, ParseError
+from invoke.exceptions import CommandTimedOut, Exit, ParseError, UnknownFileType
+from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
-from rich.console import Console
 
 from bench.saying import complain
 from testbed.scenario import ScenarioError
@@ -25,6 +27,7 @@ from testbed.scenario import ScenarioError
 P = ParamSpec("P")
 
 HELD, VIOLATED, BAD_INPUT, INVALID, FAILED = 0, 1, 2, 3, 4
+INTERRUPTED, UNREAD = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
 
 class Terminated(KeyboardInterrupt):
@@ -53,20 +56,22 @@ def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
 
 def _status(command: Callable[[], int]) -> int:
     def fail(words: object, status: int) -> int:
-        complain(str(words))
+        with suppress(OSError):  # a status can be told where nothing can be said
+            complain(str(words))
         return status
 
     try:
         return command()
-    except (KeyError, IndexError):  # LookupErrors too, but of ours and not of who gave the command
-        Console(stderr=True).print_exception()
-        return FAILED
+    except (KeyError, IndexError, NotImplementedError, RecursionError):
+        raise  # LookupErrors and RuntimeErrors too, but of ours and not of who gave the command
     except (ScenarioError, LookupError) as error:
         return fail(error.args[0] if error.args else error, BAD_INPUT)
     except Terminated:
         return fail("terminated; nothing is left running", 128 + signal.SIGTERM)
     except KeyboardInterrupt:
-        return fail("interrupted; nothing is left running", 128 + signal.SIGINT)
+        return fail("interrupted; nothing is left running", INTERRUPTED)
+    except (BrokenPipeError, SystemExit):  # which rich makes of the former, with status 1
+        return fail("nobody reads any more what is said", UNREAD)
     except (RuntimeError, OSError) as error:
         # Taking the testbed down may fail too, after what made it necessary.
         former = None if error.__suppress_context__ else error.__context__
@@ -83,18 +88,38 @@ def _go_down(number: int, _frame: FrameType | None) -> None:
 class _Program(Program):
     """Invoke, but a command line it cannot parse is bad input like any other."""
 
+    def core_args(self) -> list[Argument]:
+        """Return invoke's own options, and those of an invoke that has found us by them and handed over."""
+        return [*super().core_args(), *self.task_args()]
+
     def parse_core(self, argv: Sequence[str] | None) -> None:
         self._refusing(super().parse_core, argv)
 
     def parse_tasks(self) -> None:
         self._refusing(super().parse_tasks)
 
+    def parse_cleanup(self) -> None:
+        self._refusing(super().parse_cleanup)
+
+    def update_config(self, merge: bool = True) -> None:
+        self._refusing(super().update_config, merge)
+
+    def execute(self) -> None:
+        try:
+            super().execute()
+        except CommandTimedOut as error:
+            raise Exit(message=str(error), code=FAILED) from None
+        except KeyboardInterrupt:  # of which invoke would make status 1
+            raise Exit(code=INTERRUPTED) from None
+
     @staticmethod
     def _refusing(parse: Callable[..., Any], *arguments: Any) -> None:
         try:
             parse(*arguments)
-        except (ParseError, ValueError) as error:  # ValueError: --scale=many
+        except (ParseError, ValueError, UnknownFileType) as error:  # ValueError: --scale=many
             raise Exit(message=str(error), code=BAD_INPUT) from None
+        except Exit as end:  # --list=nothing
+            raise Exit(message=end.message, code=BAD_INPUT if end.code else 0) from None
 
 
 def after_dashes() -> list[str]:
@@ -104,9 +129,21 @@ def after_dashes() -> list[str]:
 
 def main(tasks: ModuleType) -> None:
     """Run the tasks of a module as a program. Does not return."""
-    program = _Program(namespace=collected(tasks), binary="invokew", name="invokew", version="0.1")
-    program.run(sys.argv)
-    sys.exit(0)
+    program = _Program(
+        namespace=collected(tasks), binary="invokew", name="invokew", version="0.1",
+        binary_names=["invoke", "inv", "invokew", "./invokew"],  # of which a shell completes the arguments
+    )  # fmt: skip
+
+    def run() -> int:
+        try:
+            program.run(sys.argv)
+        except SystemExit as end:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # when Python does it, at the very end, an error has a status of its own
+            return int(end.code or 0)
+        return HELD
+
+    sys.exit(_status(run))
 
 
 def collected(tasks: ModuleType) -> Collection:

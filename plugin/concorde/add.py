@@ -12,7 +12,7 @@ from .cni import COMMAND_FAILED, CniError
 from .configuration import Configuration
 from .leases import Lease, Link
 from .locks import AttachmentLock
-from .node import attachments
+from .node.ahead import Ready
 from .terms import terms
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def add(request: Request) -> dict[str, Any]:
 def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
     lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
-        _prepare(configuration, lease, subnet is not None, request.netns)
+        ready = _prepare(configuration, lease, subnet is not None, request.netns)
         # Not above: loading SQLite takes 4 ms, in which the tools are loaded too.
         from .store import Store
 
@@ -51,28 +51,36 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
             store.add(lease)
         try:
-            _install(configuration, lease, request.netns)
+            _install(configuration, lease, ready, request.netns)
         except Exception as error:
             _undo(lease, store, error)
             raise
     return lease
 
 
-def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns: str) -> None:
+def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns: str) -> Ready:
     """Start the tools _install() will want, in the order of their use."""
     if makes_link:
         run.prepare("ip")
-    attachments.prepare(configuration)
+    ready = Ready(configuration)
     enforcements.load(lease.terms.enforcement).prepare(configuration, lease, netns)
     if makes_link:
         run.prepare("ip", netns)
+    return ready
 
 
-def _install(configuration: Configuration, lease: Lease, netns: str) -> None:
+def _install(configuration: Configuration, lease: Lease, ready: Ready, netns: str) -> None:
     enforcement = enforcements.load(lease.terms.enforcement)
-    if lease.link is not None:
-        links.create(lease.link, netns)
-    entry = attachments.enter(configuration, lease)
+    creation = links.Creation(lease.link, netns) if lease.link is not None else None
+    # Not above: a millisecond, in which the pair is made.
+    from .node import attachments
+
+    try:
+        entry = attachments.enter(configuration, lease, ready, creation)
+    except Exception:
+        if creation is not None:
+            creation.settle()
+        raise
     try:
         enforcement.install(configuration, lease, entry, netns)
         if lease.link is not None:

@@ -55,11 +55,26 @@ def pod_batch(link: Link) -> str:
     )
 
 
-def create(link: Link, netns: str) -> None:
-    """Make the pair, and the bridge if it is missing. Raises run.CommandError."""
-    _ensure_bridge(link)
-    _ensure_forwarding()
-    run.batch("ip", pair_batch(link, netns))
+class Creation:
+    """The making of the pair, and of the bridge if it is missing; there is time for other work meanwhile."""
+
+    def __init__(self, link: Link, netns: str) -> None:
+        """Start it. Raises run.CommandError."""
+        _ensure_bridge(link)
+        _ensure_forwarding()
+        self._failure: run.CommandError | None = None
+        self._running = run.begin(("ip", pair_batch(link, netns)))
+
+    def finish(self) -> None:
+        """Wait until the pair is made. Raises run.CommandError."""
+        self.settle()
+        if self._failure is not None:
+            raise self._failure
+
+    def settle(self) -> None:
+        """Wait until nothing is at work any more, whether it failed or not."""
+        running, self._running = self._running, []
+        self._failure = run.ended(running) or self._failure
 
 
 def configure(link: Link, netns: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import enforcements, links, names
+from . import enforcements, links, names, rtnetlink
 from .configuration import Identity
 from .locks import AttachmentLock
 from .node import attachments
@@ -14,7 +14,10 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
     The lease goes last: whatever a kill leaves behind is still written down. Raises run.CommandError.
     """
     with AttachmentLock(network.directory, container, interface):
-        removal = links.Removal(names.host_veth(network.name, container, interface))
+        # Nothing passes from now on, for the guard may be gone before the link is.
+        veth = names.host_veth(network.name, container, interface)
+        rtnetlink.take_down(veth)
+        removal = links.Removal(veth)
         # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
         from .store import Store
 

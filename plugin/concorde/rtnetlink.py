@@ -21,7 +21,8 @@ _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
 _REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300  # NLM_F_*
 _REPLACE, _CREATE = 0x100, 0x400
 
-_GETLINK, _SETLINK, _NEWNEIGH = 18, 19, 28  # RTM_*
+_NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH = 16, 18, 19, 28  # RTM_*
+_UP = 0x1  # IFF_UP
 _BRIDGE_FAMILY = 7  # AF_BRIDGE
 
 _IFNAME, _LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 12, 18, 1  # IFLA_*
@@ -30,7 +31,7 @@ _KIND, _DATA = 1, 2  # IFLA_INFO_*
 _PORT_LEARNING, _PORT_FLOOD = 8, 9  # IFLA_BRPORT_LEARNING, IFLA_BRPORT_UNICAST_FLOOD
 # Of a device that carries Ethernet in UDP: where its attributes have the lower device and the port.
 _TUNNELS = {"vxlan": (3, 15), "geneve": (None, 5)}  # IFLA_VXLAN_LINK and _PORT; IFLA_GENEVE_PORT
-_NESTED = 0x8000  # NLA_F_NESTED
+NESTED = 0x8000  # NLA_FNESTED
 
 _LLADDR = 2  # NDA_LLADDR
 _NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
@@ -65,7 +66,7 @@ def peer_address(name: str) -> str:
     (index,) = unpack_from("=i", found[_LINK])
     target = b""
     if _LINK_NETNSID in found:
-        target = _attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
+        target = attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
     try:
         for peer in _ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0) + target):
             return _attributes(peer, 16).get(_ADDRESS, b"").hex(":")
@@ -78,7 +79,7 @@ def tunnels() -> list[Tunnel]:
     """All VTEPs of this network namespace, those that are down too."""
     found = []
     for kind, (lower, port) in _TUNNELS.items():
-        asked = _attribute(_LINKINFO | _NESTED, _attribute(_KIND, kind.encode()))
+        asked = attribute(_LINKINFO | NESTED, attribute(_KIND, kind.encode()))
         for message in _ask(_GETLINK, _DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
             link = _attributes(message, 16)
             if _kind(link) != kind:
@@ -98,17 +99,32 @@ def close_port(port: str, address: str) -> None:
     """
     index = _index(port)
     entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
-    lladdr = _attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
-    settings = _attribute(_PORT_LEARNING, b"\0") + _attribute(_PORT_FLOOD, b"\0")
-    link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + _attribute(_PROTINFO | _NESTED, settings)
+    lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
+    settings = attribute(_PORT_LEARNING, b"\0") + attribute(_PORT_FLOOD, b"\0")
+    link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
     for _ in _ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
         pass
     for _ in _ask(_SETLINK, _ACK, link):
         pass
 
 
+def netlink(protocol: int) -> socket:
+    """A socket to a part of the kernel, of this network namespace."""
+    return socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, protocol)
+
+
+def take_down(name: str) -> None:
+    """Let nothing pass a link any more, if it is there. Raises OSError."""
+    try:
+        index = _index(name)
+    except OSError:
+        return
+    for _ in _ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, index, 0, _UP)):
+        pass
+
+
 def _link(name: str) -> Attributes | None:
-    body = pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(_IFNAME, name.encode() + b"\0")
+    body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
     try:
         for message in _ask(_GETLINK, 0, body):
             return _attributes(message, 16)
@@ -119,7 +135,7 @@ def _link(name: str) -> Attributes | None:
 
 
 def _index(name: str) -> int:
-    body = pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(_IFNAME, name.encode() + b"\0")
+    body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
     for message in _ask(_GETLINK, 0, body):
         return int(unpack_from("=i", message, 4)[0])
     raise OSError(_NO_SUCH_DEVICE, os.strerror(_NO_SUCH_DEVICE), name)
@@ -141,7 +157,8 @@ def _text(value: bytes) -> str:
     return value.rstrip(b"\0").decode(errors="replace")
 
 
-def _attribute(kind: int, value: bytes) -> bytes:
+def attribute(kind: int, value: bytes) -> bytes:
+    """One attribute of a message, padded (netlink(7))."""
     return pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
@@ -158,7 +175,7 @@ def _attributes(content: bytes, start: int = 0) -> Attributes:
 
 def _ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
-    asked = socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, _NETLINK_ROUTE)
+    asked = netlink(_NETLINK_ROUTE)
     try:
         asked.send(pack("=IHHII", 16 + len(body), kind, flags | _REQUEST, 1, 0) + body)
         while True:

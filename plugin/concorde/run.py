@@ -92,20 +92,28 @@ def batch(tool: str, text: str, netns: str = "") -> None:
     _prepared(tool, netns).finish(text)
 
 
-def batches(*batches: tuple[str, str]) -> None:
-    """Run several tools on their lines side by side; empty ones are left out.
-
-    Raises the first CommandError when all have ended.
-    """
+def begin(*batches: tuple[str, str]) -> list[Running]:
+    """Set several tools to work on their lines; empty ones are left out. Raises FileNotFoundError."""
     running = [(_prepared(tool, ""), text) for tool, text in batches if text]
     for tool, text in running:
         tool.give(text)
+    return [tool for tool, _ in running]
+
+
+def ended(running: list[Running]) -> CommandError | None:
+    """Wait for tools at work; the first failure, if one has failed."""
     failure = None
-    for tool, _ in running:
+    for tool in running:
         try:
             tool.wait()
         except CommandError as error:
             failure = failure or error
+    return failure
+
+
+def batches(*batches: tuple[str, str]) -> None:
+    """Run several tools on their lines side by side. Raises the first CommandError when all have ended."""
+    failure = ended(begin(*batches))
     if failure is not None:
         raise failure
 

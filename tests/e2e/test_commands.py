@@ -11,7 +11,8 @@ import pytest
 
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import ROOT, host_state, invoke, until
+from tests.e2e.conftest import ROOT, invoke, until
+from tests.leftovers import host_state
 
 STARTER = """
 from pathlib import Path

@@ -23,7 +23,8 @@ from testbed.existing.here import Here
 from testbed.kubernetes import binaries, images, installer
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, added, host_state, invoke, until
+from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, invoke, until
+from tests.leftovers import added, host_state
 
 NAME = "e2e-deploy"
 NOBODY = 65534
@@ -185,7 +186,7 @@ def up(directory: Path) -> Iterator[str]:
     finally:
         down = invoke("down", "--name", NAME)
     assert down.returncode == 0, down.stderr
-    assert added(before) == {}
+    assert added(before, host_state()) == {}
 
 
 @pytest.fixture(scope="module")

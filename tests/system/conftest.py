@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
+from tests.leftovers import added, network_state
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,20 +26,10 @@ def _sandboxes_are_possible() -> None:
 
 @pytest.fixture
 def untouched_host() -> Iterator[None]:
-    """Compare the host's links, mounts and named namespaces before and after the test."""
-    before = host_state()
+    """See to it that a test leaves no link, named namespace or mount on the host."""
+    before = network_state()
     yield
-    assert host_state() == before
-
-
-def host_state() -> dict[str, object]:
-    links = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
-    names = subprocess.run(["ip", "-j", "netns"], capture_output=True, check=True).stdout or b"[]"
-    return {
-        "links": sorted(link["ifname"] for link in json.loads(links)),
-        "namespaces": sorted(item["name"] for item in json.loads(names)),
-        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
-    }
+    assert added(before, network_state()) == {}
 
 
 def processes_in(pid_namespace: str) -> list[int]:

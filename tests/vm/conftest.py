@@ -153,11 +153,16 @@ def box(libvirt: None) -> str:
 
 
 def made() -> dict[str, set[str]]:
-    """Return what there is of machines, whoever's they are."""
+    """Return what there is of machines of ours, whose things all have our name; others' come and go."""
+
+    def ours(*question: str) -> set[str]:
+        names = (line.split()[0] for line in virsh(*question).splitlines() if line.strip())
+        return {name for name in names if "concorde" in name}
+
     return {
-        "domains": set(virsh("list", "--all", "--name").split()),
-        "networks": set(virsh("net-list", "--all", "--name").split()),
-        "volumes": {line.split()[0] for line in virsh("vol-list", "default").splitlines()},
+        "domains": ours("list", "--all", "--name"),
+        "networks": ours("net-list", "--all", "--name"),
+        "volumes": ours("vol-list", "default"),
         "states": {each.name for each in STATES.glob("*")},
     }
 

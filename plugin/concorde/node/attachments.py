@@ -21,32 +21,24 @@ if TYPE_CHECKING:
 
     from ..configuration import Configuration, Identity
     from ..leases import Lease
+    from ..links import Creation
+    from .ahead import Ready
     from .differences import Difference
     from .ledger import Ledger
     from .settings import Settings
 
-# What prepare() leaves for enter(): the tools it started hold the lock from the moment that is taken.
-_ready: list[tuple[Settings | None, NodeLock]] = []
 
-
-def prepare(network: Configuration) -> None:
-    """Read the keys of the uplink, open the lock and start nft. Raises CniError 7."""
-    settings = enforcements.load(network.enforcement).on_uplink(network)
-    _ready[:] = [(settings, NodeLock(network.node_directory))]
-    run.prepare("nft")
-
-
-def enter(network: Configuration, lease: Lease) -> Entry:
+def enter(network: Configuration, lease: Lease, ready: Ready, creation: Creation | None) -> Entry:
     """Write the attachment into the ledger, if its promise fits, then into the kernel.
 
-    Raises CniError 7, 103, 105 and 106, run.CommandError and OSError; then nothing is left of it.
+    Its interface may be in the making meanwhile, and is there when this returns. Raises CniError 7, 103, 105
+    and 106, run.CommandError and OSError; then nothing is left of it.
     """
     from . import ledger  # before the lock: others wait for it
 
-    settings, lock = _ready.pop()
-    entry = entry_of(network, lease, settings)
-    with lock:
-        _enter(ledger.Ledger(network.node_directory), network, settings, entry)
+    entry = entry_of(network, lease, ready.settings)
+    with ready.lock:
+        _enter(ledger.Ledger(network.node_directory), network, ready.settings, entry, creation)
     return entry
 
 
@@ -65,7 +57,7 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
             return
         try:
             kernel.leave(tree, entry, book.promised() - entry.rate)
-        except run.CommandError:
+        except (run.CommandError, OSError):
             kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
         book.drop(key)
 
@@ -244,17 +236,25 @@ def _pressing(found: list[Difference]) -> list[Difference]:
     return [difference for difference in found if not difference.waits]
 
 
-def _enter(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
+def _enter(
+    book: Ledger,
+    network: Configuration,
+    settings: Settings | None,
+    entry: Entry,
+    creation: Creation | None,
+) -> None:
     former = book.tree()
     with book:
         book.admit(settings.tree if settings else None, entry)
     try:
-        if former is not None and settings is not None and former.uplink != settings.tree.uplink:
+        if settings is None or former == settings.tree:
+            _enforce(book, network, settings, entry, creation)
+            return
+        if creation is not None:
+            creation.finish()
+        if former is not None and former.uplink != settings.tree.uplink:
             kernel.abandon(former.uplink)
-        if settings is not None and former != settings.tree:
-            _repair(book, network, settings, fresh=former is None)
-        else:
-            _enforce(book, network, settings, entry)
+        _repair(book, network, settings, fresh=former is None)
     except Exception as error:
         if not isinstance(error, CniError):  # one of those comes before anything is touched
             _clear(book, entry)
@@ -264,15 +264,24 @@ def _enter(book: Ledger, network: Configuration, settings: Settings | None, entr
         raise
 
 
-def _enforce(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
+def _enforce(
+    book: Ledger,
+    network: Configuration,
+    settings: Settings | None,
+    entry: Entry,
+    creation: Creation | None,
+) -> None:
     try:
-        kernel.enter(settings.tree if settings else None, entry, book.promised())
-    except run.CommandError:
-        try:
-            _repair(book, network, settings, fresh=False)
-        except CniError:
-            _clear(book, entry)
-            raise
+        kernel.enter(settings.tree if settings else None, entry, book.promised(), creation)
+        return
+    except (run.CommandError, OSError):
+        if creation is not None:
+            creation.finish()  # if it was this that failed, it does so again
+    try:
+        _repair(book, network, settings, fresh=False)
+    except CniError:
+        _clear(book, entry)
+        raise
 
 
 def _repair(book: Ledger, network: Configuration, settings: Settings | None, fresh: bool) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from .. import links, rtnetlink, run
 from ..cni import UPLINK_CONFLICT, CniError
-from . import htb, marks, tables, tunnels
+from . import htb, marks, nfnetlink, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..links import Creation
     from .differences import Difference
     from .observe import State
+    from .tables import Element
     from .terms import Entry, Tree
 
 # nft sends a transaction in one piece. It must fit into a socket's buffer (net.core.wmem_max), which only the
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 400
 
 
-def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
+def enter(tree: Tree | None, entry: Entry, promised: int, creation: Creation | None) -> None:
     """Give an attachment its class and its elements, and close its port; `promised` includes it.
 
-    All rates are in bits per second. The default class gives way before the new class comes. Raises
-    run.CommandError and OSError, and may then have done half of it.
+    All rates are in bits per second. The default class gives way before the new class comes. The interface
+    may be in the making meanwhile. Raises run.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None:
@@ -33,28 +35,44 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
         if entry.minor is not None:
             tc += htb.add_class(tree, entry.minor, promised, entry)
     elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
+    nfnetlink.change("add", _plain(elements))
+    if creation is not None:
+        creation.finish()
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
-    run.batches(("tc", tc), ("nft", tables.change("add", elements)))
+    run.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Take class and elements away; `promised` (bits per second) is what remains.
 
-    Raises run.CommandError, and may then have done half of it.
+    Raises run.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None and entry.minor is not None:
         tc = htb.delete_class(tree, entry.minor)
         tc += htb.change_default(tree, htb.default_rate(tree, promised))
-    run.batches(("tc", tc), ("nft", tables.change("delete", tables.elements(entry))))
+    if not entry.is_ours and entry.mac and entry.way:
+        # Its other plugin removes the link, a moment after its guard is gone.
+        rtnetlink.take_down(entry.port or entry.way)
+    elements = tables.elements(entry)
+    nfnetlink.change("delete", _plain(elements))
+    run.batches(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
+
+
+def _plain(elements: list[Element]) -> list[Element]:
+    return [element for element in elements if element[1] != tables.INGRESS]
+
+
+def _chains(elements: list[Element]) -> list[Element]:
+    return [element for element in elements if element[1] == tables.INGRESS]
 
 
 def learn_tunnels(tree: Tree | None) -> None:
     """Take notice of VTEPs that appeared since. Without the tables nothing is done: that is a difference."""
     try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        run.batches(("nft", tables.change("add", tunnels.read(tree.uplink if tree else ""))))
-    except run.CommandError:
+        nfnetlink.change("add", tunnels.read(tree.uplink if tree else ""))
+    except OSError:
         pass
 
 

@@ -13,6 +13,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -307,6 +308,7 @@ def outcome(call: Call, answer: Answer) -> str:
     return f"{type(call).__name__} {end}"
 
 
+@pytest.mark.long
 def test_the_node_holds_what_the_model_says_whatever_was_killed(plugin: Path) -> None:
     counted: Counter[str] = Counter()
 

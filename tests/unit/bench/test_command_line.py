@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -10,6 +14,9 @@ from invoke.exceptions import Exit
 from invoke.tasks import task
 
 from bench.command_line import collected, ends_with_status
+from bench.verbs import LONG
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
@@ -63,3 +70,55 @@ def test_a_second_signal_to_end_does_not_cut_the_way_down_short(number: signal.S
             signal.signal(one, handler)
     assert caught.value.code == 128 + number
     assert steps == ["taken down"]
+
+
+def ran(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "tasks.py", *arguments],
+        cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--help", "nonsense"],
+        ["--list=nonsense"],
+        ["--list", "--list-format=json", "--list-depth=2"],
+        ["bench", "--scale", "many"],
+        ["bench", "--nonsense"],
+        ["--config", "one.toml", "status"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_cannot_be_understood_is_bad_input(arguments: list[str]) -> None:
+    done = ran(*arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["--version"], ["--list"]], ids=" ".join)
+def test_who_stops_reading_gets_no_verdict(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = ran(*arguments, stdout=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["--version"], ["--list"]], ids=" ".join)
+def test_a_full_disk_is_no_verdict(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = ran(*arguments, stdout=full.fileno())
+    assert done.returncode == 4
+    assert done.stderr == "[Errno 28] No space left on device\n"
+
+
+def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
+    for file in ROOT.joinpath("tests").rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        if re.search(r"^@pytest\.mark\.long$", text, re.MULTILINE):
+            assert set(re.findall(r"\bCONCORDE_[A-Z_]+\b", text)) & set(LONG), file

@@ -1,0 +1,92 @@
+"""Putting elements into nftables' sets and taking them out without nft, which costs a pod two milliseconds.
+
+One batch is one transaction. Source: linux/netfilter/nfnetlink.h and nf_tables.h; net/netfilter/nfnetlink.c,
+nfnetlink_rcv_batch.
+"""
+
+from __future__ import annotations
+
+from _socket import AF_INET6, inet_pton
+from struct import pack, unpack_from
+
+from .. import addresses
+from ..rtnetlink import NESTED, attribute, netlink
+from . import tables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .tables import Element
+
+_NETFILTER = 12  # NETLINK_NETFILTER
+_NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
+_BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*
+_MESSAGES = {"add": _NFTABLES << 8 | 12, "delete": _NFTABLES << 8 | 14}  # NFT_MSG_NEWSETELEM, _DELSETELEM
+_REQUEST, _ACK, _CREATE = 0x1, 0x4, 0x400  # NLM_F_*
+_ERROR = 2  # NLMSG_ERROR
+_FAMILIES = {"ip": 2, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
+_TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
+_KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
+
+
+def change(verb: str, elements: Sequence[Element]) -> None:
+    """`add` or `delete` elements, all or none. Raises OSError with the kernel's number."""
+    if not elements:
+        return
+    messages = [_message(_BEGIN, _REQUEST, 0, _NFTABLES, b"")]
+    for number, (family, name, text) in enumerate(elements, 1):
+        flags = _REQUEST | (_CREATE if verb == "add" else 0) | (_ACK if number == len(elements) else 0)
+        body = _body(family, name, text)
+        messages.append(_message(_MESSAGES[verb], flags, _FAMILIES[family], 0, body))
+    messages.append(_message(_END, _REQUEST, 0, _NFTABLES, b""))
+    asked = netlink(_NETFILTER)
+    try:
+        asked.send(b"".join(messages))
+        # Errors come before the acknowledgement, which is asked of the last element.
+        answer = asked.recv(1 << 16)
+        _, kind = unpack_from("=IH", answer)
+        (number,) = unpack_from("=i", answer, 16)
+        if kind == _ERROR and number:
+            raise OSError(-number, f"nftables: {', '.join(f'{n} {{ {t} }}' for _, n, t in elements)[:200]}")
+    finally:
+        asked.close()
+
+
+def _message(kind: int, flags: int, family: int, resource: int, body: bytes) -> bytes:
+    return pack("=IHHII", 20 + len(body), kind, flags, 0, 0) + pack("!BBH", family, 0, resource) + body
+
+
+def _body(family: str, name: str, text: str) -> bytes:
+    key, _, value = text.partition(" : ")
+    parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), key.split(" . "))]
+    # Of several, each fills whole registers of 4 bytes.
+    joined = parts[0] if len(parts) == 1 else b"".join(part + bytes(-len(part) % 4) for part in parts)
+    element = _nested(_KEY, attribute(_VALUE, joined))
+    if value:
+        major, _, minor = value.partition(":")
+        element += _nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
+    return (
+        attribute(_TABLE, tables.TABLE.encode() + b"\0")
+        + attribute(_SET, name.encode() + b"\0")
+        + _nested(_ELEMENTS, _nested(_ELEMENT, element))
+    )
+
+
+def _nested(kind: int, content: bytes) -> bytes:
+    return attribute(kind | NESTED, content)
+
+
+def _part(kind: str, text: str) -> bytes:
+    """One part of a key, as the kernel keeps it. Data types: nftables, src/datatype.c and src/meta.c."""
+    if "ifname" in kind:
+        return text.strip('"').encode().ljust(16, b"\0")
+    if kind == "ether_addr":
+        return bytes.fromhex(text.replace(":", ""))
+    if kind == "ipv4_addr":
+        return addresses.parse(text).to_bytes(4, "big")
+    if kind == "ipv6_addr":
+        return inet_pton(AF_INET6, text)
+    if kind == "inet_service":
+        return int(text).to_bytes(2, "big")
+    return int(text, 16).to_bytes(16, "big")  # 128 bits of a packet
