@@ -199,7 +199,8 @@ class Judge:
     def routers(self) -> Iterator[str]:
         """Ports that a bridge takes for a multicast router's, and sends all groups' packets to; set right."""
         for shown in self.pair.node.show("bridge", "-j", "-d", "mdb", "show"):
-            for port in (entry["port"] for ports in shown["router"].values() for entry in ports):
+            ours = [ports for bridge, ports in shown["router"].items() if bridge.startswith("cni-")]
+            for port in (entry["port"] for ports in ours for entry in ports):
                 for kind in "01":  # to none, and back to what it finds out
                     self.pair.node.run("bridge", "link", "set", "dev", port, "mcast_router", kind)
                 yield f"the bridge takes {port} for a multicast router's"
