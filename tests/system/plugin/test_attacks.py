@@ -1,0 +1,104 @@
+"""A promise holds whatever a neighbour sends as fast as it can, with nothing but CAP_NET_RAW.
+
+The promise is one of the link, not of a processor. So the attacker runs with nice 10: on a machine with two
+processors the victim's own programs would else wait for it, and that would be measured.
+
+CONCORDE_ATTACK_ROUNDS says how often; with one round, the default, of all attacks only the first is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.plugin.conftest import Node
+from tests.system.plugin.floods import ATTACKS, REMOTE, Frame
+from tests.system.plugin.judge import ATTACKER, attacking
+from tests.system.plugin.overlapped import Overlapped
+from tests.system.plugin.uplinks import HOST
+
+ROUNDS = int(os.environ.get("CONCORDE_ATTACK_ROUNDS", "1"))
+SECONDS = 3  # that are judged in each round; the one in which the attack begins is not
+PROMISE, LINK = 40e6, "100M"
+PAYLOAD, FRAME = 1398, 1464  # of a full TCP segment with timestamps at MTU 1450
+LEAST = 0.95 * PROMISE * PAYLOAD / FRAME
+FEWEST = 1000  # frames a second; a machine that is busy with other things makes few
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed"),
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS if ROUNDS > 1 else ATTACKS[:1])
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_a_promise_holds_under_attack_on_a_full_link(
+    node: Node, attack: Callable[[], list[Frame]], round_: int
+) -> None:
+    pair = Overlapped(node, capacity=LINK)
+    pair.attach("A-1", f"{PROMISE:.0f}")
+    pair.attach(ATTACKER)
+    pair.plug_in()
+    with everybody_else(pair), victim(pair) as seconds:
+        next(seconds)  # it gets through
+        with flood(pair, attack()) as attacker:
+            next(seconds)
+            found = [next(seconds) for _ in range(SECONDS)]
+    assert attacker.pop() > FEWEST * SECONDS
+    assert min(found) >= LEAST, [f"{rate / 1e6:.1f} Mbit/s" for rate in found]
+
+
+@contextmanager
+def everybody_else(pair: Overlapped) -> Iterator[None]:
+    """Let the node want all of the link."""
+    pair.on("two", "iperf3", "--server", "--daemon", "--port", "5202")
+    client = ["iperf3", "--client", HOST["two"], "--port", "5202", "--time", "60", "--parallel", "4"]
+    with subprocess.Popen(pair.node.argv(*client), stdout=subprocess.DEVNULL) as sender:
+        yield
+        sender.terminate()
+
+
+@contextmanager
+def victim(pair: Overlapped) -> Iterator[Iterator[float]]:
+    """Let A-1 send to a pod on the other node; what gets there, bits per second, second after second."""
+    serve = ["iperf3", "--server", "--one-off", "--forceflush", "--format", "k"]
+    send = ["iperf3", "--client", REMOTE[1], "--time", "60"]
+    server = subprocess.Popen(
+        pair.node.argv("nsenter", "--net=/run/netns/A-3", *serve), stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    while "Server listening" not in server.stdout.readline():
+        assert server.poll() is None
+    argv = pair.node.argv("nsenter", "--net=/run/netns/A-1", *send)
+    with server, subprocess.Popen(argv, stdout=subprocess.DEVNULL) as client:
+        yield (rate(line) for line in server.stdout if line.rstrip().endswith("Kbits/sec"))
+        client.terminate()
+        server.terminate()
+
+
+def rate(line: str) -> float:
+    """Bits per second of a line of iperf3's."""
+    return float(line.split()[-2]) * 1000
+
+
+@contextmanager
+def flood(pair: Overlapped, frames: list[Frame]) -> Iterator[list[int]]:
+    """Have the attacker send; afterwards the list holds how many frames it sent."""
+    argv = pair.node.argv("nice", "-n", "10", *attacking())
+    header = bytes(10).hex()
+    spec = json.dumps({"frames": [[header, frame.hex()] for frame in frames], "for_ever": True})
+    sent: list[int] = []
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdin is not None
+        assert sender.stdout is not None
+        print(spec, file=sender.stdin, flush=True)
+        assert sender.stdout.readline() == "flooding\n"
+        yield sent
+        sender.stdin.close()
+        sent.append(json.loads(sender.stdout.readline())["sent"])
