@@ -30,8 +30,8 @@ _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND, _DATA = 1, 2  # IFLA_INFO_*
 # IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
 _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK = 8, 9, 25, 31
-# Frames to 01:80:c2:00:00:0x, but for PAUSE, which the bridge always drops. They would be the node's own, past
-# every hook of the bridge (net/bridge/br_input.c, br_handle_frame); so they are treated like all others.
+# Frames to 01:80:c2:00:00:0x, but for PAUSE, which the bridge always drops. They would be the node's own,
+# past every hook of the bridge (net/bridge/br_input.c, br_handle_frame); so they are treated like all others.
 ALL_GROUPS = 0xFFFD
 # Of a device that carries Ethernet in UDP: where its attributes have the lower device and the port.
 _TUNNELS = {"vxlan": (3, 15), "geneve": (None, 5)}  # IFLA_VXLAN_LINK and _PORT; IFLA_GENEVE_PORT

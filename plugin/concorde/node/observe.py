@@ -24,7 +24,7 @@ class State:
     "ours", or a description of somebody else's. `classes` has rate and ceil as tc prints them, `queues` the
     size (bytes) of each class's queue, both by minor. `comments` are those of each chain's rules, `counters`
     the packets of elements that count. `ports` are all bridges' ports, of which those as
-    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses that are bound to a port.
+    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,7 @@
 """Datagrams that are counted: ``send ADDRESS`` until its input ends, ``receive`` until that is told."""
 
+from __future__ import annotations
+
 import select
 import socket
 import sys
@@ -7,21 +9,40 @@ import sys
 PORT = 5300
 END = b"end "
 
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+
+def main() -> None:
+    """Send or receive, and say how many there were."""
+    with socket.socket(type=socket.SOCK_DGRAM) as link:
+        say(receive(link) if sys.argv[1] == "receive" else send(link, (sys.argv[2], PORT)))
+
+
+def receive(link: socket.socket) -> int:
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-    if sys.argv[1] == "receive":
-        link.bind(("", PORT))
-        received = 0
-        while not (content := link.recv(100)).startswith(END):
-            link.settimeout(10)
-            received += 1
-    else:
-        to = (sys.argv[2], PORT)
-        sent = 0
-        while not select.select([sys.stdin], [], [], 0.002)[0]:
-            link.sendto(b"%d" % sent, to)
-            sent += 1
-            if sent == 10:  # the neighbours are known by now
-                pass
-        for _ in range(3):
-            link.sendto(END, to)
+    link.bind(("", PORT))
+    say("ready")
+    link.settimeout(20)  # what never comes is a failure, and no reason to wait
+    received = 0
+    while not link.recv(100).startswith(END):
+        received += 1
+    return received
+
+
+def send(link: socket.socket, to: tuple[str, int]) -> int:
+    sent = 0
+    while not select.select([sys.stdin], [], [], 0.002)[0]:
+        link.sendto(b"%d" % sent, to)
+        sent += 1
+        if sent == 10:  # the neighbours are known by now
+            say("under way")
+    for _ in range(3):
+        link.sendto(END, to)
+    return sent
+
+
+def say(words: object) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -150,9 +150,11 @@ def stream(node: Node, source: str, destination: str, address: str) -> Iterator[
     )
     assert sender.stdout is not None
     assert sender.stdout.readline() == "under way\n"
-    yield
-    sent, _ = sender.communicate("")
-    received, _ = receiver.communicate()
+    try:
+        yield
+    finally:
+        sent, _ = sender.communicate("")
+        received, _ = receiver.communicate()
     assert int(sent) > 20
     assert received == sent
 
