@@ -90,6 +90,8 @@ _PORT6 = [
 ]
 _MANY = [
     (f"{_UNICAST} accept", "to one"),
+    # Of IEEE 802.1Q, table 8-1: no bridge may pass them on.
+    ("ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 goto dropping", "to the bridge itself"),
     # A bridge that looks into IGMP and PIM takes the port of a querier or a router for one that gets all.
     ("meta l4proto 2 @th,0,8 != { 0x12, 0x16, 0x17, 0x22 } goto dropping", "a querier's"),
     ("meta l4proto 103 goto dropping", "a multicast router's"),
