@@ -93,6 +93,17 @@ def host_mac(address: int) -> str:
     return "0e:58:" + address.to_bytes(4, "big").hex(":")
 
 
+def of_host_mac(mac: str) -> int | None:
+    """The address that host_mac() gave this hardware address for, or None."""
+    parts = mac.split(":")
+    if len(parts) != 6 or parts[:2] != ["0e", "58"]:
+        return None
+    try:
+        return int.from_bytes(bytes(int(part, 16) for part in parts[2:]), "big")
+    except ValueError:
+        return None
+
+
 def _is_decimal(text: str, longest: int) -> bool:
     # A leading zero would be octal to the kernel's own tools (inet_aton).
     return text.isascii() and text.isdigit() and len(text) <= longest and (text == "0" or text[0] != "0")

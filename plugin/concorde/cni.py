@@ -28,6 +28,8 @@ ALREADY_ATTACHED = 103
 CHECK_FAILED = 104
 NO_BANDWIDTH = 105
 UPLINK_CONFLICT = 106
+DAMAGED = 107
+UNUSABLE = 108
 
 
 class CniError(Exception):
@@ -60,6 +62,12 @@ def require_version(verb: str, version: str) -> None:
         raise CniError(
             INCOMPATIBLE_VERSION, f"{verb} needs cniVersion {VERB_SINCE[verb]} or newer, not {version}"
         )
+
+
+def in_words(error: OSError) -> str:
+    """An error of the system without Python's decoration."""
+    words = error.strerror or str(error)
+    return f"{error.filename}: {words}" if error.filename else words
 
 
 def shown(value: object) -> str:

@@ -9,10 +9,25 @@ from __future__ import annotations
 import os
 
 from . import addresses, run
+from .cni import DAMAGED, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .leases import Link
+
+
+# What tells a bridge that this plugin made, or took on, from others (IFLA_IFALIAS).
+ALIAS = "concorde"
+
+
+def claim(link: Link) -> str:
+    """A second name of the node's end, which the kernel gives once and frees with the link.
+
+    So an address is never given twice, whatever became of the store that says so.
+    """
+    return f"{link.bridge}-{addresses.dotted(link.address)}"
 
 
 def bridge_arguments(link: Link) -> list[str]:
@@ -31,11 +46,12 @@ def pair_batch(link: Link, netns: str) -> str:
     gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
     host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
     return (
-        f"link set dev {link.bridge} addrgenmode none\n"
+        f"link set dev {link.bridge} addrgenmode none alias {ALIAS}\n"
         f"addr replace {gateway} brd + dev {link.bridge}\n"
         f"link set dev {link.bridge} up\n"
         f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"
         f" peer name {link.interface} address {pod_mac} mtu {link.mtu} netns {netns}\n"
+        f"link property add dev {link.host_veth} altname {claim(link)}\n"
         f"link set dev {link.host_veth} addrgenmode none\n"
         f"link set dev {link.host_veth} up\n"
     )
@@ -52,10 +68,21 @@ def pod_batch(link: Link) -> str:
 
 
 def create(link: Link, netns: str) -> None:
-    """Make the pair, and the bridge if it is missing. Raises run.CommandError."""
+    """Make the pair, and the bridge if it is missing. Raises run.CommandError.
+
+    CniError 107 if another pod has the address.
+    """
     _ensure_bridge(link)
     _ensure_forwarding()
-    run.batch("ip", pair_batch(link, netns))
+    try:
+        run.batch("ip", pair_batch(link, netns))
+    except run.CommandError as failure:
+        if claim(link) not in str(failure) or "File exists" not in str(failure):
+            raise
+        address = addresses.dotted(link.address)
+        raise CniError(
+            DAMAGED, f"a pod on {link.bridge} has {address}, and no lease tells of it: run concorde rebuild"
+        ) from failure
 
 
 def configure(link: Link, netns: str) -> None:
@@ -95,6 +122,31 @@ def exists(name: str) -> bool:
     """Whether this network namespace has a link: a look-up rather than a process."""
     # Not /sys/class/net, which shows the namespace it was mounted in.
     return os.path.exists(f"/proc/sys/net/ipv4/conf/{name}")
+
+
+def link_kind(name: str) -> str | None:
+    """The kind of a link of the node: "" for one without a kind, None for none. Raises run.CommandError."""
+    if not exists(name):
+        return None
+    (found,) = shown("dev", name)
+    return str(found.get("linkinfo", {}).get("info_kind", ""))
+
+
+def shown(*which: str) -> list[dict[str, Any]]:
+    """Links of the node as `ip -j -d link show` tells of them. Raises run.CommandError."""
+    import json  # not above: ADD and DEL seldom look
+
+    found: list[dict[str, Any]] = json.loads(run.run("ip", "-j", "-d", "link", "show", *which) or "[]")
+    return [link for link in found if link.get("ifname")]
+
+
+def addresses_of(name: str) -> list[int]:
+    """The IPv4 addresses of a link of the node. Raises run.CommandError."""
+    import json
+
+    found = json.loads(run.run("ip", "-j", "-4", "addr", "show", "dev", name) or "[]")
+    texts = [entry.get("local", "") for link in found for entry in link.get("addr_info", ())]
+    return [addresses.parse(text) for text in texts if text]
 
 
 def _ensure_bridge(link: Link) -> None:

@@ -1,12 +1,22 @@
-"""Giving back what one attachment holds: the common part of DEL and GC."""
+"""Giving back what one attachment holds: the common part of DEL and GC.
+
+A pod must be able to end whatever became of store and ledger. Where they are missing or damaged, what the
+kernel has of the attachment is known by its names, and a damaged file is left as it is, for `rebuild`.
+"""
 
 from __future__ import annotations
 
 import os
 
-from . import enforcements, links, names
+from . import enforcements, links, names, owned
+from .cni import DAMAGED, UNUSABLE, CniError
 from .configuration import Identity
-from .locks import AttachmentLock
+from .locks import AttachmentLock, NoLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .leases import Lease
+    from .store import Store
 
 
 def release(network: Identity, container: str, interface: str, netns: str) -> None:
@@ -14,19 +24,47 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
 
     The lease goes last: whatever a kill leaves behind is still written down. Raises run.CommandError.
     """
-    with AttachmentLock(network.directory, container, interface):
-        removal = links.Removal(names.host_veth(network.name, container, interface))
+    with lock(network, container, interface):
+        veth = names.host_veth(network.name, container, interface)
+        removal = links.Removal(veth)
         # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
-        from .store import Store
-
-        store = Store(network.directory)
-        lease = store.find(container, interface)
+        store, lease = _found(network, container, interface)
         if lease is not None:
             enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
-        elif os.path.exists(f"{network.node_directory}/ledger.sqlite"):
-            # Somebody removed the lease; the node's ledger may still know of the attachment.
+        elif store is None or os.path.lexists(f"{network.node_directory}/{owned.LEDGER}"):
+            # Somebody removed the lease; the node's ledger, or the kernel, may still know of the attachment.
             from .enforcements.node import withdraw
 
             withdraw(network, container, interface)
         removal.finish()
-        store.drop(container, interface)
+        if store is not None:
+            store.drop(container, interface)
+            store.drop_port(veth)
+
+
+def lock(network: Identity, container: str, interface: str) -> AttachmentLock | NoLock:
+    """The attachment's lock, or none where its file is not ours."""
+    try:
+        return AttachmentLock(network.directory, container, interface)
+    except CniError as error:
+        if error.code != UNUSABLE:
+            raise
+        return NoLock()
+
+
+def opened(network: Identity) -> Store | None:
+    """The network's store, if it is there and whole."""
+    from . import store
+    from .database import usable
+
+    return usable(store.path(network.directory), lambda: store.Store(network.directory))
+
+
+def _found(network: Identity, container: str, interface: str) -> tuple[Store | None, Lease | None]:
+    store = opened(network)
+    try:
+        return store, store.find(container, interface) if store else None
+    except CniError as error:
+        if error.code != DAMAGED:
+            raise
+        return None, None

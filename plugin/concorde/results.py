@@ -43,6 +43,12 @@ def of_previous(version: str, previous: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def entries_of(result: Any, key: str) -> list[dict[str, Any]]:
+    """The objects that another plugin's result lists under a key; what is none is left out."""
+    entries = result.get(key) if isinstance(result, dict) else None
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
 def _ip(version: str, ip: dict[str, Any]) -> dict[str, Any]:
     # Up to 0.4.0 each address says its IP version; 1.0.0 dropped the key.
     plain = {key: value for key, value in ip.items() if key != "version"}

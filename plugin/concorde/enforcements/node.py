@@ -7,15 +7,14 @@ with enforcement `pod`, and so holds between two pods of one node too, whose tra
 
 from __future__ import annotations
 
-import os
-
 from .. import addresses, names, run
-from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError
+from ..cni import CHECK_FAILED, DAMAGED, NOT_AVAILABLE, UNUSABLE, CniError, shown
 from ..configuration import invalid
-from ..locks import NodeLock
+from ..locks import NodeLock, NoLock
 from ..node import htb, kernel
 from ..node.settings import Settings
 from ..node.terms import Entry, uplink_rate
+from ..results import entries_of
 from . import pod
 
 TYPE_CHECKING = False
@@ -119,7 +118,7 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings) -> Entry:
     link, terms = lease.link, lease.terms
     mtu = network.node_mtu() if link is None else link.mtu
     if link is None:
-        address, way, port = _of_previous(network.previous or {})
+        address, way, port = _of_previous(network.previous)
     else:
         address, way, port = link.address, link.bridge, link.host_veth
     guarantee = terms.guarantee
@@ -137,23 +136,50 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings) -> Entry:
 
 
 def withdraw(network: Identity, container: str, interface: str) -> None:
-    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError."""
+    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError.
+
+    Without a ledger, or with a damaged one, the kernel's side is found by its names.
+    """
+    from ..database import usable
     from ..node import ledger
 
     directory = network.node_directory
-    if not os.path.exists(ledger.path(directory)):
-        return
     key = network.name, container, interface
-    with NodeLock(directory):
-        book = ledger.Ledger(directory)
-        entry, tree = book.find(key), book.tree()
-        if entry is None or tree is None:
+    with _lock(directory):
+        try:
+            book = usable(ledger.path(directory), lambda: ledger.Ledger(directory))
+            entry, tree = (book.find(key), book.tree()) if book else (None, None)
+        except CniError as error:
+            if error.code != DAMAGED:
+                raise
+            book = entry = tree = None
+        if book is None:
+            _forget(network, container, interface)
+        if book is None or entry is None or tree is None:
             return
         try:
             kernel.leave(tree, entry, book.promised() - entry.rate)
         except run.CommandError:
             kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
         book.drop(key)
+
+
+def _lock(directory: str) -> NodeLock | NoLock:
+    """The node's lock, or none where its file is not ours."""
+    try:
+        return NodeLock(directory)
+    except CniError as error:
+        if error.code != UNUSABLE:
+            raise
+        return NoLock()
+
+
+def _forget(network: Identity, container: str, interface: str) -> None:
+    from ..node import remains
+
+    address, _, port = _of_previous(network.document.get("prevResult"))
+    ports = {names.host_veth(network.name, container, interface), port} - {""}
+    remains.forget(ports, () if address is None else (address,))
 
 
 def _enter(book: Ledger, settings: Settings, entry: Entry) -> None:
@@ -184,18 +210,21 @@ def _enforce(book: Ledger, settings: Settings, entry: Entry, known: bool, fresh:
         kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
 
 
-def _of_previous(previous: dict[str, Any]) -> tuple[int | None, str, str]:
+def _of_previous(previous: Any) -> tuple[int | None, str, str]:
     """Address, way and port of an interface that other plugins made.
 
     The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
     `ptp` the veth alone.
     """
     address = None
-    for ip in previous.get("ips") or ():
+    for ip in entries_of(previous, "ips"):
         text = str(ip.get("address", "")).partition("/")[0]
         if address is None and "." in text:
-            address = addresses.parse(text)
-    ends = [str(end.get("name")) for end in previous.get("interfaces") or () if not end.get("sandbox")]
+            try:
+                address = addresses.parse(text)
+            except ValueError as error:
+                raise invalid("prevResult.ips", f"{shown(text)} {error}") from error
+    ends = [str(end.get("name")) for end in entries_of(previous, "interfaces") if not end.get("sandbox")]
     ends = [name for name in ends if names.is_interface(name)]
     if not ends:
         return address, "", ""

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
+from .. import owned
 from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
-from ..database import Database
+from ..database import Database, damaged
 from . import htb, words
 from .terms import Entry, Tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-_VERSION = 1
-_SCHEMA = (
+_TO_VERSION_1 = (
     # One row. All rates are in bits per second of layer 2 on the uplink.
     "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
     " ports TEXT NOT NULL)",
@@ -37,21 +38,41 @@ _SCHEMA = (
         PRIMARY KEY (network, container, interface)
     ) WITHOUT ROWID""",
 )
+_TO_VERSION_2 = (
+    "ALTER TABLE entry ADD COLUMN mac TEXT NOT NULL DEFAULT ''",  # the pod's hardware address
+    # Further addresses of the pod's interface, IPv4 and IPv6, separated by blanks.
+    "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",
+)
+_STEPS = (_TO_VERSION_1, _TO_VERSION_2)
 _COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor"
+_NUMBER = (int, type(None))
+_KINDS: tuple[Any, ...] = (
+    str,
+    str,
+    str,
+    str,
+    _NUMBER,
+    str,
+    str,
+    _NUMBER,
+    int,
+    int,
+    _NUMBER,
+)  # of the columns
 _KEY = "network = ? AND container = ? AND interface = ?"
 
 
 def path(directory: str) -> str:
     """Where the ledger of a node directory lies."""
-    return f"{directory}/ledger.sqlite"
+    return f"{directory}/{owned.LEDGER}"
 
 
 class Ledger(Database):
     """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
 
-    def __init__(self, directory: str) -> None:
-        """Open or create it. Raises CniError 100 if another version of the plugin made it."""
-        super().__init__(path(directory), _VERSION, _SCHEMA)
+    def __init__(self, directory: str, new: bool = False) -> None:
+        """Open or create it. Raises CniError 107 and 108."""
+        super().__init__(path(directory) if not new else path(directory) + owned.NEW, _STEPS)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""
@@ -59,7 +80,10 @@ class Ledger(Database):
         if row is None:
             return None
         uplink, capacity, reserve, ports = row
-        return Tree(uplink, capacity, reserve, tuple(map(int, ports.split())))
+        try:
+            return Tree(uplink, capacity + 0, reserve + 0, tuple(map(int, ports.split())))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(self._path, f"a tree that is none: {row}") from error
 
     def set_tree(self, tree: Tree | None) -> None:
         """Write down the tree's parameters, or that there is none."""
@@ -70,12 +94,12 @@ class Ledger(Database):
 
     def entries(self) -> list[Entry]:
         """All attachments, ordered by their key."""
-        return [Entry(*row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
+        return [self._entry(row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
 
     def find(self, key: tuple[str, str, str]) -> Entry | None:
         """An attachment's entry."""
         row = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {_KEY}", key).fetchone()
-        return None if row is None else Entry(*row)
+        return None if row is None else self._entry(row)
 
     def promised(self) -> int:
         """The sum of what is promised (bits per second)."""
@@ -110,15 +134,42 @@ class Ledger(Database):
         self.set_tree(tree)
         if entry.guarantee is not None:
             entry.minor = self._free_minor()
+        self._write(entry)
+
+    def restore(self, tree: Tree | None, entries: Iterable[Entry]) -> list[Entry]:
+        """Write down what `rebuild` has found, whether it fits or not, and return what could not be.
+
+        Those with a minor of a class that is theirs come first. To be called within a transaction, on a new
+        ledger.
+        """
+        self.set_tree(tree)
+        left = []
+        for entry in sorted(entries, key=lambda entry: entry.minor is None):
+            try:
+                if entry.guarantee is not None and entry.minor is None:
+                    entry.minor = self._free_minor()
+                self._write(entry)
+            except CniError:
+                left.append(entry)
+        return left
+
+    def _write(self, entry: Entry) -> None:
         row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
+        places = ", ".join("?" * len(row))
         try:
-            self._database.execute(f"INSERT INTO entry VALUES ({', '.join('?' * len(row))})", row)
+            self._database.execute(f"INSERT INTO entry ({_COLUMNS}) VALUES ({places})", row)
         except IntegrityError as error:
             raise CniError(ALREADY_ATTACHED, words.taken(entry, self.entries())) from error
 
     def drop(self, key: tuple[str, str, str]) -> None:
         """Forget an attachment, if it is there; its bandwidth is free again."""
         self._database.execute(f"DELETE FROM entry WHERE {_KEY}", key)
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        for value, kinds in zip(row, _KINDS):
+            if not isinstance(value, kinds):
+                raise damaged(self._path, f"an entry that is none: {row}")
+        return Entry(*row)
 
     def _free_minor(self) -> int:
         query = (
