@@ -1,8 +1,8 @@
 """The state's directories and files: this plugin's alone, whatever the umask, and never behind a symlink.
 
-Whoever can write there takes bandwidth and addresses, and has root follow a link of theirs. So everything below
-the directory that holds `stateDir` (/run by default, which is root's) is looked at before it is used. A mode
-that is too wide is narrowed; an owner or a kind that is not ours is refused, and the message says what to do.
+Whoever can write there takes bandwidth and addresses, and has root follow a link of theirs. So everything
+below the directory that holds `stateDir` (/run by default, which is root's) is looked at before it is used. A
+mode that is too wide is narrowed; an owner or a kind that is not ours is refused, in words with what to do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIRECTORY, _FILE = 0o700, 0o600
 
 
 def directory(path: str) -> None:
-    """Make a directory of `stateDir`, and that, or see to it that they are ours alone. Raises CniError 108."""
+    """Make a directory of `stateDir`, and that, or see to it that both are ours. Raises CniError 108."""
     for one in (os.path.dirname(path), path):
         _directory(one)
 
@@ -58,6 +58,11 @@ def opened(path: str) -> int:
     return descriptor
 
 
+def touch(path: str) -> None:
+    """Make a file of ours if it is missing. Raises CniError 108."""
+    os.close(opened(path))
+
+
 def database(path: str) -> None:
     """Make an SQLite file, or see to it that it and what SQLite put beside it are ours alone.
 
@@ -69,7 +74,7 @@ def database(path: str) -> None:
             found = os.lstat(path + suffix)
         except FileNotFoundError:
             if not suffix:
-                os.close(opened(path))
+                touch(path)
             continue
         _require_file(path + suffix, found)
         if stat.S_IMODE(found.st_mode) != _FILE:

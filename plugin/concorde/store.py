@@ -113,11 +113,11 @@ class Store(Database):
         return dict(self._database.execute("SELECT subnet, last FROM network"))
 
     def restore(
-        self, leases: Iterable[Lease], last: Mapping[str, int], unknown: Mapping[str, Link]
+        self, leases: Iterable[Lease], last: Mapping[str, int], unknown: Iterable[Link]
     ) -> list[Lease]:
         """Write down what `rebuild` has found, and return the leases that could not be.
 
-        `last` is last_given(); `unknown` are ports, by name, of which nobody knows whose they are: no other
+        `last` is last_given(); `unknown` are ports of which nobody knows whose they are: no other
         pod gets their address until they are gone. To be called within a transaction, on a new store.
         """
         left = []
@@ -128,10 +128,10 @@ class Store(Database):
                 self.add(lease)
             except CniError:
                 left.append(lease)
-        for veth, link in unknown.items():
+        for link in unknown:
             if not self.knows(link.subnet):
                 self._reserve(link.subnet)
-            row = "", addresses.dotted(link.address), link.address, veth
+            row = "", addresses.dotted(link.address), link.address, link.host_veth
             self._database.execute(
                 "INSERT OR IGNORE INTO lease (container, interface, address, host_veth) VALUES (?, ?, ?, ?)",
                 row,

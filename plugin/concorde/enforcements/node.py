@@ -14,7 +14,7 @@ from ..locks import NodeLock, NoLock
 from ..node import htb, kernel
 from ..node.settings import Settings
 from ..node.terms import Entry, uplink_rate
-from ..results import entries_of
+from ..results import entries_of, node_ends
 from . import pod
 
 TYPE_CHECKING = False
@@ -211,11 +211,7 @@ def _enforce(book: Ledger, settings: Settings, entry: Entry, known: bool, fresh:
 
 
 def _of_previous(previous: Any) -> tuple[int | None, str, str]:
-    """Address, way and port of an interface that other plugins made.
-
-    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
-    `ptp` the veth alone.
-    """
+    """Address, way and port of an interface that other plugins made."""
     address = None
     for ip in entries_of(previous, "ips"):
         text = str(ip.get("address", "")).partition("/")[0]
@@ -224,8 +220,4 @@ def _of_previous(previous: Any) -> tuple[int | None, str, str]:
                 address = addresses.parse(text)
             except ValueError as error:
                 raise invalid("prevResult.ips", f"{shown(text)} {error}") from error
-    ends = [str(end.get("name")) for end in entries_of(previous, "interfaces") if not end.get("sandbox")]
-    ends = [name for name in ends if names.is_interface(name)]
-    if not ends:
-        return address, "", ""
-    return address, ends[0], ends[-1] if len(ends) > 1 else ""
+    return (address, *node_ends(previous))

@@ -7,12 +7,16 @@ stands beside it, is of that port's attachment.
 from __future__ import annotations
 
 from .. import addresses, run
-from . import htb, marks
+from . import htb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+
+_TABLE = "concorde"
+_FAMILIES = ("ip", "ip6", "bridge", "netdev")
 
 
 class Element:
@@ -30,9 +34,9 @@ def elements() -> list[Element]:
     import json
 
     found = []
-    for family in marks.FAMILIES:
+    for family in _FAMILIES:
         try:
-            shown = run.run("nft", "-j", "list", "table", family, marks.TABLE)
+            shown = run.run("nft", "-j", "list", "table", family, _TABLE)
         except run.CommandError as failure:
             if "No such file" not in failure.output:
                 raise
@@ -73,7 +77,7 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     gone = [element for element in found if (names | texts).intersection(element.parts)]
     given = minors(element for element in gone)
     run.batches(
-        ("nft", "".join(f"delete element {e.family} {marks.TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
+        ("nft", "".join(f"delete element {e.family} {_TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
     )
     uplink = uplink_of_tree()
     if uplink is None or not given:
