@@ -56,7 +56,7 @@ def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
     faults = []
     for directory in directories:
         try:
-            found = sorted(os.listdir(directory))
+            found = sorted(name for name in os.listdir(directory) if name[0] != ".")
         except OSError as error:
             faults.append(in_words(error))
             continue

@@ -75,6 +75,7 @@ def dismantle(network: dict[str, Any]) -> list[str]:
 def _require_ours(network: Identity, follows: bool) -> None:
     """Refuse, before anything is touched, where something is not ours."""
     network.require_names()
+    owned.look(network.state)
     for directory in (network.directory, network.node_directory):
         owned.look(directory)
         if os.path.lexists(directory):

@@ -31,13 +31,12 @@ def directory(path: str) -> None:
 
 
 def look(path: str) -> None:
-    """The same without making or changing anything; what is missing passes."""
-    for one in (os.path.dirname(path), path):
-        try:
-            found = os.lstat(one)
-        except FileNotFoundError:
-            return
-        _require_directory(one, found)
+    """See to it that a directory, if it is there, is ours; nothing is made or changed. Raises CniError 108."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    _require_directory(path, found)
 
 
 def opened(path: str) -> int:
