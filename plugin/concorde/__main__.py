@@ -16,6 +16,7 @@ from .cni import (
     CniError,
     in_words,
     require_version,
+    write,
 )
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def main() -> int:
     if answer is None:
         return status
     try:
-        _write(documents.encode(answer))
+        write(1, documents.encode(answer))
     except OSError as error:
         return _unheard(error, request if status == 0 and verb == "ADD" else None)
     return status
@@ -85,7 +86,7 @@ def _unheard(error: OSError, added: requests.Request | None) -> int:
         except Exception as failure:
             words += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
     try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        os.write(2, f"{words}\n".encode(errors="replace"))
+        write(2, f"{words}\n".encode(errors="replace"))
     except OSError:
         pass
     return 1
@@ -136,8 +137,3 @@ def _trace() -> None:
         import traceback
 
         traceback.print_exc()
-
-
-def _write(content: bytes) -> None:
-    while content:
-        content = content[os.write(1, content) :]

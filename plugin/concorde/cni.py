@@ -5,6 +5,8 @@ Source: CNI specification 1.1.0, sections 2 (Execution Protocol) and 5 (Result T
 
 from __future__ import annotations
 
+import os
+
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 LATEST = VERSIONS[-1]
 
@@ -62,6 +64,12 @@ def require_version(verb: str, version: str) -> None:
         raise CniError(
             INCOMPATIBLE_VERSION, f"{verb} needs cniVersion {VERB_SINCE[verb]} or newer, not {version}"
         )
+
+
+def write(descriptor: int, content: bytes) -> None:
+    """Write all of it. Raises OSError."""
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def in_words(error: OSError) -> str:

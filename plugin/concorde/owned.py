@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from .cni import UNUSABLE, CniError
+from .cni import IO_FAILURE, UNUSABLE, CniError
 
 # What lies in a directory of ours, and so tells that it is one.
 STORE, LEDGER = "leases.sqlite", "ledger.sqlite"
@@ -31,7 +31,7 @@ def directory(path: str) -> None:
 
 
 def look(path: str) -> None:
-    """See to it that a directory, if it is there, is ours; nothing is made or changed. Raises CniError 108."""
+    """See to it that a directory is ours, if it is there; nothing is changed. Raises CniError 108."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -45,7 +45,9 @@ def opened(path: str) -> int:
     try:
         descriptor = os.open(path, flags, _FILE)
     except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be opened") from error
+        if os.path.lexists(path):
+            _require_file(path, os.lstat(path))
+        raise CniError(IO_FAILURE, f"{path}: {error.strerror}") from error
     try:
         found = os.fstat(descriptor)
         _require_file(path, found)

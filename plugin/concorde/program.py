@@ -6,7 +6,7 @@ import os
 import sys
 
 from . import VERSION, names, run
-from .cni import CniError, in_words
+from .cni import CniError, in_words, write
 from .configuration import DEFAULT_STATE, node_directory
 
 TYPE_CHECKING = False
@@ -40,17 +40,14 @@ class RefusalError(Exception):
 def main(arguments: list[str]) -> int:
     """Run a command; 0, 1 when it failed, 2 for a command line that is not understood."""
     if arguments in (["--help"], ["-h"], ["help"]):
-        sys.stdout.write(USAGE)
-        return _flushed(0)
+        return _said(0, USAGE)
     if arguments == ["--version"]:
-        sys.stdout.write(f"concorde {VERSION}\n")
-        return _flushed(0)
+        return _said(0, f"concorde {VERSION}\n")
     try:
         caches, rest = split(arguments)
         command, as_json, state = parse(rest)
     except UsageError as error:
-        sys.stderr.write(f"concorde: {error}\n{USAGE}")
-        return _flushed(2)
+        return _said(2, f"concorde: {error}\n{USAGE}")
     try:
         if command in OF_CONFLISTS:
             answer = _examine() if command == "examine" else _dismantle()
@@ -59,13 +56,10 @@ def main(arguments: list[str]) -> int:
         else:
             answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
     except OSError as error:
-        sys.stderr.write(f"concorde: {in_words(error)}\n")
-        return _flushed(1)
+        return _said(1, f"concorde: {in_words(error)}\n")
     except (CniError, run.CommandError, RefusalError) as error:
-        sys.stderr.write(f"concorde: {error}\n")
-        return _flushed(1)
-    sys.stdout.write(answer)
-    return _flushed(0)
+        return _said(1, f"concorde: {error}\n")
+    return _said(0, answer)
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -171,12 +165,11 @@ def _open(state: str) -> Ledger | None:
     return existing(ledger.path(directory), lambda: ledger.Ledger(directory))
 
 
-def _flushed(status: int) -> int:
-    # The executable ends with os._exit(), which flushes nothing.
+def _said(status: int, text: str) -> int:
+    """Say it, errors on standard error, and return the status; 1 if nobody could hear an answer."""
+    # Not by sys.stdout, which is None where it is closed.
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        write(1 if status == 0 else 2, text.encode(errors="replace"))
     except OSError as error:
-        os.write(2, f"concorde: standard output: {error.strerror}\n".encode())
-        return 1
+        return _said(1, f"concorde: standard output: {error.strerror}\n") if status == 0 else status
     return status
