@@ -35,8 +35,8 @@ class Subnet:
         """How many pods fit."""
         return self.broadcast - self.network - 2
 
-    def __contains__(self, address: int) -> bool:
-        return self.network <= address <= self.broadcast
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, int) and self.network <= address <= self.broadcast
 
     def __str__(self) -> str:
         return f"{dotted(self.network)}/{self.prefix}"

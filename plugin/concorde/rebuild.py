@@ -235,13 +235,24 @@ def _entries(
         elif entry is None:
             said.append(f"not learned: what {one.who} was promised")
         entries += [entry] if entry is not None else []
-    alive_keys = {one.key for one in alive}
-    entries += [
-        row for key, row in rows.items() if key not in alive_keys and links.exists(row.port or row.way)
-    ]
+    taken = (
+        {one.key for one in alive},
+        {entry.port for entry in entries},
+        {entry.address for entry in entries},
+    )
+    entries += [row for row in rows.values() if _is_left(row, *taken)]
     for entry in entries:
         entry.minor = None if entry.address is None else minors.pop(entry.address, None)
     return entries
+
+
+def _is_left(row: Entry, keys: set[Key], ports: set[str], given: set[int | None]) -> bool:
+    """Whether the ledger alone tells of an attachment, and the kernel does not contradict."""
+    if row.key in keys or row.address in given or (row.port and row.port in ports):
+        return False
+    if names.is_host_veth(row.port) and row.port != names.host_veth(*row.key):
+        return False
+    return links.exists(row.port or row.way)
 
 
 def _clear(path: str) -> None:

@@ -71,6 +71,8 @@ class Store(Database):
         if row is None:
             self._reserve(subnet)
         last = subnet.gateway if row is None else row[0]
+        if last not in subnet:
+            raise damaged(self._path, f"the last address given of {subnet} is none of it")
         for start in (last + 1, subnet.network):
             address = self._first_free(start)
             if address < subnet.broadcast:
@@ -110,7 +112,15 @@ class Store(Database):
 
     def last_given(self) -> dict[str, int]:
         """For each subnet the address given last."""
-        return dict(self._database.execute("SELECT subnet, last FROM network"))
+        rows = self._database.execute("SELECT subnet, last FROM network")
+        for row in rows:
+            try:
+                if row[1] in addresses.parse_subnet(row[0]):
+                    continue
+            except (AttributeError, TypeError, ValueError):
+                pass
+            raise damaged(self._path, f"a subnet that is none: {row}")
+        return dict(rows)
 
     def restore(
         self, leases: Iterable[Lease], last: Mapping[str, int], unknown: Iterable[Link]

@@ -2,8 +2,8 @@
 
 The first argument is the plugin's executable, the second the directory of its sources. For each line on
 standard input, an object with `environment`, `stdin` (hexadecimal) and `real`, one on standard output:
-`status` (null if it took longer than a call may), `seconds`, `stdout` and `stderr`. With `real` the executable
-is started, else the process is a copy of this one, which has the modules loaded.
+`status` (null if it took longer than a call may), `seconds`, `stdout` and `stderr`. With `real` the
+executable is started, else the process is a copy of this one, which has the modules loaded.
 """
 
 from __future__ import annotations

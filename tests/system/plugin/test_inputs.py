@@ -30,7 +30,7 @@ VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 VERBS = ("ADD", "CHECK", "DEL", "GC", "STATUS", "VERSION")
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 # Made in the node: what a path may lead to.
-PATHS = (
+PATHS: tuple[str, ...] = (
     "/run/netns/pod",
     "/run/netns/gone",
     "/run/odd/fifo",
@@ -81,11 +81,11 @@ results = st.fixed_dictionaries(
         "dns": json_values,
     },
 )
-annotations = st.fixed_dictionaries({}, optional={GUARANTEE: quantities | json_values, CEILING: quantities})
+of_pods = st.fixed_dictionaries({}, optional={GUARANTEE: quantities | json_values, CEILING: quantities})
 runtime = st.fixed_dictionaries(
     {},
     optional={
-        ANNOTATIONS: annotations | json_values,
+        ANNOTATIONS: of_pods | json_values,
         "bandwidth": st.dictionaries(
             st.sampled_from(["egressRate", "EgressRate", "egressBurst", "x"]), st.integers() | json_values
         ),
