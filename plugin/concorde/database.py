@@ -16,7 +16,7 @@ import os
 from _sqlite3 import Error, IntegrityError, connect
 
 from . import owned
-from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNUSABLE, CniError
+from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +91,18 @@ def usable(path: str, open_it: Callable[[], T]) -> T | None:
     try:
         return existing(path, open_it)
     except CniError as error:
-        if error.code not in (DAMAGED, UNUSABLE):
+        if error.code not in UNTRUSTED:
             raise
         return None
+
+
+def where_whole(change: Callable[[], None]) -> None:
+    """Make a change to a file, unless it has become one that cannot be trusted."""
+    try:
+        change()
+    except CniError as error:
+        if error.code not in UNTRUSTED:
+            raise
 
 
 def damaged(path: str, problem: str) -> CniError:
@@ -154,6 +163,8 @@ def _problem(path: str, error: Error) -> CniError:
         return CniError(TRY_AGAIN, f"{path} is busy")
     if "full" in words:
         return CniError(IO_FAILURE, f"{path}: no space left on its file system; nothing was changed")
-    if "I/O" in words or "readonly" in words or "unable to open" in words:
-        return CniError(IO_FAILURE, f"{path}: {words}")
+    if "readonly" in words:
+        # SQLite says so too when the file was moved away under it.
+        moved = os.access(os.path.dirname(path), os.W_OK)
+        return damaged(path, "taken away meanwhile") if moved else CniError(IO_FAILURE, f"{path}: {words}")
     return damaged(path, words)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from . import links, names, run
-from .cni import COMMAND_FAILED, DAMAGED, CniError, shown
+from .cni import COMMAND_FAILED, UNTRUSTED, CniError, shown
 from .configuration import Identity, invalid
-from .database import usable
+from .database import usable, where_whole
 from .release import opened, release
 from .store import Store
 
@@ -101,7 +101,7 @@ def _drop_port(network: Identity, name: str) -> None:
     links.remove(name)
     store = opened(network)
     if store is not None:
-        store.drop_port(name)
+        where_whole(lambda: store.drop_port(name))
     if _ledger(network) is None:
         remains.forget({name})
 
@@ -120,6 +120,6 @@ def _read(open_it: Callable[[], T | None], rows: Callable[[T], list[R]]) -> list
         opened = open_it()
         return [] if opened is None else rows(opened)
     except CniError as error:
-        if error.code != DAMAGED:
+        if error.code not in UNTRUSTED:
             raise
         return []

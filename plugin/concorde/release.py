@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from . import enforcements, links, names, owned
-from .cni import DAMAGED, UNUSABLE, CniError
+from .cni import UNTRUSTED, UNUSABLE, CniError
 from .configuration import Identity
 from .locks import AttachmentLock, NoLock
 
@@ -38,8 +38,7 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
             withdraw(network, container, interface)
         removal.finish()
         if store is not None:
-            store.drop(container, interface)
-            store.drop_port(veth)
+            _drop(store, container, interface, veth)
 
 
 def lock(network: Identity, container: str, interface: str) -> AttachmentLock | NoLock:
@@ -60,11 +59,18 @@ def opened(network: Identity) -> Store | None:
     return usable(store.path(network.directory), lambda: store.Store(network.directory))
 
 
+def _drop(store: Store, container: str, interface: str, veth: str) -> None:
+    from .database import where_whole
+
+    where_whole(lambda: store.drop(container, interface))
+    where_whole(lambda: store.drop_port(veth))
+
+
 def _found(network: Identity, container: str, interface: str) -> tuple[Store | None, Lease | None]:
     store = opened(network)
     try:
         return store, store.find(container, interface) if store else None
     except CniError as error:
-        if error.code != DAMAGED:
+        if error.code not in UNTRUSTED:
             raise
         return None, None

@@ -8,7 +8,7 @@ with enforcement `pod`, and so holds between two pods of one node too, whose tra
 from __future__ import annotations
 
 from .. import addresses, names, run
-from ..cni import CHECK_FAILED, DAMAGED, NOT_AVAILABLE, UNUSABLE, CniError, shown
+from ..cni import CHECK_FAILED, NOT_AVAILABLE, UNTRUSTED, UNUSABLE, CniError, shown
 from ..configuration import invalid
 from ..locks import NodeLock, NoLock
 from ..node import htb, kernel
@@ -140,28 +140,31 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
 
     Without a ledger, or with a damaged one, the kernel's side is found by its names.
     """
-    from ..database import usable
+    from ..database import existing
     from ..node import ledger
 
     directory = network.node_directory
-    key = network.name, container, interface
     with _lock(directory):
         try:
-            book = usable(ledger.path(directory), lambda: ledger.Ledger(directory))
-            entry, tree = (book.find(key), book.tree()) if book else (None, None)
+            book = existing(ledger.path(directory), lambda: ledger.Ledger(directory))
+            if book is not None:
+                _leave(book, (network.name, container, interface))
+                return
         except CniError as error:
-            if error.code != DAMAGED:
+            if error.code not in UNTRUSTED:
                 raise
-            book = entry = tree = None
-        if book is None:
-            _forget(network, container, interface)
-        if book is None or entry is None or tree is None:
-            return
-        try:
-            kernel.leave(tree, entry, book.promised() - entry.rate)
-        except run.CommandError:
-            kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
-        book.drop(key)
+        _forget(network, container, interface)
+
+
+def _leave(book: Ledger, key: tuple[str, str, str]) -> None:
+    entry, tree = book.find(key), book.tree()
+    if entry is None or tree is None:
+        return
+    try:
+        kernel.leave(tree, entry, book.promised() - entry.rate)
+    except run.CommandError:
+        kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
+    book.drop(key)
 
 
 def _lock(directory: str) -> NodeLock | NoLock:
