@@ -178,6 +178,7 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
     said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
     said.append(f"made: {path}, attachments: {len(written)}")
     if tree is None:
+        said += _abandoned(written)
         return
     excess = sum(entry.rate for entry in written) - tree.promisable
     if excess > 0:
@@ -186,6 +187,15 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
         said += [f"repaired: {text}" for text in kernel.repair(tree, written)]
     except CniError as error:
         said.append(f"not reconciled: {error.msg}")
+
+
+def _abandoned(written: list[Entry]) -> list[str]:
+    """Take away a tree whose parameters nobody tells, and on which nothing is promised: ADD makes it anew."""
+    uplink = remains.uplink_of_tree()
+    if uplink is None or written:
+        return []
+    kernel.abandon(uplink)
+    return [f"removed: the tree on {uplink}, of which nobody tells anything and nobody has a promise"]
 
 
 def _former_ledger(directory: str) -> tuple[Tree | None, list[Entry], bool]:
