@@ -142,6 +142,8 @@ class _Connection:
             return _Rows(self._connection.execute(statement, values))
         except IntegrityError:
             raise
+        except UnicodeError as error:  # Python's, of a name in the schema
+            raise damaged(self._path, "malformed text") from error
         except Error as error:
             raise _problem(self._path, error) from error
 
