@@ -167,6 +167,7 @@ def _problem(path: str, error: Error) -> CniError:
         return CniError(IO_FAILURE, f"{path}: no space left on its file system; nothing was changed")
     if "readonly" in words:
         # SQLite says so too when the file was moved away under it.
-        moved = os.access(os.path.dirname(path), os.W_OK)
-        return damaged(path, "taken away meanwhile") if moved else CniError(IO_FAILURE, f"{path}: {words}")
+        if os.path.lexists(path) and not os.access(path, os.W_OK):
+            return CniError(IO_FAILURE, f"{path}: {words}")
+        return damaged(path, "taken away meanwhile")
     return damaged(path, words)
