@@ -7,6 +7,7 @@ specification 1.0.0, sections 2 "Execution protocol" and 4 "Plugin delegation"; 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,16 +45,26 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Calls the plugins of a network list on a node; ``directories`` is CNI_PATH."""
+    """Calls the plugins of a network list on a node; ``directories`` is CNI_PATH.
+
+    ``cache`` is the directory there in which it keeps what it knows of attachments, if it is to: plugins that
+    lost their own state can find it there (libcni's ``results``).
+    """
 
     node: Node
     directories: Sequence[str]
+    cache: str | None = None
 
     def add(self, network: NetworkList, attachment: Attachment) -> Json:
         """Attach a container, plugin after plugin; return the last one's result. Raises CniError."""
         result: Json | None = None
         for plugin in network.plugins:
             result = self._call("ADD", network, plugin, attachment, result)
+        if self.cache is not None:
+            self.node.run(
+                ["sh", "-c", KEEP, "sh", self.cache, cached_name(network, attachment)],
+                stdin=cached(network, attachment, result or {}),
+            )
         return result or {}
 
     def check(self, network: NetworkList, attachment: Attachment, result: Json) -> None:
@@ -67,6 +78,8 @@ class Runtime:
         """Detach a container, last plugin first. Raises CniError."""
         for plugin in reversed(network.plugins):
             self._call("DEL", network, plugin, attachment, result)
+        if self.cache is not None:
+            self.node.run(["rm", "-f", f"{self.cache}/{cached_name(network, attachment)}"])
 
     def _call(
         self, command: str, network: NetworkList, plugin: Json, attachment: Attachment, previous: Json | None
@@ -108,6 +121,31 @@ for directory in "$@"; do [ -x "$directory/$type" ] && exec "$directory/$type"; 
 echo "no plugin $type in $*" >&2
 exit 127
 """
+
+
+# The file is there as a whole or not at all.
+KEEP = 'umask 077 && mkdir -p "$1" && cat >"$1/.new-$2" && mv "$1/.new-$2" "$1/$2"'
+
+
+def cached_name(network: NetworkList, attachment: Attachment) -> str:
+    """Return the name of the file in which libcni keeps an attachment."""
+    return f"{network.name}-{attachment.container_id}-{attachment.interface}"
+
+
+def cached(network: NetworkList, attachment: Attachment, result: Json) -> str:
+    """Return what libcni keeps of an attachment (``api.go``, cachedInfo)."""
+    configuration = {"cniVersion": network.cni_version, "name": network.name, "plugins": network.plugins}
+    info = {
+        "kind": "cniCacheV1",
+        "containerId": attachment.container_id,
+        "config": b64encode(json.dumps(configuration).encode()).decode(),
+        "ifName": attachment.interface,
+        "networkName": network.name,
+        "cniArgs": list(attachment.arguments.items()),
+        "capabilityArgs": attachment.capabilities,
+        "result": result,
+    }
+    return json.dumps(info)
 
 
 def _configuration(network: NetworkList, plugin: Json, attachment: Attachment, previous: Json | None) -> Json:

@@ -6,7 +6,18 @@ import os
 import sys
 
 from . import documents, requests
-from .cni import COMMAND_FAILED, INTERNAL, IO_FAILURE, LATEST, TRY_AGAIN, VERSIONS, CniError, require_version
+from .cni import (
+    COMMAND_FAILED,
+    INTERNAL,
+    IO_FAILURE,
+    LATEST,
+    UNDECODABLE,
+    VERSIONS,
+    CniError,
+    in_words,
+    require_version,
+    write,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +29,12 @@ def main() -> int:
 
     With arguments, which no runtime gives, it is a program for people.
     """
+    _fill_gaps()
     if len(sys.argv) > 1:
         from . import program
 
         return program.main(sys.argv[1:])
-    version = LATEST
+    version, request = LATEST, None
     try:
         verb = requests.command(os.environ)
         content = requests.read_input()
@@ -33,7 +45,8 @@ def main() -> int:
             asked = document.get("cniVersion", "")
             require_version(verb, asked)
             version = asked
-            answer = _serve(verb, requests.request(verb, os.environ, document))
+            request = requests.request(verb, os.environ, document)
+            answer = _serve(verb, request)
         status = 0
     except Exception as error:
         _trace()
@@ -42,9 +55,41 @@ def main() -> int:
         if problem.details:
             answer["details"] = problem.details
         status = 1
-    if answer is not None:
-        _write(documents.encode(answer))
+    if answer is None:
+        return status
+    try:
+        write(1, documents.encode(answer))
+    except OSError as error:
+        return _unheard(error, request if status == 0 and verb == "ADD" else None)
     return status
+
+
+def _fill_gaps() -> None:
+    """See to it that nothing that is opened later takes the place of a closed standard input or output."""
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(
+                "/dev/null", mode
+            )  # the lowest number that is free; of 0 and 1 every use fails, as before
+
+
+def _unheard(error: OSError, added: requests.Request | None) -> int:
+    """Nobody heard the answer: give back what an ADD took, since the runtime knows nothing of it."""
+    words = f"concorde: standard output: {error.strerror}"
+    if added is not None:
+        from .delete import delete
+
+        try:
+            delete(added)
+        except Exception as failure:
+            words += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
+    try:  # noqa: SIM105 - importing contextlib costs a millisecond
+        write(2, f"{words}\n".encode(errors="replace"))
+    except OSError:
+        pass
+    return 1
 
 
 def _serve(verb: str, request: requests.Request) -> dict[str, Any] | None:
@@ -80,11 +125,11 @@ def _as_cni_error(error: Exception) -> CniError:
     kind = type(error).__name__
     if kind == "CommandError":
         return CniError(COMMAND_FAILED, str(error), getattr(error, "output", ""))
-    if kind == "OperationalError" and "locked" in str(error):
-        return CniError(TRY_AGAIN, f"the store is busy: {error}")
     if isinstance(error, OSError):
-        return CniError(IO_FAILURE, str(error))
-    return CniError(INTERNAL, f"{kind}: {error}")
+        return CniError(IO_FAILURE, in_words(error))
+    if isinstance(error, RecursionError):
+        return CniError(UNDECODABLE, "standard input is nested too deeply")
+    return CniError(INTERNAL, f"a bug of this plugin: {error}; with CONCORDE_DEBUG=1 it says where")
 
 
 def _trace() -> None:
@@ -92,8 +137,3 @@ def _trace() -> None:
         import traceback
 
         traceback.print_exc()
-
-
-def _write(content: bytes) -> None:
-    while content:
-        content = content[os.write(1, content) :]

@@ -7,7 +7,7 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from . import enforcements, links, names, results, run
+from . import bridges, enforcements, links, names, results, run
 from .cni import COMMAND_FAILED, CniError
 from .configuration import Configuration
 from .leases import Lease, Link
@@ -46,6 +46,7 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
         store = Store(configuration.directory)
         with store:
             if subnet is not None:
+                bridges.require_ours(configuration, subnet, store)
                 veth = names.host_veth(configuration.name, request.container, request.interface)
                 address = store.next_address(subnet)
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)

@@ -35,8 +35,8 @@ class Subnet:
         """How many pods fit."""
         return self.broadcast - self.network - 2
 
-    def __contains__(self, address: int) -> bool:
-        return self.network <= address <= self.broadcast
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, int) and self.network <= address <= self.broadcast
 
     def __str__(self) -> str:
         return f"{dotted(self.network)}/{self.prefix}"
@@ -115,6 +115,17 @@ def ipv6_number(text: str) -> int:
         return int.from_bytes(inet_pton(AF_INET6, text), "big")
     except (OSError, ValueError):
         raise ValueError("is not an IPv6 address") from None
+
+
+def of_host_mac(mac: str) -> int | None:
+    """The address that host_mac() gave this hardware address for, or None."""
+    parts = mac.split(":")
+    if len(parts) != 6 or parts[:2] != ["0e", "58"]:
+        return None
+    try:
+        return int.from_bytes(bytes(int(part, 16) for part in parts[2:]), "big")
+    except ValueError:
+        return None
 
 
 def _is_decimal(text: str, longest: int) -> bool:

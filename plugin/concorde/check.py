@@ -7,8 +7,10 @@ import json
 from . import addresses, enforcements, run
 from .cni import CHECK_FAILED, CniError
 from .configuration import Configuration, invalid
+from .database import existing
 from .node import attachments
-from .store import Store
+from .results import entries_of
+from .store import Store, path
 from .terms import terms
 
 TYPE_CHECKING = False
@@ -28,7 +30,8 @@ def check(request: Request) -> None:
     previous = configuration.previous
     if previous is None:
         raise invalid("prevResult", "CHECK needs it")
-    lease = Store(configuration.directory).find(request.container, request.interface)
+    store = existing(path(configuration.directory), lambda: Store(configuration.directory))
+    lease = store.find(request.container, request.interface) if store else None
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
     assert lease is not None
     expected = terms(configuration, configuration.node_mtu())
@@ -51,7 +54,7 @@ def _require(holds: bool, otherwise: str) -> None:
 
 def _check_previous(link: Link, previous: dict[str, Any]) -> None:
     address = f"{addresses.dotted(link.address)}/{link.subnet.prefix}"
-    listed = [ip.get("address") for ip in _entries(previous, "ips")]
+    listed = [ip.get("address") for ip in entries_of(previous, "ips")]
     _require(address in listed, f"the lease's address {address} is not in prevResult")
 
 
@@ -73,11 +76,11 @@ def _check_pod(link: Link, previous: dict[str, Any], netns: str) -> None:
     # A later plugin of the chain may have set another hardware address, and says so in its result.
     macs = [
         entry.get("mac")
-        for entry in _entries(previous, "interfaces")
+        for entry in entries_of(previous, "interfaces")
         if entry.get("name") == link.interface and entry.get("sandbox")
     ]
     _require(pod["address"] in macs, f"{link.interface} has hardware address {pod['address']}, not {macs}")
-    if any(route.get("dst") == "0.0.0.0/0" for route in _entries(previous, "routes")):
+    if any(route.get("dst") == "0.0.0.0/0" for route in entries_of(previous, "routes")):
         gateway = addresses.dotted(link.subnet.gateway)
         routes = json.loads(run.run("ip", "-j", "route", "show", "default", netns=netns) or "[]")
         found = any(route.get("gateway") == gateway and route["dev"] == link.interface for route in routes)
@@ -91,8 +94,3 @@ def _shown(what: str, name: str, netns: str = "") -> dict[str, Any]:
 
 def _addresses(shown: dict[str, Any]) -> list[tuple[str, int]]:
     return [(entry.get("local"), entry.get("prefixlen")) for entry in shown.get("addr_info", ())]
-
-
-def _entries(previous: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    entries = previous.get(key)
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []

@@ -5,6 +5,8 @@ Source: CNI specification 1.1.0, sections 2 (Execution Protocol) and 5 (Result T
 
 from __future__ import annotations
 
+import os
+
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 LATEST = VERSIONS[-1]
 
@@ -28,6 +30,9 @@ ALREADY_ATTACHED = 103
 CHECK_FAILED = 104
 NO_BANDWIDTH = 105
 UPLINK_CONFLICT = 106
+DAMAGED = 107
+UNUSABLE = 108
+UNTRUSTED = (DAMAGED, UNUSABLE)  # what a call that gives something back must do without
 
 
 class CniError(Exception):
@@ -60,6 +65,18 @@ def require_version(verb: str, version: str) -> None:
         raise CniError(
             INCOMPATIBLE_VERSION, f"{verb} needs cniVersion {VERB_SINCE[verb]} or newer, not {version}"
         )
+
+
+def write(descriptor: int, content: bytes) -> None:
+    """Write all of it. Raises OSError."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def in_words(error: OSError) -> str:
+    """An error of the system without Python's decoration."""
+    words = error.strerror or str(error)
+    return f"{error.filename}: {words}" if error.filename else words
 
 
 def shown(value: object) -> str:

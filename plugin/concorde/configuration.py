@@ -31,11 +31,24 @@ class Identity:
         state = text(document, "stateDir", DEFAULT_STATE)
         if not names.is_path(state):
             raise invalid("stateDir", f"{shown(state)} is not a plain absolute path")
-        self.directory = f"{state.rstrip('/')}/{self.name}"
-        self.node_directory = node_directory(state)
+        self.state = state.rstrip("/")
+        self.directory = f"{self.state}/{self.name}"
+        self.node_directory = node_directory(self.state)
         self.bridge = text(document, "bridge", names.default_bridge(self.name))
         if not names.is_interface(self.bridge):
             raise invalid("bridge", f"{shown(self.bridge)} is not an interface name")
+
+    def require_names(self) -> None:
+        """Refuse names that this plugin, or the kernel, gives to something else. Raises CniError 7.
+
+        Not for DEL and GC, which have to go through with what the version before accepted.
+        """
+        if self.directory == self.node_directory:
+            raise invalid("name", f"{shown(self.name)} is where this plugin keeps what all networks share")
+        if self.bridge == "lo" or names.is_host_veth(self.bridge):
+            raise invalid("bridge", f"{shown(self.bridge)} is the name of another kind of interface")
+        if self.bridge == text(self.document, "uplink", ""):
+            raise invalid("bridge", f"{shown(self.bridge)} is the uplink")
 
 
 class Configuration(Identity):
@@ -44,6 +57,7 @@ class Configuration(Identity):
     def __init__(self, document: dict[str, Any]) -> None:
         """Check every key that does not need a look at the node. Raises CniError 7."""
         super().__init__(document)
+        self.require_names()
         self.enforcement = choice(document, "enforcement", ENFORCEMENTS)
         self.count = choice(document, "count", COUNTS)
         self.burst = number(document, "burst", 1600, 1 << 30)

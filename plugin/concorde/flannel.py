@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import addresses
+from . import addresses, files
 
 _LONGEST = 4096
 
@@ -12,8 +12,7 @@ def read(path: str) -> tuple[addresses.Subnet, int]:
 
     Raises OSError, and ValueError with a message for people.
     """
-    with open(path, "rb") as file:
-        text = file.read(_LONGEST).decode("ascii", "replace")
+    text = files.read(path, _LONGEST).decode("ascii", "replace")
     entries = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     subnet = entries.get("FLANNEL_SUBNET", "")
     mtu = entries.get("FLANNEL_MTU", "")

@@ -6,15 +6,16 @@ Both take a network configuration list as it stands in a `.conflist`, so that no
 from __future__ import annotations
 
 import os
-import shutil
 
-from . import addresses, links, run
+from . import addresses, bridges, links, owned, run
 from .cni import INVALID_CONFIGURATION, LATEST, CniError
 from .configuration import Identity, invalid, text
+from .database import existing
+from .names import is_host_veth
 from .release import release
 from .requests import Request
 from .status import status
-from .store import Store
+from .store import Store, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class InUseError(Exception):
     """Pods are still attached."""
 
 
+class NotOursError(Exception):
+    """Something is in the way that this plugin did not make."""
+
+
 def lacking(network: dict[str, Any], directory: str) -> list[str]:
     """In words, all that would keep an ADD of this list from working; `directory` has the plugins.
 
@@ -47,29 +52,70 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
     tools = [tool for tool in run.TOOLS if not _installed(tool)]
     found += [f"{tool} is not installed" for tool in tools]
     if not tools:
-        found += [words for words in map(_complaint, _ours(network)) if words]
+        found += [words for words in (_complaint(document) for document, _ in _ours(network)) if words]
     return found
 
 
 def dismantle(network: dict[str, Any]) -> list[str]:
     """Remove all that a network's pods left on the node, and return it in words.
 
-    What all networks of a node share goes with the last of them. Raises InUseError while pods are attached,
-    CniError 7 and run.CommandError.
+    What all networks of a node share goes with the last of them. What this plugin did not make is known by
+    name, kind and mark, and nothing is removed beside it. Raises InUseError while pods are attached,
+    NotOursError, CniError 7, 107 and 108, and run.CommandError.
     """
+    ours = [(Identity(document), follows) for document, follows in _ours(network)]
+    for identity, follows in ours:
+        _require_ours(identity, follows)
     removed = []
-    for document in _ours(network):
-        removed += _dismantle(Identity(document))
+    for identity, follows in ours:
+        removed += _dismantle(identity, follows)
     return removed
 
 
-def _dismantle(network: Identity) -> list[str]:
+def _require_ours(network: Identity, follows: bool) -> None:
+    """Refuse, before anything is touched, where something is not ours."""
+    network.require_names()
+    owned.look(network.state)
+    for directory in (network.directory, network.node_directory):
+        owned.look(directory)
+        if os.path.lexists(directory):
+            _require_only(directory, [name for name in os.listdir(directory) if not owned.is_ours(name)])
+    if os.path.lexists(network.state):
+        names = os.listdir(network.state)
+        _require_only(network.state, [name for name in names if not os.path.isdir(f"{network.state}/{name}")])
+    if follows or not links.exists(network.bridge):
+        return  # another plugin's, in a chain
+    if not bridges.is_marked(network.bridge):
+        raise NotOursError(f"the interface {network.bridge} is none that this plugin made")
+    others = [port for port in _ports(network.bridge) if not is_host_veth(port)]
+    if others:
+        raise NotOursError(f"{network.bridge} has ports that this plugin did not make: {', '.join(others)}")
+
+
+def _require_only(directory: str, others: list[str]) -> None:
+    if others:
+        raise NotOursError(
+            f"{directory} holds what this plugin did not make: {', '.join(sorted(others)[:5])}"
+        )
+
+
+def _ports(bridge: str) -> list[str]:
+    return [link["ifname"] for link in links.shown("master", bridge)]
+
+
+def _dismantle(network: Identity, follows: bool) -> list[str]:
     removed: list[str] = []
-    if os.path.exists(network.directory):
+    _ledger(network.node_directory)  # a damaged one is an error before anything is removed
+    if os.path.lexists(network.directory):
         _forget_the_gone(network)
-        shutil.rmtree(network.directory)
+    if not follows and links.exists(network.bridge):
+        ports = _ports(network.bridge)
+        if ports:
+            raise InUseError(f"pods are still attached to {network.bridge}: {', '.join(ports)}")
+    if os.path.lexists(network.directory):
+        _remove(network.directory)
         removed.append(network.directory)
-    if links.exists(network.bridge) and not run.run("ip", "link", "show", "master", network.bridge).strip():
+    if not follows and links.exists(network.bridge):
         links.remove(network.bridge)
         removed.append(network.bridge)
     removed += _dismantle_node(network.node_directory)
@@ -79,8 +125,9 @@ def _dismantle(network: Identity) -> list[str]:
 def _forget_the_gone(network: Identity) -> None:
     """Give back what pods left whose end another configuration saw. Raises InUseError for the others."""
     book = _ledger(network.node_directory)
+    store = existing(path(network.directory), lambda: Store(network.directory))
     living = []
-    for lease in Store(network.directory).leases():
+    for lease in store.leases() if store else ():
         if _lives(network, lease, book):
             living.append(addresses.dotted(lease.link.address) if lease.link else lease.container)
         else:
@@ -121,16 +168,29 @@ def _dismantle_node(directory: str) -> list[str]:
 def _remove_if_last(directory: str) -> list[str]:
     """Remove what all networks of the node share, if there is no other."""
     state, own = os.path.split(directory)
-    if not os.path.exists(state) or set(os.listdir(state)) - {own}:
+    if not os.path.lexists(state) or set(os.listdir(state)) - {own}:
         return []
-    shutil.rmtree(state)
+    book = _ledger(directory)
+    if book is not None and book.entries():
+        return []
+    if os.path.lexists(directory):
+        _remove(directory)
+    os.rmdir(state)
     return [state]
+
+
+def _remove(directory: str) -> None:
+    """Remove a directory of ours, which holds nothing else; should something have come, it stays."""
+    for name in os.listdir(directory):
+        if owned.is_ours(name):
+            os.unlink(f"{directory}/{name}")
+    os.rmdir(directory)
 
 
 def _ledger(directory: str) -> Ledger | None:
     from .node import ledger
 
-    return ledger.Ledger(directory) if os.path.exists(ledger.path(directory)) else None
+    return existing(ledger.path(directory), lambda: ledger.Ledger(directory))
 
 
 def _plugins(network: dict[str, Any]) -> list[dict[str, Any]]:
@@ -140,12 +200,19 @@ def _plugins(network: dict[str, Any]) -> list[dict[str, Any]]:
     return plugins
 
 
-def _ours(network: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the plugin would be given for each of its entries. Raises CniError 7 if there is none."""
-    found = [plugin for plugin in _plugins(network) if plugin.get("type") == TYPE]
+def _ours(network: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
+    """What the plugin would be given for each of its entries, and whether it follows another there.
+
+    Raises CniError 7 if there is none.
+    """
+    found = [
+        ({**plugin, "name": network.get("name"), "cniVersion": LATEST}, at > 0)
+        for at, plugin in enumerate(_plugins(network))
+        if plugin.get("type") == TYPE
+    ]
     if not found:
         raise invalid("plugins", f"none of them is of type {TYPE}")
-    return [{**plugin, "name": network.get("name"), "cniVersion": LATEST} for plugin in found]
+    return found
 
 
 def _installed(tool: str) -> bool:

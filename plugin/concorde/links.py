@@ -9,14 +9,27 @@ from __future__ import annotations
 import os
 
 from . import addresses, run
+from .cni import DAMAGED, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .leases import Link
 
 
 # Who looks into IGMP takes a pod that asks as a querier does for a router, and gives it what is for others.
 _BRIDGE = "type bridge mcast_snooping 0"
+# What tells a bridge that this plugin made, or took on, from others (IFLA_IFALIAS).
+ALIAS = "concorde"
+
+
+def claim(link: Link) -> str:
+    """A second name of the node's end, which the kernel gives once and frees with the link.
+
+    So an address is never given twice, whatever became of the store that says so.
+    """
+    return f"{link.bridge}-{addresses.dotted(link.address)}"
 
 
 def bridge_arguments(link: Link) -> list[str]:
@@ -35,11 +48,12 @@ def pair_batch(link: Link, netns: str) -> str:
     gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
     host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
     return (
-        f"link set dev {link.bridge} addrgenmode none {_BRIDGE}\n"
+        f"link set dev {link.bridge} addrgenmode none alias {ALIAS} {_BRIDGE}\n"
         f"addr replace {gateway} brd + dev {link.bridge}\n"
         f"link set dev {link.bridge} up\n"
         f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"
         f" peer name {link.interface} address {pod_mac} mtu {link.mtu} netns {netns}\n"
+        f"link property add dev {link.host_veth} altname {claim(link)}\n"
         f"link set dev {link.host_veth} addrgenmode none\n"
         f"link set dev {link.host_veth} up\n"
     )
@@ -62,19 +76,26 @@ class Creation:
         """Start it. Raises run.CommandError."""
         _ensure_bridge(link)
         _ensure_forwarding()
-        self._failure: run.CommandError | None = None
+        self._link = link
         self._running = run.begin(("ip", pair_batch(link, netns)))
 
     def finish(self) -> None:
-        """Wait until the pair is made. Raises run.CommandError."""
-        self.settle()
-        if self._failure is not None:
-            raise self._failure
+        """Wait until the pair is made. Raises CommandError, and CniError 107 if another has the address."""
+        failure = self.settle()
+        if failure is None:
+            return
+        words, address = str(failure), addresses.dotted(self._link.address)
+        if claim(self._link) not in words or "File exists" not in words:
+            raise failure
+        bridge = self._link.bridge
+        raise CniError(
+            DAMAGED, f"a pod on {bridge} has {address}, and no lease tells of it: run concorde rebuild"
+        ) from failure
 
-    def settle(self) -> None:
-        """Wait until nothing is at work any more, whether it failed or not."""
+    def settle(self) -> run.CommandError | None:
+        """Wait until nothing is at work any more; the failure, if it failed just now."""
         running, self._running = self._running, []
-        self._failure = run.ended(running) or self._failure
+        return run.ended(running)
 
 
 def configure(link: Link, netns: str) -> None:
@@ -114,6 +135,23 @@ def exists(name: str) -> bool:
     """Whether this network namespace has a link: a look-up rather than a process."""
     # Not /sys/class/net, which shows the namespace it was mounted in.
     return os.path.exists(f"/proc/sys/net/ipv4/conf/{name}")
+
+
+def shown(*which: str) -> list[dict[str, Any]]:
+    """Links of the node as `ip -j -d link show` tells of them. Raises run.CommandError."""
+    import json  # not above: ADD and DEL seldom look
+
+    found: list[dict[str, Any]] = json.loads(run.run("ip", "-j", "-d", "link", "show", *which) or "[]")
+    return [link for link in found if link.get("ifname")]
+
+
+def addresses_of(name: str) -> list[int]:
+    """The IPv4 addresses of a link of the node. Raises run.CommandError."""
+    import json
+
+    found = json.loads(run.run("ip", "-j", "-4", "addr", "show", "dev", name) or "[]")
+    texts = [entry.get("local", "") for link in found for entry in link.get("addr_info", ())]
+    return [addresses.parse(text) for text in texts if text]
 
 
 def _ensure_bridge(link: Link) -> None:

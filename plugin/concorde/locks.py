@@ -11,7 +11,7 @@ import fcntl
 import os
 import struct
 
-from . import names
+from . import names, owned
 
 
 class AttachmentLock:
@@ -23,18 +23,42 @@ class AttachmentLock:
     """
 
     def __init__(self, directory: str, container: str, interface: str) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._path = f"{directory}/lock"
+        """Raises CniError 108."""
+        owned.directory(directory)
         self._offset = names.digest(container, interface) & 0x3FFFFFFFFFFFFFFF  # an off_t is signed
-        self._descriptor = -1
+        self._descriptor = owned.opened(f"{directory}/{owned.ATTACHMENTS_LOCK}")
+        os.set_inheritable(self._descriptor, True)
 
     def __enter__(self) -> None:
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.set_inheritable(self._descriptor, True)
         _lock(self._descriptor, fcntl.F_WRLCK, self._offset)
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+
+class NetworkLock:
+    """Exclusive right to change all attachments of a network: the whole of that file."""
+
+    def __init__(self, directory: str) -> None:
+        """Take it. Raises CniError 108."""
+        owned.directory(directory)
+        self._descriptor = owned.opened(f"{directory}/{owned.ATTACHMENTS_LOCK}")
+        os.set_inheritable(self._descriptor, True)
+        _lock(self._descriptor, fcntl.F_WRLCK, 0, length=0)  # 0 is all there may ever be
+
+    def release(self) -> None:
+        """Give it back."""
+        os.close(self._descriptor)
+
+
+class NoLock:
+    """What stands for a lock where there can be none, because its file is not ours."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class NodeLock:
@@ -45,8 +69,9 @@ class NodeLock:
     """
 
     def __init__(self, directory: str) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._descriptor = os.open(f"{directory}/ledger.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        """Raises CniError 108."""
+        owned.directory(directory)
+        self._descriptor = owned.opened(f"{directory}/{owned.NODE_LOCK}")
         os.set_inheritable(self._descriptor, True)
 
     def __enter__(self) -> None:
@@ -57,6 +82,6 @@ class NodeLock:
         os.close(self._descriptor)
 
 
-def _lock(descriptor: int, kind: int, offset: int) -> None:
+def _lock(descriptor: int, kind: int, offset: int, length: int = 1) -> None:
     # struct flock: l_type, l_whence, l_start, l_len, l_pid; 0q pads it to the alignment of off_t.
-    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, offset, 1, 0))
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, offset, length, 0))

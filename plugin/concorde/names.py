@@ -29,8 +29,11 @@ def is_interface(text: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """An absolute path made of letters, digits and `_.-/:@+,=`, which never leads upwards."""
-    return 1 < len(text) <= 4000 and text[0] == "/" and _PATH.issuperset(text) and ".." not in text.split("/")
+    """An absolute path made of letters, digits and `_.-/:@+,=`, which never leads upwards; not `/`."""
+    if not (0 < len(text) <= 4000 and text[0] == "/" and _PATH.issuperset(text)):
+        return False
+    parts = text.split("/")
+    return ".." not in parts and any(part not in ("", ".") for part in parts)
 
 
 def digest(*parts: str) -> int:

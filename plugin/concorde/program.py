@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import names, run
-from .cni import CniError
+from . import VERSION, names, run
+from .cni import CniError, in_words, write
 from .configuration import DEFAULT_STATE, node_directory
 
 TYPE_CHECKING = False
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
        concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
+       concorde rebuild [--state-dir DIR] [--cache DIR ...]
+                                                    make stores and ledger again: from the kernel, and from
+                                                    what runtimes keep of attachments (/var/lib/cni/results)
+       concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
@@ -36,31 +40,52 @@ class RefusalError(Exception):
 def main(arguments: list[str]) -> int:
     """Run a command; 0, 1 when it failed, 2 for a command line that is not understood."""
     if arguments in (["--help"], ["-h"], ["help"]):
-        sys.stdout.write(USAGE)
-        return _flushed(0)
+        return _said(0, USAGE)
+    if arguments == ["--version"]:
+        return _said(0, f"concorde {VERSION}\n")
     try:
-        command, as_json, state = parse(arguments)
+        caches, rest = split(arguments)
+        command, as_json, state = parse(rest)
     except UsageError as error:
-        sys.stderr.write(f"concorde: {error}\n{USAGE}")
-        return _flushed(2)
-    from _sqlite3 import Error as StoreError
-
+        return _said(2, f"concorde: {error}\n{USAGE}")
     try:
         if command in OF_CONFLISTS:
             answer = _examine() if command == "examine" else _dismantle()
+        elif command == "rebuild":
+            answer = _rebuild(state, caches)
         else:
             answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
-    except (CniError, run.CommandError, RefusalError, OSError, StoreError) as error:
-        sys.stderr.write(f"concorde: {error}\n")
-        return _flushed(1)
-    sys.stdout.write(answer)
-    return _flushed(0)
+    except OSError as error:
+        return _said(1, f"concorde: {in_words(error)}\n")
+    except (CniError, run.CommandError, RefusalError) as error:
+        return _said(1, f"concorde: {error}\n")
+    return _said(0, answer)
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The caches that `rebuild` is to read, and the other arguments. Raises UsageError."""
+    if arguments[0] != "rebuild":
+        return [], arguments
+    caches, others = [], []
+    left = list(arguments)
+    while left:
+        argument = left.pop(0)
+        name, equals, value = argument.partition("=")
+        if name != "--cache":
+            others.append(argument)
+            continue
+        if not equals and not left:
+            raise UsageError(f"{argument!r} lacks its value")
+        caches.append(value if equals else left.pop(0))
+        if not names.is_path(caches[-1]):
+            raise UsageError(f"{caches[-1]!r} is not a plain absolute path")
+    return caches, others
 
 
 def parse(arguments: list[str]) -> tuple[str, bool, str]:
     """Command, whether JSON is wanted, and the state directory. Raises UsageError."""
     command, *rest = arguments
-    if command not in ("ledger", "reconcile", *OF_CONFLISTS):
+    if command not in ("ledger", "reconcile", "rebuild", *OF_CONFLISTS):
         raise UsageError(f"{command!r} is no command")
     as_json, state = False, DEFAULT_STATE
     while rest:
@@ -110,6 +135,13 @@ def _reconcile(state: str) -> str:
     return "".join(f"repaired: {text}\n" for text in repaired)
 
 
+def _rebuild(state: str, caches: list[str]) -> str:
+    from . import cache, rebuild
+
+    said = rebuild.rebuild(state, caches or [cache.DEFAULT])
+    return "".join(f"{line}\n" for line in said) or "nothing to rebuild\n"
+
+
 def _examine() -> str:
     from . import documents, installation, requests
 
@@ -125,20 +157,24 @@ def _dismantle() -> str:
 
     try:
         removed = installation.dismantle(documents.decode(requests.read_input()))
-    except installation.InUseError as error:
+    except (installation.InUseError, installation.NotOursError) as error:
         raise RefusalError(str(error)) from error
     return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"
 
 
 def _open(state: str) -> Ledger | None:
+    from .database import existing
     from .node import ledger
 
     directory = node_directory(state)
-    return ledger.Ledger(directory) if os.path.exists(ledger.path(directory)) else None
+    return existing(ledger.path(directory), lambda: ledger.Ledger(directory))
 
 
-def _flushed(status: int) -> int:
-    # The executable ends with os._exit(), which flushes nothing.
-    sys.stdout.flush()
-    sys.stderr.flush()
+def _said(status: int, text: str) -> int:
+    """Say it, errors on standard error, and return the status; 1 if nobody could hear an answer."""
+    # Not by sys.stdout, which is None where it is closed.
+    try:
+        write(1 if status == 0 else 2, text.encode(errors="replace"))
+    except OSError as error:
+        return _said(1, f"concorde: standard output: {error.strerror}\n") if status == 0 else status
     return status

@@ -1,11 +1,21 @@
-"""Giving back what one attachment holds: the common part of DEL and GC."""
+"""Giving back what one attachment holds: the common part of DEL and GC.
+
+A pod must be able to end whatever became of store and ledger. Where they are missing or damaged, what the
+kernel has of the attachment is known by its names, and a damaged file is left as it is, for `rebuild`.
+"""
 
 from __future__ import annotations
 
 from . import enforcements, links, names, rtnetlink
+from .cni import UNTRUSTED, UNUSABLE, CniError
 from .configuration import Identity
-from .locks import AttachmentLock
+from .locks import AttachmentLock, NoLock
 from .node import attachments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .leases import Lease
+    from .store import Store
 
 
 def release(network: Identity, container: str, interface: str, netns: str) -> None:
@@ -13,18 +23,51 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
 
     The lease goes last: whatever a kill leaves behind is still written down. Raises run.CommandError.
     """
-    with AttachmentLock(network.directory, container, interface):
-        # Nothing passes from now on, for the guard may be gone before the link is.
+    with lock(network, container, interface):
         veth = names.host_veth(network.name, container, interface)
+        # Nothing passes from now on, for the guard may be gone before the link is.
         rtnetlink.take_down(veth)
         removal = links.Removal(veth)
         # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
-        from .store import Store
-
-        store = Store(network.directory)
-        lease = store.find(container, interface)
+        store, lease = _found(network, container, interface)
         if lease is not None:
             enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
         attachments.withdraw(network, container, interface)
         removal.finish()
-        store.drop(container, interface)
+        if store is not None:
+            _drop(store, container, interface, veth)
+
+
+def lock(network: Identity, container: str, interface: str) -> AttachmentLock | NoLock:
+    """The attachment's lock, or none where its file is not ours."""
+    try:
+        return AttachmentLock(network.directory, container, interface)
+    except CniError as error:
+        if error.code != UNUSABLE:
+            raise
+        return NoLock()
+
+
+def opened(network: Identity) -> Store | None:
+    """The network's store, if it is there and whole."""
+    from . import store
+    from .database import usable
+
+    return usable(store.path(network.directory), lambda: store.Store(network.directory))
+
+
+def _drop(store: Store, container: str, interface: str, veth: str) -> None:
+    from .database import where_whole
+
+    where_whole(lambda: store.drop(container, interface))
+    where_whole(lambda: store.drop_port(veth))
+
+
+def _found(network: Identity, container: str, interface: str) -> tuple[Store | None, Lease | None]:
+    store = opened(network)
+    try:
+        return store, store.find(container, interface) if store else None
+    except CniError as error:
+        if error.code not in UNTRUSTED:
+            raise
+        return None, None

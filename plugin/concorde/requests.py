@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A node's thousand attachments, listed for GC, take about 0.1 MiB.
 _MOST_INPUT = 4 << 20
+_NS_GET_NSTYPE, _CLONE_NEWNET = 0xB703, 0x40000000  # linux/nsfs.h, linux/sched.h
 
 
 class Request:
@@ -76,12 +77,14 @@ def request(verb: str, environment: Mapping[str, str], document: dict[str, Any])
     if not names.is_identifier(container):
         raise CniError(INVALID_ENVIRONMENT, f"CNI_CONTAINERID: {shown(container)} is not a container id")
     interface = environment.get("CNI_IFNAME", "")
-    if not names.is_interface(interface):
+    if not names.is_interface(interface) or (interface == "lo" and verb == "ADD"):
         raise CniError(INVALID_ENVIRONMENT, f"CNI_IFNAME: {shown(interface)} is not an interface name")
     netns = environment.get("CNI_NETNS", "")
     if netns and not names.is_path(netns):
         raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {shown(netns)} is not a plain absolute path")
-    if verb != "DEL":
+    if verb == "DEL":
+        netns = _pod_namespace(netns) if netns else ""
+    else:
         _require_pod_namespace(netns)
     return Request(document, container, interface, netns, pod_name(environment.get("CNI_ARGS", "")))
 
@@ -100,10 +103,35 @@ def _require_pod_namespace(netns: str) -> None:
     if not netns:
         raise CniError(INVALID_ENVIRONMENT, "CNI_NETNS: missing")
     try:
-        pod = os.stat(netns)
+        problem = _unfit(netns)
     except OSError as error:
         raise CniError(UNKNOWN_CONTAINER, f"CNI_NETNS: {netns}: {error.strerror}") from error
+    if problem:
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {netns} is {problem}")
+
+
+def _pod_namespace(netns: str) -> str:
+    """The same path, or nothing if no pod has its namespace there any more."""
+    try:
+        return "" if _unfit(netns) else netns
+    except OSError:
+        return ""
+
+
+def _unfit(netns: str) -> str:
+    """In words, why a path is no pod's network namespace, or nothing. Raises OSError."""
     own = os.stat("/proc/self/ns/net")
-    if (pod.st_dev, pod.st_ino) == (own.st_dev, own.st_ino):
+    # First by its name only: to open a pipe or a device may take for ever, or do something.
+    found = os.stat(netns)
+    if found.st_dev != own.st_dev:
+        return "no namespace"  # they are all files of one file system, the kernel's own
+    if found.st_ino == own.st_ino:
         # Shaping or addresses meant for a pod would land on the node's own interface.
-        raise CniError(INVALID_ENVIRONMENT, f"CNI_NETNS: {netns} is the node's own namespace")
+        return "the node's own namespace"
+    import fcntl  # every call that comes so far will lock something
+
+    descriptor = os.open(netns, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return "" if fcntl.ioctl(descriptor, _NS_GET_NSTYPE) == _CLONE_NEWNET else "no network namespace"
+    finally:
+        os.close(descriptor)

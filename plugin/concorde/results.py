@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import addresses
+from . import addresses, names
 from .cni import at_least
 
 TYPE_CHECKING = False
@@ -41,6 +41,23 @@ def of_previous(version: str, previous: dict[str, Any]) -> dict[str, Any]:
     if isinstance(result.get("ips"), list):
         result["ips"] = [_ip(version, ip) if isinstance(ip, dict) else ip for ip in result["ips"]]
     return result
+
+
+def entries_of(result: Any, key: str) -> list[dict[str, Any]]:
+    """The objects that another plugin's result lists under a key; what is none is left out."""
+    entries = result.get(key) if isinstance(result, dict) else None
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def node_ends(result: Any) -> tuple[str, str]:
+    """The node's ends of an interface that other plugins made: where its packets come in, and its port.
+
+    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
+    `ptp` the veth alone. What is missing is empty.
+    """
+    ends = [str(end.get("name")) for end in entries_of(result, "interfaces") if not end.get("sandbox")]
+    ends = [name for name in ends if names.is_interface(name)]
+    return (ends[0] if ends else ""), (ends[-1] if len(ends) > 1 else "")
 
 
 def _ip(version: str, ip: dict[str, Any]) -> dict[str, Any]:

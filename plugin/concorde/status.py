@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from . import run
-from .cni import NOT_AVAILABLE, CniError
+from .cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
 from .configuration import Configuration
 from .node import attachments
 from .store import Store
@@ -24,12 +22,20 @@ def status(request: Request) -> None:
         store = Store(configuration.directory)
         with store:
             pass  # a transaction that writes can begin
-    except (OSError, sqlite3.Error) as error:
-        raise CniError(NOT_AVAILABLE, str(error)) from error
+    except CniError as error:
+        raise CniError(NOT_AVAILABLE, error.msg) from error
+    except OSError as error:
+        raise CniError(NOT_AVAILABLE, in_words(error)) from error
     try:
         attachments.status(configuration)
-    except (OSError, run.CommandError) as error:
+    except OSError as error:
+        raise CniError(NOT_AVAILABLE, in_words(error)) from error
+    except run.CommandError as error:
         raise CniError(NOT_AVAILABLE, str(error)) from error
+    except CniError as error:
+        if error.code == INVALID_CONFIGURATION:
+            raise
+        raise CniError(NOT_AVAILABLE, error.msg, error.details) from error
     if not configuration.names_subnet:
         return  # it follows another plugin, which gives the addresses
     try:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
-from . import addresses
+from . import addresses, names, owned
 from .cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
-from .database import Database
+from .configuration import ENFORCEMENTS
+from .database import Database, damaged
 from .leases import Lease, Link, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-_STEPS = (
-    (
-        """CREATE TABLE lease (
+_TO_VERSION_1 = (
+    """CREATE TABLE lease (
         container TEXT NOT NULL,    -- CNI_CONTAINERID; empty for an address no pod may get
         interface TEXT NOT NULL,    -- CNI_IFNAME
         enforcement TEXT,
@@ -35,10 +36,9 @@ _STEPS = (
         host_veth TEXT UNIQUE,
         PRIMARY KEY (container, interface)
     ) WITHOUT ROWID""",
-        # The next address is sought after the last one given, so that a new pod does not at once inherit the
-        # address, and the peers' connections, of one that just ended.
-        "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
-    ),
+    # The next address is sought after the last one given, so that a new pod does not at once inherit the
+    # address, and the peers' connections, of one that just ended.
+    "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
 )
 _SELECT = (
     "SELECT container, interface, enforcement, guarantee, ceiling, rate, burst,"
@@ -49,9 +49,19 @@ _SELECT = (
 class Store(Database):
     """A connection to a network's leases. A block `with store:` is one writing transaction."""
 
-    def __init__(self, directory: str) -> None:
-        """Open or create the store. Raises CniError 100 if another version of the plugin made it."""
-        super().__init__(f"{directory}/leases.sqlite", _STEPS)
+    def __init__(self, directory: str, new: bool = False) -> None:
+        """Open or create the store. Raises CniError 107 and 108."""
+        super().__init__(path(directory) if not new else path(directory) + owned.NEW, (_TO_VERSION_1,))
+
+    def knows(self, subnet: addresses.Subnet) -> bool:
+        """Whether it has given addresses of a subnet before."""
+        query = "SELECT 1 FROM network WHERE subnet = ?"
+        return self._database.execute(query, (str(subnet),)).fetchone() is not None
+
+    def has_pods_on(self, bridge: str) -> bool:
+        """Whether a lease tells of a port of a bridge."""
+        query = "SELECT 1 FROM lease WHERE bridge = ? LIMIT 1"
+        return self._database.execute(query, (bridge,)).fetchone() is not None
 
     def next_address(self, subnet: addresses.Subnet) -> int:
         """The free address after the one given last. Raises CniError 102.
@@ -62,6 +72,8 @@ class Store(Database):
         if row is None:
             self._reserve(subnet)
         last = subnet.gateway if row is None else row[0]
+        if last not in subnet:
+            raise damaged(self._path, f"the last address given of {subnet} is none of it")
         for start in (last + 1, subnet.network):
             address = self._first_free(start)
             if address < subnet.broadcast:
@@ -83,17 +95,61 @@ class Store(Database):
         """The lease of an attachment."""
         query = _SELECT + " AND container = ? AND interface = ?"
         row = self._database.execute(query, (container, interface)).fetchone()
-        return None if row is None else _lease(row)
+        return None if row is None else self._lease(row)
 
     def leases(self) -> list[Lease]:
         """All leases of the network."""
-        return [_lease(row) for row in self._database.execute(_SELECT)]
+        return [self._lease(row) for row in self._database.execute(_SELECT)]
 
     def drop(self, container: str, interface: str) -> None:
         """Forget a lease, if there is one; its address and its bandwidth are free again."""
         self._database.execute(
             "DELETE FROM lease WHERE container = ? AND interface = ?", (container, interface)
         )
+
+    def drop_port(self, host_veth: str) -> None:
+        """Forget the address of a port that no lease tells of."""
+        self._database.execute("DELETE FROM lease WHERE container = '' AND host_veth = ?", (host_veth,))
+
+    def last_given(self) -> dict[str, int]:
+        """For each subnet the address given last."""
+        rows = self._database.execute("SELECT subnet, last FROM network")
+        for row in rows:
+            try:
+                if row[1] in addresses.parse_subnet(row[0]):
+                    continue
+            except (AttributeError, TypeError, ValueError):
+                pass
+            raise damaged(self._path, f"a subnet that is none: {row}")
+        return dict(rows)
+
+    def restore(
+        self, leases: Iterable[Lease], last: Mapping[str, int], unknown: Iterable[Link]
+    ) -> list[Lease]:
+        """Write down what `rebuild` has found, and return the leases that could not be.
+
+        `last` is last_given(); `unknown` are ports of which nobody knows whose they are: no other
+        pod gets their address until they are gone. To be called within a transaction, on a new store.
+        """
+        left = []
+        for lease in leases:
+            try:
+                if lease.link is not None and not self.knows(lease.link.subnet):
+                    self._reserve(lease.link.subnet)
+                self.add(lease)
+            except CniError:
+                left.append(lease)
+        for link in unknown:
+            if not self.knows(link.subnet):
+                self._reserve(link.subnet)
+            row = "", addresses.dotted(link.address), link.address, link.host_veth
+            self._database.execute(
+                "INSERT OR IGNORE INTO lease (container, interface, address, host_veth) VALUES (?, ?, ?, ?)",
+                row,
+            )
+        for subnet, address in last.items():
+            self._database.execute("INSERT OR REPLACE INTO network VALUES (?, ?)", (subnet, address))
+        return left
 
     def free_addresses(self, subnet: addresses.Subnet) -> int:
         """How many more pods the subnet has addresses for."""
@@ -109,6 +165,12 @@ class Store(Database):
                 "INSERT OR IGNORE INTO lease (container, interface, address) VALUES ('', ?, ?)",
                 (addresses.dotted(address), address),
             )
+
+    def _lease(self, row: tuple[Any, ...]) -> Lease:
+        try:
+            return _lease(row)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(self._path, f"a lease that is none: {row}") from error
 
     def _first_free(self, start: int) -> int:
         # Two index look-ups, then a walk along the run of taken addresses that `start` lies in.
@@ -126,7 +188,7 @@ def stores(state: str) -> list[tuple[str, str]]:
     return [
         (name, f"{state}/{name}")
         for name in sorted(os.listdir(state))
-        if os.path.exists(f"{state}/{name}/leases.sqlite")
+        if names.is_identifier(name) and os.path.lexists(f"{state}/{name}/{owned.STORE}")
     ]
 
 
@@ -141,9 +203,24 @@ def _of_link(link: Link | None) -> tuple[Any, ...]:
 
 
 def _lease(row: tuple[Any, ...]) -> Lease:
-    container, interface, *rest = row
-    mtu, address, subnet, bridge, host_veth = rest[5:]
+    """The lease of a row. Raises ValueError and TypeError for what ADD never wrote."""
+    container, interface, enforcement, *rest = row
+    numbers, (subnet, bridge, host_veth) = rest[:6], rest[6:]
+    if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
+        raise ValueError
+    if not all(number is None or isinstance(number, int) for number in numbers):
+        raise ValueError
+    mtu, address = numbers[4:]
     link = None
     if address is not None:
+        if not (names.is_interface(bridge) and names.is_interface(host_veth) and isinstance(mtu, int)):
+            raise ValueError
+        if not 0 <= address < 1 << 32:
+            raise ValueError
         link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
-    return Lease(container, interface, Terms(*rest[:5]), link)
+    return Lease(container, interface, Terms(enforcement, *numbers[:4]), link)
+
+
+def path(directory: str) -> str:
+    """Where the store of a network lies."""
+    return f"{directory}/{owned.STORE}"

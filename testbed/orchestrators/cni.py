@@ -8,10 +8,11 @@ from pathlib import Path
 from testbed import plugin
 from testbed.cni import Attachment, CniError, Json, NetworkList, Runtime
 from testbed.kubernetes.client import Client
-from testbed.nodes import InNamespace, Node, in_parallel, path_on
+from testbed.nodes import Apart, InNamespace, Node, in_parallel, path_on
 from testbed.scenario import Scenario
 
 NAMESPACES = "/run/netns"
+ATTACHMENTS = "/run/cni-attachments"  # what the runtime keeps of them; a machine's is in the run's directory
 
 
 class CniOrchestrator:
@@ -62,7 +63,9 @@ class CniOrchestrator:
     def _provide(self, name: str, directory: Path) -> Runtime:
         """Return what calls the plugins on a node, once they are there."""
         node = self._nodes[name]
-        return Runtime(node, (path_on(node, directory), *plugin.REFERENCE_DIRECTORIES))
+        there = path_on(node, directory)
+        cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
+        return Runtime(node, (there, *plugin.REFERENCE_DIRECTORIES), cache)
 
     def _start_all(self, names: list[str]) -> None:
         for name in names:

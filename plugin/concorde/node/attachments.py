@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 
 from .. import addresses, enforcements, names, rtnetlink, run
-from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError, shown
+from ..cni import CHECK_FAILED, NOT_AVAILABLE, UNTRUSTED, UNUSABLE, CniError, shown
 from ..configuration import invalid
-from ..locks import NodeLock
+from ..locks import NodeLock, NoLock
+from ..results import entries_of, node_ends
 from . import kernel
 from .terms import Entry, uplink_rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..configuration import Configuration, Identity
     from ..leases import Lease
     from ..links import Creation
@@ -43,23 +42,58 @@ def enter(network: Configuration, lease: Lease, ready: Ready, creation: Creation
 
 
 def withdraw(network: Identity, container: str, interface: str) -> None:
-    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError."""
+    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError.
+
+    Without a ledger, or with a damaged one, the kernel's side is found by its names.
+    """
+    from ..database import existing
     from . import ledger
 
     directory = network.node_directory
-    if not os.path.exists(ledger.path(directory)):
-        return
-    key = network.name, container, interface
-    with NodeLock(directory):
-        book = ledger.Ledger(directory)
-        entry, tree = book.find(key), book.tree()
-        if entry is None:
-            return
+    with _lock(directory):
         try:
-            kernel.leave(tree, entry, book.promised() - entry.rate)
-        except (run.CommandError, OSError):
-            kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
-        book.drop(key)
+            book = existing(ledger.path(directory), lambda: ledger.Ledger(directory))
+            if book is not None:
+                _leave(book, (network.name, container, interface))
+                return
+        except CniError as error:
+            if error.code not in UNTRUSTED:
+                raise
+        _forget(network, container, interface)
+
+
+def _leave(book: Ledger, key: tuple[str, str, str]) -> None:
+    entry, tree = book.find(key), book.tree()
+    if entry is None:
+        return
+    try:
+        kernel.leave(tree, entry, book.promised() - entry.rate)
+    except (run.CommandError, OSError):
+        kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
+    book.drop(key)
+
+
+def _lock(directory: str) -> NodeLock | NoLock:
+    """The node's lock, or none where its file is not ours."""
+    try:
+        return NodeLock(directory)
+    except CniError as error:
+        if error.code != UNUSABLE:
+            raise
+        return NoLock()
+
+
+def _forget(network: Identity, container: str, interface: str) -> None:
+    from . import remains
+
+    previous = network.document.get("prevResult")
+    try:
+        address = _addresses(previous)[0]
+    except CniError:
+        address = None
+    way, port = node_ends(previous)
+    ends = {names.host_veth(network.name, container, interface), port or way} - {""}
+    remains.forget(ends, () if address is None else (address,))
 
 
 def check(network: Configuration, lease: Lease) -> None:
@@ -120,13 +154,15 @@ def adopt(book: Ledger, directory: str) -> None:
     Its leases tell all there is to know of an interface that it made itself. Of one in a chain they do not;
     what such a one got with enforcement `node` is in the ledger but for its hardware address.
     """
-    from ..store import Store, stores
+    from ..database import usable
+    from ..store import Store, path, stores
 
-    for network, path in stores(os.path.dirname(directory)):
-        for lease in Store(path).leases():
+    for network, place in stores(os.path.dirname(directory)):
+        store = usable(path(place), lambda place=place: Store(place))  # type: ignore[misc]
+        for lease in store.leases() if store else ():
             if lease.link is not None and lease.terms.enforcement != "node":
                 with book:
-                    book.adopt(_plain_entry(network, lease))
+                    book.adopt(plain_entry(network, lease))
     for entry in book.entries():
         if not entry.mac and entry.way:
             known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
@@ -135,7 +171,7 @@ def adopt(book: Ledger, directory: str) -> None:
 
 def entry_of(network: Configuration, lease: Lease, settings: Settings | None) -> Entry:
     """The attachment's entry, as yet without a class. Raises CniError 7 when nothing tells its packets."""
-    entry = _of_previous(network, lease) if lease.link is None else _plain_entry(network.name, lease)
+    entry = _of_previous(network, lease) if lease.link is None else plain_entry(network.name, lease)
     terms = lease.terms
     if settings is None or terms.guarantee is None:
         entry.ceil = settings.tree.capacity if settings else 0
@@ -153,7 +189,7 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None) ->
     return entry
 
 
-def _plain_entry(network: str, lease: Lease) -> Entry:
+def plain_entry(network: str, lease: Lease) -> Entry:
     """The entry of an attachment whose interface this plugin made, without a guarantee."""
     link = lease.link
     assert link is not None
@@ -174,30 +210,22 @@ def _plain_entry(network: str, lease: Lease) -> Entry:
 
 
 def _of_previous(network: Configuration, lease: Lease) -> Entry:
-    """The entry of an attachment whose interface other plugins made, without a guarantee.
-
-    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
-    `ptp` the veth alone.
-    """
-    previous = network.previous or {}
-    first, others = _addresses(previous)
-    ends = _listed(previous, "interfaces")
-    outside = [str(end.get("name")) for end in ends if not end.get("sandbox")]
-    outside = [name for name in outside if names.is_interface(name)]
-    way = outside[0] if outside else ""
-    port = outside[-1] if len(outside) > 1 else ""
-    inside = [end for end in ends if end.get("sandbox") and end.get("name") == lease.interface]
-    mac = _mac(inside[0].get("mac")) if inside else ""
+    """The entry of an attachment whose interface other plugins made, without a guarantee."""
+    first, others = _addresses(network.previous)
+    way, port = node_ends(network.previous)
+    inside = [end for end in entries_of(network.previous, "interfaces") if end.get("sandbox")]
+    macs = [_mac(end.get("mac")) for end in inside if end.get("name") == lease.interface]
+    mac = macs[0] if macs else ""
     if way and not mac:
         mac = rtnetlink.peer_address(port or way)
     key = network.name, lease.container, lease.interface
     return Entry(*key, lease.pod, first, way, port, None, 0, 0, mac=mac, others=others)
 
 
-def _addresses(previous: dict[str, Any]) -> tuple[int | None, str]:
+def _addresses(previous: object) -> tuple[int | None, str]:
     """The first IPv4 address of a result, and the others as an entry has them. Raises CniError 7."""
     first, others = None, []
-    for ip in _listed(previous, "ips"):
+    for ip in entries_of(previous, "ips"):
         text = str(ip.get("address", "")).partition("/")[0]
         try:
             if ":" in text:
@@ -223,15 +251,6 @@ def _mac(value: object) -> str:
     return text
 
 
-def _listed(previous: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    value = previous.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise invalid(f"prevResult.{key}", "not a list of objects")
-    return value
-
-
 def _pressing(found: list[Difference]) -> list[Difference]:
     return [difference for difference in found if not difference.waits]
 
@@ -246,17 +265,19 @@ def _enter(
     former = book.tree()
     with book:
         book.admit(settings.tree if settings else None, entry)
+    touched = False
     try:
-        if settings is None or former == settings.tree:
-            _enforce(book, network, settings, entry, creation)
-            return
         if creation is not None:
             creation.finish()
+        touched = True
+        if settings is None or former == settings.tree:
+            _enforce(book, network, settings, entry)
+            return
         if former is not None and former.uplink != settings.tree.uplink:
             kernel.abandon(former.uplink)
         _repair(book, network, settings, fresh=former is None)
     except Exception as error:
-        if not isinstance(error, CniError):  # one of those comes before anything is touched
+        if touched and not isinstance(error, CniError):  # a repair raises those before it touches anything
             _clear(book, entry)
         with book:
             book.drop(entry.key)
@@ -264,19 +285,12 @@ def _enter(
         raise
 
 
-def _enforce(
-    book: Ledger,
-    network: Configuration,
-    settings: Settings | None,
-    entry: Entry,
-    creation: Creation | None,
-) -> None:
+def _enforce(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
     try:
-        kernel.enter(settings.tree if settings else None, entry, book.promised(), creation)
+        kernel.enter(settings.tree if settings else None, entry, book.promised())
         return
     except (run.CommandError, OSError):
-        if creation is not None:
-            creation.finish()  # if it was this that failed, it does so again
+        pass  # something is missing or in the way
     try:
         _repair(book, network, settings, fresh=False)
     except CniError:

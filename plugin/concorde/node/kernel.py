@@ -12,7 +12,6 @@ from . import htb, marks, nfnetlink, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..links import Creation
     from .differences import Difference
     from .observe import State
     from .tables import Element
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 400
 
 
-def enter(tree: Tree | None, entry: Entry, promised: int, creation: Creation | None) -> None:
+def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Give an attachment its class and its elements, and close its port; `promised` includes it.
 
-    All rates are in bits per second. The default class gives way before the new class comes. The interface
-    may be in the making meanwhile. Raises run.CommandError and OSError, and may then have done half of it.
+    All rates are in bits per second. The default class gives way before the new class comes. Raises
+    run.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None:
@@ -36,8 +35,6 @@ def enter(tree: Tree | None, entry: Entry, promised: int, creation: Creation | N
             tc += htb.add_class(tree, entry.minor, promised, entry)
     elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
-    if creation is not None:
-        creation.finish()
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
     run.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))

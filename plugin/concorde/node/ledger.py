@@ -8,56 +8,62 @@ from __future__ import annotations
 
 from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
-from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
-from ..database import Database
+from .. import owned
+from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
+from ..database import Database, damaged
 from . import htb, words
 from .terms import Entry, Tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-# Each step leads from one version of the schema to the next.
-_STEPS = (
-    (
-        # One row. All rates are in bits per second of layer 2 on the uplink.
-        "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
-        " ports TEXT NOT NULL)",
-        """CREATE TABLE entry (
-            network TEXT NOT NULL,
-            container TEXT NOT NULL,
-            interface TEXT NOT NULL,
-            pod TEXT NOT NULL,          -- namespace/name, or empty
-            address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
-            way TEXT NOT NULL,          -- the interface its packets come in by
-            port TEXT NOT NULL,         -- of the bridge, or empty
-            guarantee INTEGER,          -- bits per second as promised; null without a promise here
-            rate INTEGER NOT NULL,      -- what that takes on the uplink
-            ceil INTEGER NOT NULL,
-            minor INTEGER UNIQUE,       -- of the class; null without a promise here
-            PRIMARY KEY (network, container, interface)
-        ) WITHOUT ROWID""",
-    ),
-    (
-        "ALTER TABLE entry ADD COLUMN mac TEXT NOT NULL DEFAULT ''",  # the pod's
-        "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",  # addresses, IPv4 and IPv6
-    ),
+_TO_VERSION_1 = (
+    # One row. All rates are in bits per second of layer 2 on the uplink.
+    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
+    " ports TEXT NOT NULL)",
+    """CREATE TABLE entry (
+        network TEXT NOT NULL,
+        container TEXT NOT NULL,
+        interface TEXT NOT NULL,
+        pod TEXT NOT NULL,          -- namespace/name, or empty
+        address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
+        way TEXT NOT NULL,          -- the interface its packets come in by
+        port TEXT NOT NULL,         -- of the bridge, or empty
+        guarantee INTEGER,          -- bits per second as promised; null without a promise here
+        rate INTEGER NOT NULL,      -- what that takes on the uplink
+        ceil INTEGER NOT NULL,
+        minor INTEGER UNIQUE,       -- of the class; null without a promise here
+        PRIMARY KEY (network, container, interface)
+    ) WITHOUT ROWID""",
 )
+_TO_VERSION_2 = (
+    "ALTER TABLE entry ADD COLUMN mac TEXT NOT NULL DEFAULT ''",  # the pod's hardware address
+    # Further addresses of the pod's interface, IPv4 and IPv6, separated by blanks.
+    "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",
+)
+_STEPS = (_TO_VERSION_1, _TO_VERSION_2)
 _COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others"
+_NUMBER = (int, type(None))
+_KINDS: tuple[Any, ...] = (  # of the columns
+    *(str, str, str, str, _NUMBER, str, str),
+    *(_NUMBER, int, int, _NUMBER, str, str),
+)
 _KEY = "network = ? AND container = ? AND interface = ?"
 
 
 def path(directory: str) -> str:
     """Where the ledger of a node directory lies."""
-    return f"{directory}/ledger.sqlite"
+    return f"{directory}/{owned.LEDGER}"
 
 
 class Ledger(Database):
     """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
 
-    def __init__(self, directory: str) -> None:
-        """Open or create it. Raises CniError 100 if another version of the plugin made it."""
-        super().__init__(path(directory), _STEPS)
+    def __init__(self, directory: str, new: bool = False) -> None:
+        """Open or create it. Raises CniError 107 and 108."""
+        super().__init__(path(directory) if not new else path(directory) + owned.NEW, _STEPS)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""
@@ -65,7 +71,10 @@ class Ledger(Database):
         if row is None:
             return None
         uplink, capacity, reserve, ports = row
-        return Tree(uplink, capacity, reserve, tuple(map(int, ports.split())))
+        try:
+            return Tree(uplink, capacity + 0, reserve + 0, tuple(map(int, ports.split())))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(self._path, f"a tree that is none: {row}") from error
 
     def set_tree(self, tree: Tree | None) -> None:
         """Write down the tree's parameters, or that there is none."""
@@ -76,12 +85,12 @@ class Ledger(Database):
 
     def entries(self) -> list[Entry]:
         """All attachments, ordered by their key."""
-        return [Entry(*row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
+        return [self._entry(row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
 
     def find(self, key: tuple[str, str, str]) -> Entry | None:
         """An attachment's entry."""
         row = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {_KEY}", key).fetchone()
-        return None if row is None else Entry(*row)
+        return None if row is None else self._entry(row)
 
     def promised(self) -> int:
         """The sum of what is promised (bits per second)."""
@@ -122,10 +131,33 @@ class Ledger(Database):
             f"DELETE FROM entry WHERE {_KEY} AND minor IS NULL AND port != '' AND port = ? AND address = ?",
             (*entry.key, entry.port, entry.address),
         )
+        self._write(entry)
+
+    def restore(self, tree: Tree | None, entries: Iterable[Entry]) -> list[Entry]:
+        """Write down what `rebuild` has found, whether it fits or not, and return what could not be.
+
+        Those with a minor of a class that is theirs come first. To be called within a transaction, on a new
+        ledger.
+        """
+        self.set_tree(tree)
+        left = []
+        for entry in sorted(entries, key=lambda entry: entry.minor is None):
+            try:
+                if entry.guarantee is not None and entry.minor is None:
+                    entry.minor = self._free_minor()
+                self._write(entry)
+            except CniError:
+                left.append(entry)
+        return left
+
+    def _write(self, entry: Entry) -> None:
         try:
             self._insert("", entry)
         except IntegrityError as error:
-            raise CniError(ALREADY_ATTACHED, words.taken(entry, self.entries())) from error
+            # Where this plugin gave the address, its store should have known.
+            code = DAMAGED if entry.is_ours and self.find(entry.key) is None else ALREADY_ATTACHED
+            remedy = ", and the store knows nothing of that: run concorde rebuild" if code == DAMAGED else ""
+            raise CniError(code, words.taken(entry, self.entries()) + remedy) from error
 
     def adopt(self, entry: Entry) -> None:
         """Write down an attachment that nobody has entered yet. To be called within a transaction."""
@@ -141,7 +173,14 @@ class Ledger(Database):
 
     def _insert(self, otherwise: str, entry: Entry) -> None:
         row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
-        self._database.execute(f"INSERT {otherwise} INTO entry VALUES ({', '.join('?' * len(row))})", row)
+        places = ", ".join("?" * len(row))
+        self._database.execute(f"INSERT {otherwise} INTO entry ({_COLUMNS}) VALUES ({places})", row)
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        for value, kinds in zip(row, _KINDS):
+            if not isinstance(value, kinds):
+                raise damaged(self._path, f"an entry that is none: {row}")
+        return Entry(*row)
 
     def _free_minor(self) -> int:
         query = (

@@ -36,6 +36,11 @@ class Node:
         assert self._holder.stdout.readline() == b"ready\n"
         self._init = child_of(self._holder.pid)
 
+    @property
+    def in_user_namespace(self) -> bool:
+        """Whether it knows no user but one, as an ordinary user started it."""
+        return bool(self._user)
+
     def close(self) -> None:
         assert self._holder.stdin is not None
         assert self._holder.stdout is not None

@@ -320,6 +320,8 @@ def test_the_command_line() -> None:
     assert program.parse(["ledger"]) == ("ledger", False, "/run/concorde")
     assert program.parse(["ledger", "--json", "--state-dir=/x"]) == ("ledger", True, "/x")
     assert program.parse(["reconcile", "--state-dir", "/x"]) == ("reconcile", False, "/x")
+    arguments = ["rebuild", "--cache", "/a", "--state-dir=/x", "--cache=/b"]
+    assert program.split(arguments) == (["/a", "/b"], ["rebuild", "--state-dir=/x"])
 
 
 def test_with_enforcement_node_the_capability_is_a_ceiling() -> None:

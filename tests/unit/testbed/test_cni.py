@@ -1,6 +1,7 @@
 """The runtime's side of CNI, against a node that records what it is asked to run."""
 
 import json
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testbed.cni import Attachment, CniError, NetworkList, Runtime
+from testbed.cni import Attachment, CniError, NetworkList, Runtime, cached, cached_name
 from testbed.nodes import Process, Result
 
 
@@ -82,3 +83,17 @@ def test_a_crash_is_reported_with_what_it_said() -> None:
     node = RecordingNode([Result(127, "", "no plugin one in /bin\n")])
     with pytest.raises(CniError, match="no plugin one in /bin"):
         Runtime(node, ["/bin"]).add(NETWORK, ATTACHMENT)
+
+
+def test_what_is_kept_of_an_attachment_is_what_libcni_keeps() -> None:
+    info = json.loads(cached(NETWORK, ATTACHMENT, {"ips": []}))
+    assert {key: info[key] for key in ("kind", "containerId", "ifName", "networkName", "result")} == {
+        "kind": "cniCacheV1",
+        "containerId": "c1",
+        "ifName": "eth0",
+        "networkName": "net",
+        "result": {"ips": []},
+    }
+    assert json.loads(b64decode(info["config"]))["plugins"] == NETWORK.plugins
+    assert info["capabilityArgs"] == ATTACHMENT.capabilities
+    assert cached_name(NETWORK, ATTACHMENT) == "net-c1-eth0"

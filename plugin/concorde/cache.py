@@ -1,0 +1,125 @@
+"""What container runtimes keep of attachments: libcni's cache, a file for each.
+
+Source: libcni, api.go (cachedInfo, cacheAdd): `results/<network>-<container>-<interface>` of its directory is
+a JSON object with the configuration list (base64), what the runtime passed beside it, and the result.
+"""
+
+from __future__ import annotations
+
+import os
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+
+from . import documents, files, names, requests, results
+from .cni import VERSIONS, CniError, in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+DEFAULT = "/var/lib/cni/results"
+KIND = "cniCacheV1"
+TYPE = "concorde"
+_LONGEST = 4 << 20
+
+
+class Kept:
+    """One attachment by this plugin as its runtime knows it.
+
+    `document` is the network configuration that ADD was given; `follows` says that another plugin had made
+    the interface before it; `addresses` are the result's, with their prefix lengths.
+    """
+
+    def __init__(
+        self,
+        document: dict[str, Any],
+        follows: bool,
+        container: str,
+        interface: str,
+        pod: str,
+        addresses: list[str],
+        path: str,
+    ) -> None:
+        self.document = document
+        self.follows = follows
+        self.container = container
+        self.interface = interface
+        self.pod = pod
+        self.addresses = addresses
+        self.path = path
+
+
+def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
+    """All attachments by this plugin, the newest first, and in words what could not be read."""
+    kept: list[tuple[float, Kept]] = []
+    faults = []
+    for directory in directories:
+        try:
+            found = sorted(name for name in os.listdir(directory) if name[0] != ".")
+        except OSError as error:
+            faults.append(in_words(error))
+            continue
+        for path in (f"{directory}/{name}" for name in found):
+            try:
+                kept += [
+                    (os.stat(path).st_mtime, one) for one in attachments(files.read(path, _LONGEST), path)
+                ]
+            except OSError as error:
+                faults.append(in_words(error))
+            except CniError as error:
+                faults.append(f"{path}: {error.msg.partition(': ')[2]}")
+            except ValueError as error:
+                faults.append(f"{path} {error}")
+    kept.sort(key=lambda pair: -pair[0])
+    return [one for _, one in kept], faults
+
+
+def attachments(content: bytes, path: str) -> list[Kept]:
+    """The attachments by this plugin that a file tells of. Raises CniError and ValueError, with words."""
+    info = documents.decode(content)
+    if info.get("kind") != KIND:
+        return []
+    container, interface = str(info.get("containerId")), str(info.get("ifName"))
+    if not (names.is_identifier(container) and names.is_interface(interface)):
+        raise ValueError("names no container and interface")
+    try:
+        network = documents.decode(a2b_base64(str(info.get("config"))))
+    except Base64Error as error:
+        raise ValueError("has no network configuration") from error
+    plugins = network.get("plugins", [network])  # a single configuration is none in a list
+    if not isinstance(plugins, list) or not all(isinstance(plugin, dict) for plugin in plugins):
+        raise ValueError("has no list of plugins")
+    pod = requests.pod_name(_arguments(info.get("cniArgs")))
+    listed = [str(ip.get("address")) for ip in results.entries_of(info.get("result"), "ips")]
+    return [
+        Kept(_document(network, plugin, info, at > 0), at > 0, container, interface, pod, listed, path)
+        for at, plugin in enumerate(plugins)
+        if plugin.get("type") == TYPE
+    ]
+
+
+def _document(
+    network: dict[str, Any], plugin: dict[str, Any], info: dict[str, Any], follows: bool
+) -> dict[str, Any]:
+    """What the runtime gave the plugin on its standard input (libcni, buildOneConfig)."""
+    declared, offered = plugin.get("capabilities"), info.get("capabilityArgs")
+    passed = {}
+    if isinstance(declared, dict) and isinstance(offered, dict):
+        passed = {name: value for name, value in offered.items() if declared.get(name) is True}
+    document = {key: value for key, value in plugin.items() if key != "capabilities"}
+    version = network.get("cniVersion")
+    document["cniVersion"] = version if version in VERSIONS else VERSIONS[0]
+    document["name"] = network.get("name")
+    if passed:
+        document["runtimeConfig"] = passed
+    if follows:
+        document["prevResult"] = info.get("result")
+    return document
+
+
+def _arguments(pairs: object) -> str:
+    """CNI_ARGS of the pairs that libcni keeps."""
+    if not isinstance(pairs, list):
+        return ""
+    return ";".join("=".join(map(str, pair)) for pair in pairs if isinstance(pair, list))

@@ -1,0 +1,104 @@
+"""Which attachments live, and what was promised them: from runtimes' caches, the kernel, and whole stores.
+
+What was promised stands in the caches; which address a pod has, in the kernel, as the hardware address of the
+node's end follows from it, and that end's name from the attachment. A row of a whole store is believed where
+no cache tells of the attachment: its runtime may not have written that yet.
+"""
+
+from __future__ import annotations
+
+from . import addresses, links, names
+from .configuration import Configuration, invalid
+from .leases import Lease, Link
+from .results import node_ends
+from .terms import terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .bridges import Port
+    from .cache import Kept
+
+    Key = tuple[str, str, str]
+
+
+class Living:
+    """An attachment whose pod lives, and its network's configuration if a cache told it."""
+
+    def __init__(self, network: str, lease: Lease, configuration: Configuration | None) -> None:
+        self.network = network
+        self.lease = lease
+        self.configuration = configuration
+
+    @property
+    def key(self) -> Key:
+        """What names the attachment on this node."""
+        return self.network, self.lease.container, self.lease.interface
+
+    @property
+    def who(self) -> str:
+        """The attachment for people."""
+        return f"{self.network} {self.lease.pod or self.lease.container}"
+
+
+def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Living | None:
+    """The attachment that a cache tells of, if it lives. Raises CniError 7 when nothing can be made of it."""
+    configuration = Configuration(kept.document)
+    link = None
+    if kept.follows:
+        way, port = node_ends(configuration.previous)
+        end = port or way
+        if end and not links.exists(end):
+            return None
+        mtu = configuration.node_mtu()
+    else:
+        link = _link(network, kept, configuration, ports)
+        if link is None:
+            return None
+        mtu = link.mtu
+    lease = Lease(kept.container, kept.interface, terms(configuration, mtu), link, kept.pod)
+    return Living(network, lease, configuration)
+
+
+def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Living | None:
+    """The attachment of a lease, if the kernel has the link it tells of.
+
+    Of an interface that another plugin made it tells none; that one lives until GC.
+    """
+    if lease.link is not None:
+        port = ports.get(names.host_veth(network, lease.container, lease.interface))
+        if port is None or port.address not in (None, lease.link.address):
+            return None
+    return Living(network, lease, None)
+
+
+def nobodys(living: list[Living], ports: dict[str, Port]) -> list[Link]:
+    """Ports beside these attachments' own of which nobody tells whose they are."""
+    ours = [one.lease.link for one in living if one.lease.link is not None]
+    taken = {link.host_veth for link in ours}
+    subnets = {link.bridge: link.subnet for link in ours}
+    return [
+        Link("", port.mtu, port.address, subnets[port.bridge], port.bridge, name)
+        for name, port in ports.items()
+        if name not in taken
+        and port.bridge in subnets
+        and port.address is not None
+        and port.address in subnets[port.bridge]
+    ]
+
+
+def _link(network: str, kept: Kept, configuration: Configuration, ports: dict[str, Port]) -> Link | None:
+    veth = names.host_veth(network, kept.container, kept.interface)
+    port = ports.get(veth)
+    if port is None:
+        return None
+    if port.address is None:
+        raise invalid("result", f"the hardware address of {veth} does not tell the pod's address")
+    for text in kept.addresses:
+        try:
+            address, subnet = addresses.parse_interface(text)
+        except ValueError:
+            continue
+        if address == port.address:
+            return Link(kept.interface, port.mtu, address, subnet, port.bridge or configuration.bridge, veth)
+    subnet = configuration.subnet()[0]
+    return Link(kept.interface, port.mtu, port.address, subnet, port.bridge or configuration.bridge, veth)

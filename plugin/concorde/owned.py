@@ -1,0 +1,181 @@
+"""The state's directories and files: this plugin's alone, whatever the umask, and never behind a symlink.
+
+Whoever can write there takes bandwidth and addresses, and has root follow a link of theirs. So everything
+below the directory that holds `stateDir` (/run by default, which is root's) is looked at before it is used. A
+mode that is too wide is narrowed; an owner or a kind that is not ours is refused, in words with what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from .cni import IO_FAILURE, UNUSABLE, CniError
+
+# What lies in a directory of ours, and so tells that it is one.
+STORE, LEDGER = "leases.sqlite", "ledger.sqlite"
+ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
+MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
+BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
+
+DAMAGED = ".damaged-"  # and a number: what `rebuild` put aside
+NEW = ".new"  # what it has not finished
+
+_DIRECTORY, _FILE = 0o700, 0o600
+
+
+def directory(path: str) -> None:
+    """Make a directory of `stateDir`, and that, or see to it that both are ours. Raises CniError 108."""
+    for one in (os.path.dirname(path), path):
+        _directory(one)
+
+
+def look(path: str) -> None:
+    """See to it that a directory is ours, if it is there; nothing is changed. Raises CniError 108."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    _require_directory(path, found)
+
+
+def opened(path: str) -> int:
+    """A descriptor of a file of ours, which is made if it is missing. Raises CniError 108."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, _FILE)
+    except OSError as error:
+        if os.path.lexists(path):
+            _require_file(path, os.lstat(path))
+        raise CniError(IO_FAILURE, f"{path}: {error.strerror}") from error
+    try:
+        found = os.fstat(descriptor)
+        _require_file(path, found)
+        if stat.S_IMODE(found.st_mode) != _FILE:
+            os.fchmod(descriptor, _FILE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def touch(path: str) -> None:
+    """Make a file of ours if it is missing. Raises CniError 108."""
+    os.close(opened(path))
+
+
+def database(path: str) -> None:
+    """Make an SQLite file, or see to it that it and what SQLite put beside it are ours alone.
+
+    One that exists is not opened: to close it again would end the locks that another connection of this
+    process has on it. Raises CniError 108.
+    """
+    for suffix in ("", *BESIDE):
+        try:
+            found = os.lstat(path + suffix)
+        except FileNotFoundError:
+            if not suffix:
+                touch(path)
+            continue
+        _require_file(path + suffix, found)
+        if stat.S_IMODE(found.st_mode) != _FILE:
+            os.chmod(path + suffix, _FILE)
+
+
+def set_aside(path: str) -> str:
+    """Give a file or directory, whatever it is, another name beside it, and return that."""
+    number = 1
+    while os.path.lexists(f"{path}{DAMAGED}{number}"):
+        number += 1
+    os.rename(path, f"{path}{DAMAGED}{number}")
+    return f"{path}{DAMAGED}{number}"
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of that name, in a directory of ours, is of this plugin."""
+    whole, aside, number = name.partition(DAMAGED)
+    if aside and not number.isdigit():
+        return False
+    for suffix in BESIDE:
+        whole = whole.removesuffix(suffix)
+    return whole in (*MARKS, STORE + NEW, LEDGER + NEW)
+
+
+def _directory(path: str) -> None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        if _made(path):
+            return
+        found = os.lstat(path)
+    _require_directory(path, found)
+    if stat.S_IMODE(found.st_mode) != _DIRECTORY:
+        os.chmod(path, _DIRECTORY)
+
+
+def _made(path: str) -> bool:
+    """Make it; False if another call has made it meanwhile."""
+    if not os.path.isdir(os.path.dirname(path)):
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    try:
+        os.mkdir(path, _DIRECTORY)
+    except FileExistsError:
+        return False
+    os.chmod(path, _DIRECTORY)  # the umask may have taken from it
+    return True
+
+
+def _require_directory(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
+        raise _unusable(path, f"is a {_kind(found.st_mode)}, not a directory")
+    _require_owner(path, found)
+    # /etc or /tmp must not become this plugin's because somebody wrote them down as stateDir.
+    if stat.S_IMODE(found.st_mode) & ~_DIRECTORY and not _is_ours(path, found.st_mode):
+        raise _unusable(
+            path, "is open to others and holds what is not this plugin's", "name another stateDir"
+        )
+
+
+def _require_file(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _unusable(path, f"is a {_kind(found.st_mode)}, not a file")
+    _require_owner(path, found)
+    if found.st_nlink > 1:
+        raise _unusable(path, "has a second name elsewhere")
+
+
+def _require_owner(path: str, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise _unusable(
+            path, f"belongs to user {found.st_uid}, not to {os.geteuid()}, as which this plugin runs"
+        )
+
+
+def _is_ours(path: str, mode: int) -> bool:
+    """Whether a directory is empty, or has something of ours in it or one below."""
+    names = os.listdir(path)
+    if mode & stat.S_ISVTX:
+        return False
+    below = [f"{name}/" for name in names]
+    return not names or any(_is_mark(f"{path}/{place}{mark}") for place in ("", *below) for mark in MARKS)
+
+
+def _is_mark(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "symbolic link"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "file" if stat.S_ISREG(mode) else "special file"
+
+
+def _unusable(path: str, problem: str, remedy: str = "") -> CniError:
+    remedy = remedy or "remove it, then run concorde rebuild"
+    return CniError(UNUSABLE, f"{path} {problem}: {remedy}")

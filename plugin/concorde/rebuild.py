@@ -1,0 +1,295 @@
+"""`concorde rebuild`: make stores and ledger again, then reconcile the kernel.
+
+It may be called at any time, whatever of the files is whole. Calls of the networks at hand wait meanwhile,
+and what of them was under way has ended. A damaged file is kept beside the new one; nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import bridges, cache, links, living, names, owned, store
+from .cni import DAMAGED, CniError
+from .configuration import Identity, node_directory
+from .database import usable
+from .locks import NetworkLock, NodeLock
+from .node import attachments, kernel, ledger, remains
+from .node.settings import Settings
+from .node.words import rate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .bridges import Port
+    from .cache import Kept
+    from .configuration import Configuration
+    from .leases import Lease
+    from .living import Key, Living
+    from .node.terms import Entry, Tree
+
+
+def rebuild(state: str, caches: Iterable[str]) -> list[str]:
+    """Do it, and return line for line what was done and what nobody told.
+
+    Raises CniError 108 for a state directory that is not ours, run.CommandError and OSError.
+    """
+    state = state.rstrip("/")
+    caches = list(caches)
+    said: list[str] = []
+    networks = sorted({_network(kept) for kept in _here(state, cache.read(caches)[0], [])} | _listed(state))
+    locks = []
+    try:
+        for name in networks:
+            _secure(f"{state}/{name}", owned.ATTACHMENTS_LOCK, said)
+            locks.append(NetworkLock(f"{state}/{name}"))
+        # Read again: until now calls went on.
+        found, faults = cache.read(caches)
+        said += [f"not learned: {fault}" for fault in faults]
+        kept, ports = _here(state, found, said), bridges.ports()
+        alive: list[Living] = []
+        for name in networks:
+            alive += _store(f"{state}/{name}", [one for one in kept if _network(one) == name], ports, said)
+        if alive or os.path.lexists(node_directory(state)):
+            _secure(node_directory(state), owned.NODE_LOCK, said)
+            with NodeLock(node_directory(state)):
+                _ledger(node_directory(state), alive, said)
+    finally:
+        for lock in locks:
+            lock.release()
+    return said
+
+
+def _network(kept: Kept) -> str:
+    return str(kept.document["name"])
+
+
+def _listed(state: str) -> set[str]:
+    """The networks that have something of ours in the state directory."""
+    if not os.path.lexists(state):
+        return set()
+    owned.look(state)
+    return {
+        name
+        for name in os.listdir(state)
+        if names.is_identifier(name)
+        and f"{state}/{name}" != node_directory(state)
+        and owned.DAMAGED not in name
+        and any(os.path.lexists(f"{state}/{name}/{mark}") for mark in owned.MARKS)
+    }
+
+
+def _here(state: str, kept: Iterable[Kept], said: list[str]) -> list[Kept]:
+    """The attachments whose state lies here."""
+    here = []
+    for one in kept:
+        try:
+            identity = Identity(one.document)
+            identity.require_names()
+        except CniError as error:
+            said.append(f"not learned: {one.path}: {error.msg}")
+            continue
+        if identity.state == state:
+            here.append(one)
+    return here
+
+
+def _secure(directory: str, lock: str, said: list[str]) -> None:
+    """Have a directory of the state that is ours, with its lock; what is in their place is put aside.
+
+    Raises CniError 108 for the state directory itself.
+    """
+    owned.look(os.path.dirname(directory))
+    for path, open_it in ((directory, owned.directory), (f"{directory}/{lock}", owned.touch)):
+        try:
+            open_it(path)
+        except CniError:
+            said.append(f"kept: {owned.set_aside(path)}")
+            open_it(path)
+
+
+def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[str]) -> list[Living]:
+    """Make a network's store again, and return its living attachments."""
+    network, path = os.path.basename(directory), store.path(directory)
+    rows, last, whole = _former(directory)
+    alive: dict[Key, Living] = {}
+    for one in kept:
+        try:
+            found = living.of_cache(network, one, ports)
+        except CniError as error:
+            said.append(f"not learned: {network} {one.pod or one.container}: {error.msg}")
+            continue
+        if found is not None:
+            alive[found.key] = found
+    for row in rows:
+        found = living.of_row(network, row, ports)
+        if found is not None:
+            alive.setdefault(found.key, found)
+    unknown = living.nobodys(list(alive.values()), ports)
+    said += [
+        f"not learned: whose port {link.host_veth} of {link.bridge} is; nobody else gets its address"
+        for link in unknown
+    ]
+    _clear(path + owned.NEW)
+    new = store.Store(directory, new=True)
+    with new:
+        left = new.restore((one.lease for one in alive.values()), last, unknown)
+    new.close()
+    _replace(path, whole, said)
+    for lease in left:
+        said.append(
+            f"not learned: {alive.pop((network, lease.container, lease.interface)).who} has another's address"
+        )
+    said.append(f"made: {path}, attachments: {len(alive)}")
+    return list(alive.values())
+
+
+def _former(directory: str) -> tuple[list[Lease], dict[str, int], bool]:
+    """Leases and addresses given last of the store as it is, and whether it is whole."""
+    try:
+        former = usable(store.path(directory), lambda: store.Store(directory))
+        if former is not None:
+            rows = former.leases(), former.last_given(), True
+            former.close()
+            return rows
+    except CniError as error:
+        if error.code != DAMAGED:
+            raise
+    return [], {}, False
+
+
+def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
+    """Make the node's ledger again if it has anything to tell, and the kernel what it says."""
+    path = ledger.path(directory)
+    tree, rows, whole = _former_ledger(directory)
+    settings = _settings(alive, said)
+    if not (alive or rows or tree or os.path.lexists(path)):
+        return
+    entries = _entries(alive, settings, {row.key: row for row in rows}, said)
+    if tree is None and settings:
+        tree = next(iter(settings.values())).tree
+    _clear(path + owned.NEW)
+    new = ledger.Ledger(directory, new=True)
+    with new:
+        left = new.restore(tree, entries)
+        written = new.entries()
+    new.close()
+    _replace(path, whole, said)
+    said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
+    said.append(f"made: {path}, attachments: {len(written)}")
+    if tree is None:
+        said += _abandoned(written)
+        if not written:
+            return
+    elif (excess := sum(entry.rate for entry in written) - tree.promisable) > 0:
+        said.append(f"more is promised on {tree.uplink} than it has, by {rate(excess)}")
+    try:
+        said += [f"repaired: {text}" for text in kernel.repair(tree, written)]
+    except CniError as error:
+        said.append(f"not reconciled: {error.msg}")
+
+
+def _abandoned(written: list[Entry]) -> list[str]:
+    """Take away a tree whose parameters nobody tells, and on which nothing is promised: ADD makes it anew."""
+    uplink = remains.uplink_of_tree()
+    if uplink is None or written:
+        return []
+    kernel.abandon(uplink)
+    return [f"removed: the tree on {uplink}, of which nobody tells anything and nobody has a promise"]
+
+
+def _former_ledger(directory: str) -> tuple[Tree | None, list[Entry], bool]:
+    """Tree and entries of the ledger as it is, and whether it is whole."""
+    try:
+        former = usable(ledger.path(directory), lambda: ledger.Ledger(directory))
+        if former is not None:
+            found = former.tree(), former.entries(), True
+            former.close()
+            return found
+    except CniError as error:
+        if error.code != DAMAGED:
+            raise
+    return None, [], False
+
+
+def _settings(alive: list[Living], said: list[str]) -> dict[str, Settings]:
+    """The uplink's settings by network, of those that have promises there; the newest attachment's first."""
+    found: dict[str, Settings] = {}
+    for one in alive:
+        if one.configuration is None or one.lease.terms.enforcement != "node" or one.network in found:
+            continue
+        try:
+            found[one.network] = Settings(one.configuration.document)
+        except CniError as error:
+            said.append(f"not learned: the uplink of {one.network}: {error.msg}")
+    return found
+
+
+def _entries(
+    alive: list[Living], settings: dict[str, Settings], rows: dict[Key, Entry], said: list[str]
+) -> list[Entry]:
+    """The entries of all that live; classes keep the minors that the kernel's map has."""
+    minors = remains.minors(remains.elements())
+    configurations = {one.network: one.configuration for one in reversed(alive) if one.configuration}
+    entries = []
+    for one in alive:
+        entry = _entry(one, configurations, settings, rows.get(one.key), said)
+        entries += [entry] if entry is not None else []
+    taken = (
+        {one.key for one in alive},
+        {entry.port for entry in entries},
+        {entry.address for entry in entries},
+    )
+    entries += [row for row in rows.values() if _is_left(row, *taken)]
+    for entry in entries:
+        entry.minor = None if entry.address is None else minors.pop(entry.address, None)
+    return entries
+
+
+def _entry(
+    one: Living,
+    configurations: dict[str, Configuration],
+    settings: dict[str, Settings],
+    row: Entry | None,
+    said: list[str],
+) -> Entry | None:
+    """The entry of one that lives, or `row`, which the ledger has of it."""
+    configuration = one.configuration or configurations.get(one.network)
+    promised = one.lease.terms.enforcement == "node"
+    known = one.network in settings or not promised
+    if configuration is not None and known and (one.configuration or one.lease.link):
+        try:
+            return attachments.entry_of(configuration, one.lease, settings[one.network] if promised else None)
+        except CniError as error:
+            said.append(f"not learned: what {one.who} was promised: {error.msg}")
+            return row
+    if row is None and promised:
+        said.append(f"not learned: what {one.who} was promised")
+    if row is None and one.lease.link is not None:
+        return attachments.plain_entry(one.network, one.lease)  # it is guarded, whatever it was promised
+    return row
+
+
+def _is_left(row: Entry, keys: set[Key], ports: set[str], given: set[int | None]) -> bool:
+    """Whether the ledger alone tells of an attachment, and the kernel does not contradict."""
+    if row.key in keys or row.address in given or (row.port and row.port in ports):
+        return False
+    if names.is_host_veth(row.port) and row.port != names.host_veth(*row.key):
+        return False
+    return links.exists(row.port or row.way)
+
+
+def _clear(path: str) -> None:
+    """Remove what a rebuild that was killed had not finished."""
+    for suffix in ("", *owned.BESIDE):
+        if os.path.lexists(path + suffix):
+            os.unlink(path + suffix)
+
+
+def _replace(path: str, whole: bool, said: list[str]) -> None:
+    """Put the new file in its place; one that was damaged is kept."""
+    if not whole:
+        for suffix in ("", *owned.BESIDE):
+            if os.path.lexists(path + suffix):
+                said.append(f"kept: {owned.set_aside(path + suffix)}")
+    os.rename(path + owned.NEW, path)

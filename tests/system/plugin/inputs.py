@@ -1,0 +1,99 @@
+"""Inside a node: make calls of the plugin, one after another, each in a process of its own.
+
+The first argument is the plugin's executable, the second the directory of its sources. For each line on
+standard input, an object with `environment`, `stdin` (hexadecimal) and `real`, one on standard output:
+`status` (null if it took longer than a call may), `seconds`, `stdout` and `stderr`. With `real` the
+executable is started, else the process is a copy of this one, which has the modules loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+PATIENCE_MILLISECONDS = 10_000
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def serve(executable: str, case: dict[str, Any]) -> dict[str, Any]:
+    streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+    os.pwrite(streams[0], bytes.fromhex(case["stdin"]), 0)
+    environment = {os.fsencode(key): os.fsencode(value) for key, value in case["environment"].items()}
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _call(executable, streams, environment, case["real"])
+    watched = select.poll()
+    descriptor = os.pidfd_open(child)
+    watched.register(descriptor, select.POLLIN)
+    ended = bool(watched.poll(PATIENCE_MILLISECONDS))
+    seconds = time.monotonic() - began
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(descriptor)
+    _reap()
+    stdout, stderr = (os.pread(stream, 1 << 24, 0).decode(errors="replace") for stream in streams[1:])
+    for stream in streams:
+        os.close(stream)
+    return {"status": status if ended else None, "seconds": seconds, "stdout": stdout, "stderr": stderr}
+
+
+def _call(executable: str, streams: list[int], environment: dict[bytes, bytes], real: bool) -> None:
+    try:
+        for at, stream in enumerate(streams):
+            os.dup2(stream, at)
+        os.environb.clear()
+        os.environb.update(environment)
+        if real:
+            os.execve(executable, [executable], environment)
+        sys.argv = [executable]
+        from concorde.__main__ import main as call
+
+        os._exit(call())
+    except BaseException:
+        import traceback
+
+        os.write(2, traceback.format_exc().encode())
+        os._exit(70)
+
+
+def _reap() -> None:
+    """Tools that a call had started ahead end when it does."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def main() -> None:
+    executable, sources = sys.argv[1:]
+    sys.path.insert(0, sources)
+    # Loaded once, for all.
+    import concorde.__main__
+    import concorde.add
+    import concorde.check
+    import concorde.delete
+    import concorde.enforcements.node
+    import concorde.gc
+    import concorde.node.ledger
+    import concorde.status  # noqa: F401
+
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    commands = os.fdopen(os.dup(0), "r")
+    answers = os.fdopen(os.dup(1), "w")
+    for line in commands:
+        json.dump(serve(executable, json.loads(line)), answers)
+        answers.write("\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""What a store and a ledger are when they are opened: whole, ours, and of this version or an older one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from concorde import owned
+from concorde.cni import DAMAGED, UNUSABLE, CniError
+from concorde.database import Database
+from concorde.node.ledger import Ledger
+from concorde.store import Store
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.plugin.test_store import attach
+
+FIRST = ("CREATE TABLE thing (name TEXT)", "INSERT INTO thing VALUES ('old')")
+SECOND = ("ALTER TABLE thing ADD COLUMN size INTEGER NOT NULL DEFAULT 7",)
+# As the version before made it.
+LEDGER_1 = (
+    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
+    " ports TEXT NOT NULL)",
+    "CREATE TABLE entry (network TEXT NOT NULL, container TEXT NOT NULL, interface TEXT NOT NULL,"
+    " pod TEXT NOT NULL, address INTEGER UNIQUE, way TEXT NOT NULL, port TEXT NOT NULL, guarantee INTEGER,"
+    " rate INTEGER NOT NULL, ceil INTEGER NOT NULL, minor INTEGER UNIQUE,"
+    " PRIMARY KEY (network, container, interface)) WITHOUT ROWID",
+    "INSERT INTO tree VALUES ('eth0', 1000, 20, '22')",
+    "INSERT INTO entry VALUES ('net', 'c1', 'eth0', '', 9, 'cni-net', 'veth1', 100, 103, 1000, 16)",
+    "PRAGMA user_version = 1",
+)
+
+
+def rows(database: Database) -> list[tuple[object, ...]]:
+    return list(database._database.execute("SELECT * FROM thing"))
+
+
+def test_an_older_file_takes_the_steps_it_lacks(tmp_path: Path) -> None:
+    path = str(tmp_path / "net/file.sqlite")
+    Database(path, (FIRST,)).close()
+    assert rows(Database(path, (FIRST, SECOND))) == [("old", 7)]
+    assert rows(Database(path, (FIRST, SECOND))) == [("old", 7)]
+
+
+def test_steps_are_taken_all_or_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "net/file.sqlite")
+    with pytest.raises(CniError):
+        Database(path, (FIRST, ("ALTER TABLE nothing ADD COLUMN x",)))
+    assert rows(Database(path, (FIRST,))) == [("old",)]
+
+
+def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "net/file.sqlite"
+    Database(str(path), (FIRST, SECOND)).close()
+    before = path.read_bytes()
+    with pytest.raises(CniError, match="newer version") as caught:
+        Database(str(path), (FIRST,))
+    assert caught.value.code == UNUSABLE
+    assert path.read_bytes() == before
+
+
+def test_the_ledger_of_the_version_before_is_read(tmp_path: Path) -> None:
+    former = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+    for statement in LEDGER_1:
+        former.execute(statement)
+    former.close()
+    book = Ledger(str(tmp_path))
+    (entry,) = book.entries()
+    assert (entry.key, entry.minor, entry.rate) == (("net", "c1", "eth0"), 16, 103)
+    assert list(book._database.execute("SELECT mac, others FROM entry")) == [("", "")]
+
+
+@given(at=st.integers(0, 10**6), bit=st.integers(0, 7), more=st.integers(0, 20))
+def test_no_damage_is_python_s_to_tell(
+    tmp_path_factory: pytest.TempPathFactory, at: int, bit: int, more: int
+) -> None:
+    directory = tmp_path_factory.mktemp("store")
+    store = Store(str(directory))
+    for name in "abc":
+        attach(store, name)
+    store.close()
+    content = bytearray((directory / "leases.sqlite").read_bytes())
+    for step in range(more + 1):
+        content[(at + 997 * step) % len(content)] ^= 1 << bit
+    (directory / "leases.sqlite").write_bytes(content)
+    told = None
+    try:
+        opened = Store(str(directory))
+        opened.leases()
+        opened.last_given()
+        opened.close()
+    except CniError as error:
+        told = error
+    assert told is None or (told.code in (DAMAGED, UNUSABLE) and "Error" not in told.msg)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_what_is_made_is_ours_alone(tmp_path: Path, umask: int) -> None:
+    former = os.umask(umask)
+    try:
+        Store(str(tmp_path / "state/net")).close()
+    finally:
+        os.umask(former)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*")}
+    assert modes == {"net": 0o700, "leases.sqlite": 0o600}
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+
+
+def test_the_directory_of_others_is_not_taken(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(CniError, match="name another stateDir") as caught:
+        Store(str(tmp_path / "net"))
+    assert caught.value.code == UNUSABLE
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("lock", True),
+        ("leases.sqlite", True),
+        ("leases.sqlite-journal", True),
+        ("ledger.sqlite.new", True),
+        ("leases.sqlite.damaged-12", True),
+        ("leases.sqlite-journal.damaged-1", True),
+        ("leases.sqlite.damaged-", False),
+        ("leases.sqlite.bak", False),
+        ("lock2", False),
+        ("thesis.tex", False),
+    ],
+)
+def test_our_files_are_known_by_their_names(name: str, ours: bool) -> None:
+    assert owned.is_ours(name) == ours
