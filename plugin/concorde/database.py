@@ -165,9 +165,14 @@ def _problem(path: str, error: Error) -> CniError:
         return CniError(TRY_AGAIN, f"{path} is busy")
     if "full" in words:
         return CniError(IO_FAILURE, f"{path}: no space left on its file system; nothing was changed")
-    if "readonly" in words:
-        # SQLite says so too when the file was moved away under it.
-        if os.path.lexists(path) and not os.access(path, os.W_OK):
-            return CniError(IO_FAILURE, f"{path}: {words}")
-        return damaged(path, "taken away meanwhile")
+    if "readonly" in words and _is_readonly(os.path.dirname(path)):
+        return CniError(IO_FAILURE, f"{path}: its file system is read-only")
+    # SQLite says "readonly" of a file, too, that was moved away under it.
     return damaged(path, words)
+
+
+def _is_readonly(directory: str) -> bool:
+    try:
+        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

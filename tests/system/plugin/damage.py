@@ -27,7 +27,7 @@ YESTERDAY = Path("/run/yesterday")
 def damage(after: float, kind: str, file: str, seed: int) -> None:
     """Do it. What another damage has taken away cannot be damaged again."""
     time.sleep(after)
-    with suppress(OSError):
+    with suppress(OSError, sqlite3.Error):
         KINDS[kind](Path(file), random.Random(seed))
 
 
