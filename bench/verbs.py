@@ -33,6 +33,7 @@ LONG = {
     "CONCORDE_PLUGIN_INPUTS": 50000,
     "CONCORDE_SCENARIO_INPUTS": 50000,
     "CONCORDE_ATTACK_ROUNDS": 5,
+    "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
 
 

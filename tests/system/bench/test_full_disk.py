@@ -35,6 +35,7 @@ def on_disk(size: str, disk: Path, *arguments: str, first: str = "") -> subproce
     )  # fmt: skip
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize("size", ["4k", "12k", "40k", "120k"])
 def test_a_run_that_finds_no_room_fails_and_is_never_whole(size: str, tmp_path: Path) -> None:
     done = on_disk(

@@ -143,6 +143,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
     assert len(summaries) == 2
     for summary in summaries:
         assert all(phase["samples"] for flow in summary["flows"] for phase in flow["phases"].values())
+        assert any(note.startswith("another run went on on this machine") for note in summary["notes"])
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def bench(reports: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long(one_in=0)
 def test_two_runs_at_once_both_say_so(tmp_path: Path) -> None:
     runs = [bench(tmp_path / name) for name in ("one", "other")]
     words = [run.communicate(timeout=120)[0] for run in runs]

@@ -68,6 +68,7 @@ def state(node: Node) -> Any:
     )
 
 
+@pytest.mark.long(one_in=5)
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("file", [STORE, LEDGER], ids=["store", "ledger"])
 def test_a_damaged_file_is_told_in_words_and_made_again(node: Node, how: str, file: str) -> None:
@@ -92,6 +93,7 @@ def test_a_damaged_file_is_told_in_words_and_made_again(node: Node, how: str, fi
         assert node.run("cat", f"{file}.damaged-1") == "nonsense-all-over"
 
 
+@pytest.mark.long(one_in=5)
 @pytest.mark.parametrize("how", ["not a database", "gone", "garbage in the middle", "a symbolic link"])
 @pytest.mark.parametrize("files", [[STORE], [LEDGER], [STORE, LEDGER]], ids=["store", "ledger", "both"])
 @pytest.mark.parametrize("verb", ["DEL", "GC"])
