@@ -37,9 +37,9 @@ def _bits(file: Path, chance: random.Random) -> None:
         for _ in range(chance.choice((1, 1, 3, 30)) if size else 0):
             at = chance.randrange(size)
             opened.seek(at)
-            (byte,) = opened.read(1)
+            byte = opened.read(1)  # none if another damage has cut it off
             opened.seek(at)
-            opened.write(bytes([byte ^ 1 << chance.randrange(8)]))
+            opened.write(bytes(value ^ 1 << chance.randrange(8) for value in byte))
 
 
 def _truncation(file: Path, chance: random.Random) -> None:
