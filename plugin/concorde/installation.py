@@ -29,6 +29,9 @@ TYPE = "concorde"
 LOOPBACK = "loopback"
 
 
+TABLES = "the nftables tables"
+
+
 class InUseError(Exception):
     """Pods are still attached."""
 
@@ -159,9 +162,9 @@ def _dismantle_node(directory: str) -> list[str]:
             return removed
         if tree is not None:
             removed.append(f"the tree on {tree.uplink}")
-        kernel.dismantle(tree.uplink if tree else "")
+        if kernel.dismantle(tree.uplink if tree else ""):
+            removed.append(TABLES)
         book.set_tree(None)
-        removed.append("the nftables tables")
     return removed
 
 
@@ -173,10 +176,14 @@ def _remove_if_last(directory: str) -> list[str]:
     book = _ledger(directory)
     if book is not None and book.entries():
         return []
+    from .node import kernel
+
+    # Without a ledger nobody has told of these.
+    tables = [TABLES] if book is None and kernel.dismantle("") else []
     if os.path.lexists(directory):
         _remove(directory)
     os.rmdir(state)
-    return [state]
+    return [*tables, state]
 
 
 def _remove(directory: str) -> None:

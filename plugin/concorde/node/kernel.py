@@ -158,19 +158,18 @@ def abandon(uplink: str) -> None:
             pass  # it had none
 
 
-def dismantle(uplink: str) -> None:
-    """Take away the tree, if there is an uplink, and the tables, for good. Raises run.CommandError."""
+def dismantle(uplink: str) -> bool:
+    """Take away the tree, if there is an uplink, and the tables, for good; whether there were tables.
+
+    Raises run.CommandError.
+    """
     from .observe import FAMILIES, observe
 
     if uplink:
         abandon(uplink)
-    present = observe().families
-    run.batches(
-        (
-            "nft",
-            "".join(f"delete table {family} {tables.TABLE}\n" for family in FAMILIES if family in present),
-        )
-    )
+    present = [family for family in FAMILIES if family in observe().families]
+    run.batches(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
+    return bool(present)
 
 
 def _apply(tc: str, pieces: list[str]) -> None:
