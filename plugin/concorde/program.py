@@ -6,7 +6,7 @@ import os
 import sys
 
 from . import VERSION, names, run
-from .cni import CniError, in_words, write
+from .cni import INVALID_CONFIGURATION, UNDECODABLE, CniError, in_words, write
 from .configuration import DEFAULT_STATE, node_directory
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in th
 """
 
 
+REFUSED, BAD_INPUT, FAILED = 1, 2, 4
 OF_CONFLISTS = ("examine", "dismantle")
 
 
@@ -38,7 +39,10 @@ class RefusalError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; 0, 1 when it failed, 2 for a command line that is not understood."""
+    """Run a command, and return its exit status.
+
+    0 done; 1 a look was taken, and the node is not as it would have to be; 2 bad input; 4 it failed.
+    """
     if arguments in (["--help"], ["-h"], ["help"]):
         return _said(0, USAGE)
     if arguments == ["--version"]:
@@ -47,7 +51,7 @@ def main(arguments: list[str]) -> int:
         caches, rest = split(arguments)
         command, as_json, state = parse(rest)
     except UsageError as error:
-        return _said(2, f"concorde: {error}\n{USAGE}")
+        return _said(BAD_INPUT, f"concorde: {error}\n{USAGE}")
     try:
         if command in OF_CONFLISTS:
             answer = _examine() if command == "examine" else _dismantle()
@@ -56,9 +60,14 @@ def main(arguments: list[str]) -> int:
         else:
             answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
     except OSError as error:
-        return _said(1, f"concorde: {in_words(error)}\n")
-    except (CniError, run.CommandError, RefusalError) as error:
-        return _said(1, f"concorde: {error}\n")
+        return _said(FAILED, f"concorde: {in_words(error)}\n")
+    except RefusalError as error:
+        return _said(REFUSED, f"concorde: {error}\n")
+    except CniError as error:
+        given = error.code in (UNDECODABLE, INVALID_CONFIGURATION)
+        return _said(BAD_INPUT if given else FAILED, f"concorde: {error}\n")
+    except run.CommandError as error:
+        return _said(FAILED, f"concorde: {error}\n")
     return _said(0, answer)
 
 
@@ -171,10 +180,10 @@ def _open(state: str) -> Ledger | None:
 
 
 def _said(status: int, text: str) -> int:
-    """Say it, errors on standard error, and return the status; 1 if nobody could hear an answer."""
+    """Say it, errors on standard error, and return the status; 4 if nobody could hear an answer."""
     # Not by sys.stdout, which is None where it is closed.
     try:
         write(1 if status == 0 else 2, text.encode(errors="replace"))
     except OSError as error:
-        return _said(1, f"concorde: standard output: {error.strerror}\n") if status == 0 else status
+        return _said(FAILED, f"concorde: standard output: {error.strerror}\n") if status == 0 else status
     return status

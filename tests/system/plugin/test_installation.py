@@ -62,7 +62,7 @@ def test_all_that_is_lacking_is_named(node: Node, tmp_path: Path) -> None:
 def test_a_list_without_the_plugin_is_refused(node: Node) -> None:
     for verb in ("examine", "dismantle"):
         status, words = ask(node, verb, '{"name": "a", "plugins": [{"type": "bridge"}]}')
-        assert (status, words) == (1, "concorde: plugins: none of them is of type concorde\n")
+        assert (status, words) == (2, "concorde: plugins: none of them is of type concorde\n")
 
 
 def test_nothing_is_dismantled_while_pods_are_attached(node: Node) -> None:
