@@ -72,11 +72,13 @@ def only_invoke(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize("arguments", LINES, ids=" ".join)
 def test_the_environment_s_own(arguments: list[str]) -> None:
     assert ending([*OURS["invoke"], *arguments]) == expected(*arguments)
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize("arguments", LINES, ids=" ".join)
 def test_one_outside_of_it(arguments: list[str], only_invoke: dict[str, str]) -> None:
     assert ending([*OUTSIDE, *arguments], only_invoke) == expected(*arguments)

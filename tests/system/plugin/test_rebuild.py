@@ -56,13 +56,21 @@ def damage(node: Node, how: str, file: str) -> None:
     node.run("sh", "-c", DAMAGES[how].replace("FILE", file))
 
 
+def told(node: Node) -> Any:
+    """The ledger without what is counted: what a pod's kernel sends of its own is dropped at any time."""
+    found = ledger(node)
+    for entry in found["attachments"]:
+        del entry["dropped"]
+    return found
+
+
 def state(node: Node) -> Any:
     """Everything that must agree: leases, ledger, classes, map."""
     classes = node.run("tc", "class", "show", "dev", "eth0").splitlines()
     shown = [line.partition(" burst")[0] for line in sorted(classes)]
     return (
         sorted(node.leases("cluster-a")),
-        ledger(node),
+        told(node),
         shown,
         node.run("nft", "list", "map", "ip", "concorde", "classes"),
     )
@@ -186,10 +194,10 @@ def test_in_a_chain_too(node: Node, kind: str) -> None:
     previous = node.call("ADD", "A-1", first, plugin=REFERENCE / kind)
     chained = on_uplink("100M", "200M", subnet=None, prevResult=previous, cniVersion="1.0.0")
     keep(node, "A-1", chained, node.call("ADD", "A-1", chained), before=first)
-    before = ledger(node)
+    before = told(node)
     node.run("rm", "-r", STATE)
     rebuilt(node)
-    assert ledger(node) == before
+    assert told(node) == before
     assert node.call("CHECK", "A-1", chained) == {}
 
 
