@@ -3,8 +3,8 @@
 The promise is one of the link, not of a processor. So the attacker runs with nice 10: on a machine with two
 processors the victim's own programs would else wait for it, and that would be measured.
 
-CONCORDE_ATTACK_ROUNDS says how often. With one round, the default, of all attacks only the first is tried, and
-beside other tests, which take processors too; there one try of three is enough, for what takes the promise
+CONCORDE_ATTACK_ROUNDS says how often. With one round, the default, only the first of all attacks is tried,
+and beside other tests, which take processors too; there one try of three is enough. What takes the promise
 takes it each time.
 """
 
