@@ -86,6 +86,8 @@ class Existing:
             # Runtimes call it several times for a pod's end, and the last call would begin a ledger again.
             until(partial(is_quiet, cell), PATIENCE_SECONDS)
             cell.run(["sh", "-c", "rm -r /run/concorde; ip link delete cni-a"], check=False)
+            for family in ("ip", "ip6", "bridge"):
+                cell.run(["nft", "delete", "table", family, "concorde"], check=False)
             for image in (*images.provide(), installer.provide()):
                 cell.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
 
