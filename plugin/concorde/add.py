@@ -7,7 +7,7 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from . import bridges, enforcements, links, names, results, run
+from . import enforcements, links, names, results, run
 from .cni import COMMAND_FAILED, CniError
 from .configuration import Configuration
 from .leases import Lease, Link
@@ -46,7 +46,7 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
         store = Store(configuration.directory)
         with store:
             if subnet is not None:
-                bridges.require_ours(configuration, subnet, store)
+                _require_bridge(configuration, subnet, store)
                 veth = names.host_veth(configuration.name, request.container, request.interface)
                 address = store.next_address(subnet)
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
@@ -57,6 +57,13 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
             _undo(lease, store, error)
             raise
     return lease
+
+
+def _require_bridge(configuration: Configuration, subnet: Subnet, store: Store) -> None:
+    if not (store.has_pods_on(configuration.bridge) and store.knows(subnet)):
+        from . import bridges  # only for a network's first pods
+
+        bridges.require_ours(configuration, subnet, store)
 
 
 def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns: str) -> Ready:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import htb, marks, tables
+from . import htb, tables
 from . import tunnels as vteps
 from .terms import promised
 
@@ -137,7 +137,7 @@ def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Di
 def _of_elements(entries: list[Entry], state: State, read: set[Element]) -> list[Difference]:
     wanted: dict[Element, Entry | None] = dict.fromkeys(sorted(read))
     for entry in entries:
-        wanted.update(dict.fromkeys((*tables.elements(entry), *marks.shared(entry)), entry))
+        wanted.update(dict.fromkeys((*tables.elements(entry), *vteps.shared(entry)), entry))
     found = []
     # Stale ones first: a map holds one value for each key.
     for element in sorted(state.elements - wanted.keys()):

@@ -70,6 +70,8 @@ def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
 _PREROUTING = [
     (f"{_OWN_IPV4} {_UNICAST} return", "IPv4 of a pod to one"),
     ("iifname @guarded goto port", "pods"),
+    # A second tag behind one of no VLAN hides an address, and the kernel takes both off.
+    ("@ll,96,16 { 0x8100, 0x88a8 } @ll,116,12 0 @ll,128,16 { 0x8100, 0x88a8 } drop", "two tags of another"),
     ("ip saddr @addresses drop", "IPv4: another from a pod's address"),
     ("arp saddr ip @addresses drop", "ARP: another for a pod's address"),
 ]

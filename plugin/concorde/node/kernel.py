@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import links, rtnetlink, run
 from ..cni import UPLINK_CONFLICT, CniError
-from . import htb, marks, nfnetlink, tables, tunnels
+from . import htb, nfnetlink, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
         tc = htb.change_default(tree, htb.default_rate(tree, promised))
         if entry.minor is not None:
             tc += htb.add_class(tree, entry.minor, promised, entry)
-    elements = [*tunnels.read(tree.uplink if tree else ""), *marks.shared(entry), *tables.elements(entry)]
+    elements = [*tunnels.read(tree.uplink if tree else ""), *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)

@@ -9,10 +9,6 @@ encapsulated packet passes once more, with the node's source, and keeps its mark
 
 What a process of the node sends has a socket of the node, and its own mark (SO_PRIORITY) is taken away first,
 in IPv6 too.
-
-The same place is the last before a neighbour is looked up. What is for a pod that is not there goes no
-further: each such address would be an entry of a table that all networks of the machine share
-(net/core/neighbour.c, neigh_alloc), and a broadcast to all pods.
 """
 
 from __future__ import annotations
@@ -28,38 +24,25 @@ if TYPE_CHECKING:
 SETS = {
     ("ip", "classes"): ("map", "type ipv4_addr : classid"),
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
-    ("ip", "addresses"): ("set", "type ipv4_addr"),
-    ("ip", "bridges"): ("set", "type ifname"),
 }
 _POSTROUTING = "type filter hook postrouting priority 50"
-_PREROUTING = "type filter hook prerouting priority -300"
+_NODE = "meta skuid >= 0 meta priority set none return", "processes of the node"
+_PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
 
 
 def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
-    """The chains that give marks and take them."""
+    """The chains that give marks and take them; without a tree nobody would heed them."""
+    if tree is None:
+        return {}
     ports = _control_ports(tree)
     return {
-        ("ip", "prerouting"): (_PREROUTING, _FOREIGN),
-        ("ip", "postrouting"): (_POSTROUTING, [*ports, _NODE, _NOBODY, _PODS]),
+        ("ip", "postrouting"): (_POSTROUTING, [*ports, _NODE, _PODS]),
         ("ip6", "postrouting"): (_POSTROUTING, [*ports, _NODE]),
     }
 
 
-# From outside it may come: what a balancer beyond the node sends back has the pod's address still.
-_FOREIGN = [
-    (
-        "ip saddr @addresses iifname . ip saddr != @ways iifname != @underlays iifname != @vteps drop",
-        "another on the node from a pod's address",
-    )
-]
-_NODE = "meta skuid >= 0 meta priority set none return", "processes of the node"
-# Not what goes to all of them, which passes here too where br_netfilter shows bridged packets to these hooks.
-_NOBODY = "oifname @bridges oifname . ip daddr != @ways meta pkttype host drop", "to no pod"
-_PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
-
-
-def _control_ports(tree: Tree | None) -> list[Rule]:
-    if tree is None or not tree.ports:
+def _control_ports(tree: Tree) -> list[Rule]:
+    if not tree.ports:
         return []
     listed = ", ".join(map(str, tree.ports))
     return [
@@ -72,17 +55,10 @@ def _control_ports(tree: Tree | None) -> list[Rule]:
 
 
 def elements(entry: Entry) -> list[Element]:
-    """An attachment's own elements."""
+    """An attachment's elements."""
     if not entry.way:
         return []
-    found = []
-    for address in entry.ipv4:
-        found += [("ip", "ways", f'"{entry.way}" . {address}'), ("ip", "addresses", address)]
+    found = [("ip", "ways", f'"{entry.way}" . {address}') for address in entry.ipv4]
     if entry.minor is not None and entry.address is not None:
         found.append(("ip", "classes", f"{addresses.dotted(entry.address)} : {handle(entry.minor)}"))
     return found
-
-
-def shared(entry: Entry) -> list[Element]:
-    """Elements that go with the last attachment of a bridge of ours: all its ports are then known."""
-    return [("ip", "bridges", f'"{entry.way}"')] if entry.is_ours else []

@@ -1,11 +1,14 @@
-"""Who may speak to a VTEP: the node, and who is outside of it. No pod, and no container of the node.
+"""What is routed: who may speak to a VTEP, and to which pods. No pod, and no container of the node, to VTEPs.
 
 A VTEP takes any packet that comes to its UDP port for one of another node, whatever is inside; so a pod that
 sends there sends into another cluster, from any address, and past its own class. It needs no capability.
 
 Ports and devices are the kernel's to tell, and are read at each ADD, at STATUS, CHECK and `reconcile`. Until
-a new one is read, what a pod sends in the form of VXLAN is dropped where it could reach one. Only nft's sets,
-chains and elements, and what the kernel is asked.
+a new one is read, what a pod sends in the form of VXLAN is dropped where it could reach one.
+
+What is for a pod that is not there goes no further than here: behind, each such address would be an entry of
+the neighbour table, which all networks of the machine share (net/core/neighbour.c, neigh_alloc), and a
+broadcast to all pods. Only nft's sets, chains and elements, and what the kernel is asked.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ _BOTH = {
 SETS = {
     **{(family, name): content for family in ("ip", "ip6") for name, content in _BOTH.items()},
     ("ip", "refused"): ("set", "type ifname . ipv4_addr; counter"),
+    ("ip", "bridges"): ("set", "type ifname"),  # of this plugin's own, all of whose pods are known
 }
 # Elements of these are what the kernel has, and not what an attachment wants.
 READ = frozenset((family, name) for family in ("ip", "ip6") for name in _BOTH)
@@ -45,7 +49,7 @@ def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
         ("ip", "refusing"): ("", [("iifname . ip saddr @refused drop", "counted"), ("drop", "not counted")]),
         ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FORMS, _OUT_OF_AN_OVERLAY]),
         # Into an overlay too: at its far end may be a node, and one that does not look.
-        ("ip", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_POD, _TO_A_VTEP, *_FORMS]),
+        ("ip", "forward"): (_HOOK.format("forward"), [*_TO_PODS, *_HARMLESS, _TO_A_VTEP, *_FORMS]),
         ("ip6", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP6]),
         ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_VTEP6]),
     }
@@ -55,7 +59,13 @@ _HARMLESS = [
     ("meta l4proto != udp return", "no VTEP takes it"),
     ("iifname @underlays return", "from outside"),
 ]
-_TO_A_POD = "oifname . ip daddr @ways return", "to a pod of this node"
+_TO_PODS = [
+    # Nearly all that leaves a pod for another node, found without a look-up: those are what packets pay for.
+    ('meta oifkind "vxlan" meta l4proto != udp return', "into an overlay"),
+    ("oifname . ip daddr @ways return", "to a pod of this node"),
+    # Not what goes to all, which passes here too where br_netfilter shows bridged packets to these hooks.
+    ("oifname @bridges meta pkttype host drop", "to no pod"),
+]
 _TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
 _TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
 _FORMS = [
@@ -70,6 +80,11 @@ def elements(entry: Entry) -> list[Element]:
     if not entry.way:
         return []
     return [("ip", "refused", f'"{entry.way}" . {address}') for address in entry.ipv4]
+
+
+def shared(entry: Entry) -> list[Element]:
+    """Elements that several attachments have in common."""
+    return [("ip", "bridges", f'"{entry.way}"')] if entry.is_ours else []
 
 
 def read(uplink: str = "") -> list[Element]:

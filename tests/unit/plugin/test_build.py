@@ -43,3 +43,13 @@ def test_the_executable_works_from_elsewhere_through_a_link(tmp_path: Path) -> N
         [link], input=b"{}", env={"CNI_COMMAND": "VERSION"}, capture_output=True, check=True
     )
     assert b"supportedVersions" in done.stdout
+
+
+def test_another_interpreter_than_it_was_compiled_for_takes_the_sources(tmp_path: Path) -> None:
+    build(tmp_path, "1")
+    executable = tmp_path / "out/concorde"
+    (line,) = (line for line in executable.read_text().splitlines() if "cache_tag" in line)
+    tag = line.partition('== "')[2].partition('"')[0]
+    executable.write_text(executable.read_text().replace(f'"{tag}"', '"another"'))
+    command = [executable, "--version"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"concorde ")

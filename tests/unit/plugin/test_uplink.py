@@ -77,7 +77,6 @@ def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> N
 def test_an_attachments_elements() -> None:
     assert tables.change("add", tables.elements(entry(minor=0x1F))).splitlines() == [
         'add element ip concorde ways { "cni-a" . 172.16.1.2 }',
-        "add element ip concorde addresses { 172.16.1.2 }",
         "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
         'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
         'add element bridge concorde dropped { "veth1" }',
