@@ -51,5 +51,5 @@ def test_another_interpreter_than_it_was_compiled_for_takes_the_sources(tmp_path
     (line,) = (line for line in executable.read_text().splitlines() if "cache_tag" in line)
     tag = line.partition('== "')[2].partition('"')[0]
     executable.write_text(executable.read_text().replace(f'"{tag}"', '"another"'))
-    command = [executable, "--version"]
+    command = [str(executable), "--version"]
     assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"concorde ")
