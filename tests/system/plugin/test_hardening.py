@@ -102,6 +102,7 @@ def test_what_belongs_to_somebody_else_is_refused(node: Node, what: str) -> None
     ],
 )
 @pytest.mark.parametrize("enforcement", ["pod", "node"])
+@pytest.mark.long(one_in=3)
 def test_names_of_something_else_are_refused_and_it_stays_as_it_was(
     node: Node, keys: Document, words: str, enforcement: str
 ) -> None:
@@ -124,6 +125,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("how", PLACES)
+@pytest.mark.long(one_in=3)
 def test_dismantle_removes_nothing_beside_what_is_not_ours(node: Node, how: str) -> None:
     configuration = on_uplink("100M")
     node.call("ADD", "A-1", configuration)
@@ -186,6 +188,7 @@ def everything(node: Node) -> Any:
 @pytest.mark.parametrize(
     "what", ["mkfifo THERE", "mkdir THERE", "ln -s /dev/zero THERE", "touch THERE", "true"]
 )
+@pytest.mark.long(one_in=3)
 def test_a_namespace_that_is_none_holds_nobody_up(node: Node, what: str) -> None:
     node.run("sh", "-c", what.replace("THERE", "/run/netns/odd"))
     status, words = in_a_shell(node, "ADD", "odd", promising("1G"), '"$0"')
@@ -202,6 +205,7 @@ def test_a_namespace_of_another_kind_is_none(node: Node) -> None:
 @pytest.mark.parametrize(
     "what", ["mkfifo THERE", "mkdir THERE", "ln -s /dev/zero THERE", "truncate -s 1G THERE"]
 )
+@pytest.mark.long(one_in=3)
 def test_a_subnet_file_that_is_none_holds_nobody_up(node: Node, what: str) -> None:
     node.run("sh", "-c", what.replace("THERE", "/run/subnet.env"))
     status, words = in_a_shell(node, "ADD", "A-1", network(subnet=None, subnetFile="/run/subnet.env"), '"$0"')
@@ -229,6 +233,7 @@ def test_an_add_of_which_nobody_hears_is_undone(node: Node, output: str) -> None
 
 
 @pytest.mark.parametrize("streams", ["<&-", "<&- >&-", "<&- >&- 2>&-", "2>&-", ">&-"])
+@pytest.mark.long(one_in=3)
 def test_closed_streams_end_in_an_error_at_most(node: Node, streams: str) -> None:
     for command in ('"$0"', '"$0" ledger', '"$0" --version'):
         status, words = in_a_shell(node, "STATUS", "", network(), f"{command} {streams}")
