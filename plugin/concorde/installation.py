@@ -197,7 +197,7 @@ def _remove(directory: str) -> None:
 def _ledger(directory: str) -> Ledger | None:
     from .node import ledger
 
-    return existing(ledger.path(directory), lambda: ledger.Ledger(directory))
+    return ledger.opened(directory)
 
 
 def _plugins(network: dict[str, Any]) -> list[dict[str, Any]]:

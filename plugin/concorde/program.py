@@ -172,11 +172,9 @@ def _dismantle() -> str:
 
 
 def _open(state: str) -> Ledger | None:
-    from .database import existing
     from .node import ledger
 
-    directory = node_directory(state)
-    return existing(ledger.path(directory), lambda: ledger.Ledger(directory))
+    return ledger.opened(node_directory(state))
 
 
 def _said(status: int, text: str) -> int:

@@ -46,13 +46,12 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
 
     Without a ledger, or with a damaged one, the kernel's side is found by its names.
     """
-    from ..database import existing
     from . import ledger
 
     directory = network.node_directory
     with _lock(directory):
         try:
-            book = existing(ledger.path(directory), lambda: ledger.Ledger(directory))
+            book = ledger.opened(directory)
             if book is not None:
                 _leave(book, (network.name, container, interface))
                 return

@@ -167,7 +167,8 @@ def dismantle(uplink: str) -> bool:
 
     if uplink:
         abandon(uplink)
-    present = [family for family in FAMILIES if family in observe().families]
+    there = observe().families
+    present = [family for family in FAMILIES if family in there]
     run.batches(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
     return bool(present)
 

@@ -10,7 +10,7 @@ from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
 from .. import owned
 from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
-from ..database import Database, damaged
+from ..database import Database, damaged, existing
 from . import htb, words
 from .terms import Entry, Tree, promised
 
@@ -56,6 +56,11 @@ _KEY = "network = ? AND container = ? AND interface = ?"
 def path(directory: str) -> str:
     """Where the ledger of a node directory lies."""
     return f"{directory}/{owned.LEDGER}"
+
+
+def opened(directory: str) -> Ledger | None:
+    """The ledger of a node directory, if there is one. Raises CniError 107 and 108."""
+    return existing(path(directory), lambda: Ledger(directory))
 
 
 class Ledger(Database):

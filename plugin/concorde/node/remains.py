@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from .. import addresses, run
 from . import htb
+from .observe import FAMILIES
+from .tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
-
-
-_TABLE = "concorde"
-_FAMILIES = ("ip", "ip6", "bridge", "netdev")
 
 
 class Element:
@@ -34,9 +32,9 @@ def elements() -> list[Element]:
     import json
 
     found = []
-    for family in _FAMILIES:
+    for family in FAMILIES:
         try:
-            shown = run.run("nft", "-j", "list", "table", family, _TABLE)
+            shown = run.run("nft", "-j", "list", "table", family, TABLE)
         except run.CommandError as failure:
             if "No such file" not in failure.output:
                 raise
@@ -77,7 +75,7 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     gone = [element for element in found if (names | texts).intersection(element.parts)]
     given = minors(element for element in gone)
     run.batches(
-        ("nft", "".join(f"delete element {e.family} {_TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
+        ("nft", "".join(f"delete element {e.family} {TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
     )
     uplink = uplink_of_tree()
     if uplink is None or not given:
