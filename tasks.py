@@ -1,8 +1,8 @@
 """The command line's door: ``./invokew`` runs this file as a program, and any ``invoke`` finds it.
 
-The verbs are in ``bench/verbs.py``. An invoke does not get them, for it may be of any version, in a Python
-that has none of our packages: when it asks for them it becomes ``./invokew`` with the same arguments. Who
-merely imports this module gets nothing but the module.
+The verbs are in ``bench/cli/tasks.py``. An invoke does not get them, for it may be of any version, in a
+Python that has none of our packages: when it asks for them it becomes ``./invokew`` with the same arguments.
+Who merely imports this module gets nothing but the module.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def __getattr__(name: str) -> object:
 
 def main() -> None:
     """Run the verb that the command line names. Does not return."""
-    from bench import bugs
+    from bench.cli import bugs
 
     with bugs.reported():
-        from bench import command_line, verbs
+        from bench.cli import exits, tasks
 
-        command_line.main(verbs)
+        exits.main(tasks)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from testbed.assembly import assemble  # noqa: E402
 from testbed.providers.netns.sandbox import Sandbox  # noqa: E402
 from testbed.scenario import load  # noqa: E402
-from testbed.testbed import assemble  # noqa: E402
 
 ROUNDS = 7
 DOWN_GOAL_SECONDS = 0.2

@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from testbed.assembly import assemble  # noqa: E402
 from testbed.scenario import load  # noqa: E402
-from testbed.testbed import assemble  # noqa: E402
 
 ROUNDS = 3
 UP_GOAL_SECONDS, DOWN_GOAL_SECONDS = 40, 10

@@ -22,10 +22,11 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 
-from bench import analysis, experiment  # noqa: E402
-from bench.live import Display  # noqa: E402
-from bench.recording import Recording  # noqa: E402
-from bench.summary import Summary  # noqa: E402
+from bench import pipeline  # noqa: E402
+from bench.analysis.summary import Summary  # noqa: E402
+from bench.cli.progress import Display  # noqa: E402
+from bench.measurement import experiment  # noqa: E402
+from bench.recording.directory import Recording  # noqa: E402
 from testbed.scenario import Scenario, load  # noqa: E402
 
 CONGESTED = ROOT / "scenarios" / "congested.yaml"
@@ -121,7 +122,7 @@ def run(scenario: Scenario, reports: Path) -> tuple[Recording, Summary]:
     recording = experiment.run(
         scenario, provider="netns", orchestrator="cni", reports=reports, display=display
     )
-    return recording, analysis.analyse(recording)
+    return recording, pipeline.analyse(recording)
 
 
 def main(words: Sequence[str]) -> None:

@@ -22,11 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from testbed.nodes import InNamespace  # noqa: E402
-from testbed.orchestrators import PodPlace  # noqa: E402
+from testbed.access.place import InNamespace  # noqa: E402
+from testbed.access.pods import PodPlace  # noqa: E402
+from testbed.assembly import assemble  # noqa: E402
 from testbed.providers.netns.sandbox import Sandbox, node_directory  # noqa: E402
 from testbed.scenario import load  # noqa: E402
-from testbed.testbed import Testbed, assemble  # noqa: E402
+from testbed.testbed import Testbed  # noqa: E402
 
 ROUNDS = 12
 TURNS = 3

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import programs
+from testbed.access.local import ENVIRONMENT
+from testbed.access.place import CommandError
 from testbed.kubernetes import requirements
-from testbed.nodes import CommandError
-from testbed.providers.netns.sandbox import ENVIRONMENT, Entrance, Sandbox, SandboxError
+from testbed.providers.netns.sandbox import Entrance, Sandbox, SandboxError
 from testbed.providers.vagrant import requirements as machines
+from testbed.supplies import programs
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),

@@ -15,17 +15,20 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
-from testbed import packets, places
+from testbed.access import packets
+from testbed.access.local import ENVIRONMENT
+from testbed.access.place import CommandError, InNamespace, Place, in_parallel
+from testbed.access.remote import Remote
+from testbed.assembly import ORCHESTRATORS, demand
+from testbed.enforcements import at_interface
 from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.worker import Cell, wait_until_empty
-from testbed.nodes import CommandError, InNamespace, Place, in_parallel
-from testbed.providers.netns import NetnsProvider
-from testbed.providers.netns.sandbox import ENVIRONMENT, Claim, Entrance, Sandbox, valid_name
-from testbed.remote import Remote
+from testbed.providers.netns.provider import NetnsProvider
+from testbed.providers.netns.sandbox import Claim, Entrance, Sandbox, valid_name
 from testbed.scenario import Scenario
-from testbed.testbed import Progress, Testbed, demand
+from testbed.testbed import Progress, Testbed
 
 SHELL = "/bin/bash"
 STATE = "/run/testbed/state.json"
@@ -81,10 +84,10 @@ def up(scenario: Scenario, name: str, orchestrator: str, progress: Progress) -> 
         if Sandbox.find(name):
             raise LookupError(f"testbed {name!r} is up already; take it down, or choose another --name")
         provider = NetnsProvider(scenario, name)
-        testbed = Testbed(scenario, provider, orchestrator)
+        testbed = Testbed(scenario, provider, ORCHESTRATORS[orchestrator])
         testbed.up(progress)
         try:
-            places.install(testbed)
+            at_interface.install(testbed)
             assert provider.sandbox is not None
             state = _describe(testbed, provider.sandbox)
             provider.sandbox.switch.run(["tee", STATE], stdin=state.model_dump_json())

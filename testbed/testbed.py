@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed.clocks import Clock
+from testbed.access.clocks import Clock
+from testbed.access.place import InNamespace, Node, Place, in_parallel
+from testbed.access.pods import PodPlace
 from testbed.kubernetes.client import Client
-from testbed.networks import containers, flannel, underlay
-from testbed.nodes import InNamespace, Node, Place, in_parallel
-from testbed.orchestrators import DEMANDS, ORCHESTRATORS, Orchestrator, PodPlace
-from testbed.providers import PROVIDERS, PROVISIONED, Provider
-from testbed.scenario import Scenario, Traffic
+from testbed.networks import containers, vxlan
+from testbed.orchestrators import Orchestrator
+from testbed.providers import Provider
+from testbed.scenario import Scenario, Traffic, addressing
 
 Progress = Callable[[str], None]
-EXISTING = "existing"  # clusters that are there already, networks and all
+# What makes an orchestrator of a scenario and its nodes, which are up.
+Orchestrate = Callable[[Scenario, Mapping[str, Node]], Orchestrator]
 ENTRIES = "flannel's entries, made by the testbed"
 
 # Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
@@ -47,10 +49,10 @@ class Testbed:
 
     __test__ = False  # not a test case, whatever its name tells pytest
 
-    def __init__(self, scenario: Scenario, provider: Provider, orchestrator: str = "cni") -> None:
+    def __init__(self, scenario: Scenario, provider: Provider, orchestrate: Orchestrate) -> None:
         self.scenario = scenario
         self.provider = provider
-        self._orchestrator_name = orchestrator
+        self._orchestrate = orchestrate
         self.orchestrator: Orchestrator | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, Place] = {}
@@ -103,7 +105,7 @@ class Testbed:
 
     def make_orchestrator(self) -> Orchestrator:
         """Return what runs the pods on the nodes that are up."""
-        return ORCHESTRATORS[self._orchestrator_name](self.scenario, self.nodes)
+        return self._orchestrate(self.scenario, self.nodes)
 
     def down(self) -> None:
         """Take everything down."""
@@ -136,18 +138,18 @@ class Testbed:
         if destination in self.scenario.containers:
             node = self.scenario.node_of(destination)
             if node != self.scenario.node_of(traffic.source):
-                return str(underlay.addresses(self.scenario)[node].ip)
+                return str(addressing.addresses(self.scenario)[node].ip)
         return self.place(destination).address
 
     def _overlay(self, name: str) -> None:
         """Give one node what flannel would make there for each of its clusters."""
         scenario, node = self.scenario, self.provider.nodes[name]
-        node.run(["ip", "-batch", "-"], stdin=flannel.render_links(scenario, name))
-        node.run(["bridge", "-batch", "-"], stdin=flannel.render_forwarding(scenario, name))
+        node.run(["ip", "-batch", "-"], stdin=vxlan.render_links(scenario, name))
+        node.run(["bridge", "-batch", "-"], stdin=vxlan.render_forwarding(scenario, name))
         node.run(["mkdir", "-p", "/run/flannel"])
-        for cluster in flannel.clusters_of(scenario, name):
-            text = flannel.render_subnet_file(scenario, cluster, name)
-            node.run(["tee", flannel.subnet_file(cluster)], stdin=text)
+        for cluster in addressing.clusters_of(scenario, name):
+            text = vxlan.render_subnet_file(scenario, cluster, name)
+            node.run(["tee", addressing.subnet_file(cluster)], stdin=text)
 
     def _network(self, name: str, in_containers: Mapping[str, Place]) -> None:
         """Let one node forward, and give it its container network."""
@@ -179,32 +181,3 @@ class Testbed:
             address=str(containers.address(self.scenario, name).ip),
             host_interface=containers.host_interface(index),
         )
-
-
-def demand(orchestrator: str) -> None:
-    """Raise LookupError for an orchestrator there is not, or that this machine has not what it takes for."""
-    if orchestrator not in ORCHESTRATORS:
-        known = ", ".join(ORCHESTRATORS)
-        raise LookupError(f"no orchestrator {orchestrator!r} (orchestrators: {known})")
-    if orchestrator in DEMANDS:
-        DEMANDS[orchestrator]()
-
-
-def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
-    """Return a testbed of these parts, not yet up; ``provider`` may have a source, as in ``ssh:FILE``.
-
-    Raises LookupError for a part there is not, or that this machine has not what it takes for.
-    """
-    name, _, source = provider.partition(":")
-    if name == EXISTING:
-        from testbed.existing.testbed import ExistingTestbed  # it is one of these
-
-        return ExistingTestbed(scenario, source)
-    if name not in PROVIDERS:
-        raise LookupError(f"no provider {name!r} (providers: {', '.join([*PROVIDERS, EXISTING])})")
-    if name in PROVISIONED and orchestrator == "kubernetes":
-        from testbed.existing.machines import MachinesTestbed  # and so is this
-
-        return MachinesTestbed(scenario, PROVISIONED[name](scenario, source))
-    demand(orchestrator)
-    return Testbed(scenario, PROVIDERS[name](scenario, source), orchestrator)

@@ -22,8 +22,9 @@ from testbed.kubernetes.worker import FIXED_PLACES, SETTINGS
 from testbed.networks import underlay
 from testbed.providers.netns import cgroups
 from testbed.scenario import load
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 LINK = re.compile(rf"{underlay.SWITCH}|port\d+(-in)?|vethc\d+|flannel\.\d+|cni-.+")
 # What containerd calls the namespaces of Kubernetes' pods.
 POD_NAMESPACE = re.compile(r"cni-[0-9a-f-]{36}")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.nodes import Node
+from testbed.access.place import Node
 
 DAYS = 365
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.access.place import RUN_SECONDS, CommandError, Place, Result
 from testbed.kubernetes.manifests import Manifest
-from testbed.nodes import RUN_SECONDS, CommandError, Place, Result
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
@@ -22,9 +22,6 @@ TOO_LATE = (
     "resource quota evaluation timed out",
 )
 ATTEMPTS = 5
-# Who has heard nothing from an API for 30 s asks for a sign of life, and breaks off after these seconds, by
-# itself 15 (#95981; apimachinery, util/net/http.go): too few for an API on a slow machine.
-SIGN_OF_LIFE = "HTTP2_PING_TIMEOUT_SECONDS"
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
 

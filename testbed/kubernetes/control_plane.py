@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from testbed.kubernetes import ports
-from testbed.kubernetes.binaries import Binaries
+from testbed.access.components import Component, ComponentError
+from testbed.access.place import Node, in_parallel
 from testbed.kubernetes.certificates import Authority, Subject, render_kubeconfig
-from testbed.kubernetes.components import Component, ComponentError
-from testbed.kubernetes.versions import Version
-from testbed.networks import underlay
-from testbed.nodes import Node, in_parallel
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, addressing, ports
+from testbed.supplies.binaries import Binaries
+from testbed.supplies.versions import Version
 
 SERVICES = "10.96.0.0/16"  # nobody routes it: there is no kube-proxy
 # Nobody here has to be kept from asking an API too much. Keeping accounts of who asks took more than half of
@@ -27,7 +25,7 @@ def directory_of(cluster: str) -> str:
 
 def endpoint(scenario: Scenario, cluster: str) -> tuple[str, int]:
     """Return the address and port of a cluster's API server, on the underlay."""
-    address = underlay.addresses(scenario)[scenario.clusters[cluster].master].ip
+    address = addressing.addresses(scenario)[scenario.clusters[cluster].master].ip
     return str(address), ports.api(scenario, cluster)
 
 

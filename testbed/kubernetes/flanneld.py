@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access.components import Component, ComponentError
+from testbed.access.place import Node, in_parallel
 from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.components import Component, ComponentError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import Manifest
-from testbed.networks import flannel, underlay
-from testbed.nodes import Node, in_parallel
-from testbed.scenario import Scenario
+from testbed.networks import vxlan
+from testbed.scenario import Scenario, addressing
 
 USER = "flannel"
 JOINED_SECONDS = 120.0
@@ -42,9 +42,9 @@ def arguments(scenario: Scenario, cluster: str, node: str) -> list[str]:
         "--kube-subnet-mgr",
         f"--kubeconfig-file={directory}/flanneld.conf",
         f"--net-config-path={directory}/net-conf.json",
-        f"--iface={underlay.uplink(scenario, node)}",
-        f"--public-ip={underlay.addresses(scenario)[node].ip}",
-        f"--subnet-file={flannel.subnet_file(cluster)}",
+        f"--iface={addressing.uplink(scenario, node)}",
+        f"--public-ip={addressing.addresses(scenario)[node].ip}",
+        f"--subnet-file={addressing.subnet_file(cluster)}",
         "--ip-masq=false",
         "--iptables-forward-rules=false",
     ]
@@ -93,10 +93,12 @@ def lacking(scenario: Scenario, cluster: str, seen: Mapping[str, Seen]) -> list[
 
 
 def _wanted(scenario: Scenario, cluster: str, node: str, macs: Mapping[str, str]) -> Iterator[str]:
-    yield from flannel.render_subnet_file(scenario, cluster, node).splitlines()
-    own, address = scenario.clusters[cluster].flannel, underlay.addresses(scenario)[node].ip
-    yield _vtep(own.vni, own.port, str(address), underlay.uplink(scenario, node), flannel.pod_mtu(scenario))
-    for remote in flannel.remotes(scenario, cluster, node):
+    yield from vxlan.render_subnet_file(scenario, cluster, node).splitlines()
+    own, address = scenario.clusters[cluster].flannel, addressing.addresses(scenario)[node].ip
+    yield _vtep(
+        own.vni, own.port, str(address), addressing.uplink(scenario, node), addressing.pod_mtu(scenario)
+    )
+    for remote in vxlan.remotes(scenario, cluster, node):
         mac = macs[remote.node]
         yield _neighbour(str(remote.vtep), mac)
         yield _forwarding(mac, str(remote.address))
@@ -184,8 +186,8 @@ class Overlay:
         return [f"the overlay of cluster {self.cluster} lacks, on {words}" for words in self._lacking()]
 
     def _lacking(self) -> list[str]:
-        file = flannel.subnet_file(self.cluster)
-        vtep = flannel.vtep_name(self._scenario, self.cluster)
+        file = addressing.subnet_file(self.cluster)
+        vtep = addressing.vtep_name(self._scenario, self.cluster)
         seen = in_parallel(lambda node: look(node, file, vtep), self._nodes.values())
         return lacking(self._scenario, self.cluster, dict(zip(self._nodes, seen, strict=True)))
 

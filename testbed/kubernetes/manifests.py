@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed import plugin
-from testbed.kubernetes import bandwidth
-from testbed.kubernetes.images import TRAFFIC
-from testbed.kubernetes.versions import Version
+from testbed.enforcements import bandwidth, concorde
 from testbed.scenario import Pod, Scenario
+from testbed.supplies.images import TRAFFIC
+from testbed.supplies.versions import Version
 
 Manifest = dict[str, Any]
 NAMESPACE = "default"
@@ -73,7 +72,7 @@ def stated(scenario: Scenario, wanted: Pod) -> dict[str, str]:
     """
     if scenario.enforcement == "bandwidth":
         wanted = wanted.model_copy(update={"guarantee": None, "ceiling": wanted.guarantee})
-    return plugin.pod_annotations(wanted)
+    return concorde.pod_annotations(wanted)
 
 
 def pod(scenario: Scenario, name: str) -> Manifest:

@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from testbed import plugin
-from testbed.kubernetes import binaries, cell, images
-from testbed.providers.netns.sandbox import ENVIRONMENT
+from testbed.access.local import ENVIRONMENT
+from testbed.enforcements import concorde
+from testbed.kubernetes import cell
+from testbed.supplies import binaries, images
 
 PROGRAMS = {
     "etcd": "etcd-server",
@@ -38,7 +39,7 @@ def missing() -> Iterator[str]:
         return
     absent = {package for name, package in PROGRAMS.items() if not _found(name)}
     absent |= {package for name, package in images.TOOLS.items() if not _found(name)}
-    if not any(Path(directory, "loopback").exists() for directory in plugin.REFERENCE_DIRECTORIES):
+    if not any(Path(directory, "loopback").exists() for directory in concorde.REFERENCE_DIRECTORIES):
         absent.add(LOOPBACK)
     if absent:
         yield f"packages are missing: apt-get install {' '.join(sorted(absent))}"

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed import plugin
-from testbed.cni import NetworkList
-from testbed.kubernetes import cell, ports
-from testbed.kubernetes.binaries import Binaries
+from testbed.access.components import Component
+from testbed.access.place import InNamespace, Node, Within
+from testbed.access.remote import Remote
+from testbed.enforcements import concorde
+from testbed.kubernetes import cell
 from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.components import Component
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
-from testbed.kubernetes.images import PAUSE, Image
 from testbed.kubernetes.manifests import name_of
-from testbed.kubernetes.versions import Version
-from testbed.networks import underlay
-from testbed.nodes import InNamespace, Node, Within
-from testbed.remote import Remote
-from testbed.scenario import Scenario
+from testbed.networks.cni import NetworkList
+from testbed.scenario import Scenario, addressing, ports
+from testbed.supplies.binaries import Binaries
+from testbed.supplies.images import PAUSE, Image
+from testbed.supplies.versions import Version
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 CONTAINERD_SECONDS = 300.0
@@ -136,8 +135,8 @@ class Containerd:
         self.cell = Cell.make(self.node, self.directory)
         programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
         self.cell.run(["mkdir", "-p", programs, networks])
-        links = [str(file) for d in plugin.REFERENCE_DIRECTORIES for file in Path(d).glob("*")]
-        links += [str(plugin.DIRECTORY / "concorde")]
+        links = [str(file) for d in concorde.REFERENCE_DIRECTORIES for file in Path(d).glob("*")]
+        links += [str(concorde.DIRECTORY / "concorde")]
         self.cell.run(["ln", "-sf", *links, programs])
         if network is not None:
             self.cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
@@ -210,13 +209,13 @@ class Worker:
 
     def prepare(self, images: Sequence[Image]) -> None:
         """Do all that needs no API server."""
-        network = plugin.network_list(self._scenario, self.cluster, self._node.name)
+        network = concorde.network_list(self._scenario, self.cluster, self._node.name)
         self.containerd.up(network, images, KUBELETS)
 
     def join(self, control_plane: ControlPlane) -> None:
         """Start the kubelet; its node is known to the API already."""
         name = name_of(self._node.name)
-        address = str(underlay.addresses(self._scenario)[self._node.name].ip)
+        address = str(addressing.addresses(self._scenario)[self._node.name].ip)
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
         identity = control_plane.identity(subject)
         files = {

@@ -8,14 +8,10 @@ one's cable; shaping it twice would only cost processor time that the flows are 
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
-
 from testbed.scenario import Scenario
+from testbed.scenario.addressing import addresses, uplink
 
 SWITCH = "switch"
-UPLINK = "eth0"
-# Leaves .1 to .10 to gateways and hosts, as lab networks do, where the network is large enough.
-FIRST_HOST = 11
 
 # A link's bucket and queue, in time, so that they mean the same at every rate. The bucket must hold a whole
 # GSO packet (64 KiB), or the kernel takes it apart at a cost that falsifies what is measured behind it. And
@@ -29,24 +25,6 @@ QUEUE_SECONDS = 0.01
 def port_name(index: int) -> str:
     """Return the switch's interface for the node of this index."""
     return f"port{index}"
-
-
-def addresses(scenario: Scenario) -> dict[str, IPv4Interface]:
-    """Return each node's address on the underlay, in the order of the scenario.
-
-    Nodes that state none are numbered; they all do or none does (testbed.scenario.rules).
-    """
-    cidr = scenario.underlay.cidr
-    first = FIRST_HOST if FIRST_HOST + len(scenario.nodes) < cidr.num_addresses else 1
-    return {
-        name: IPv4Interface((node.address or cidr.network_address + first + index, cidr.prefixlen))
-        for index, (name, node) in enumerate(scenario.nodes.items())
-    }
-
-
-def uplink(scenario: Scenario, node: str) -> str:
-    """Return the name of a node's interface on the underlay."""
-    return scenario.nodes[node].uplink or UPLINK
 
 
 def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:

@@ -5,24 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from testbed.kubernetes import requirements
+from testbed.access.place import InNamespace, Place
+from testbed.access.pods import PodPlace
 from testbed.kubernetes.client import Client
-from testbed.nodes import InNamespace, Node, Place
-from testbed.orchestrators.cni import CniOrchestrator
-from testbed.orchestrators.kubernetes import KubernetesOrchestrator
-from testbed.scenario import Scenario
-
-
-class PodPlace(Place, Protocol):
-    """A running pod."""
-
-    @property
-    def address(self) -> str:
-        """Its IPv4 address."""
-
-    @property
-    def host_interface(self) -> str:
-        """The node's end of its veth pair."""
 
 
 class Orchestrator(Protocol):
@@ -55,12 +40,3 @@ class Orchestrator(Protocol):
 
     def down(self) -> None:
         """Remove every pod; the nodes are about to end. Does not fail."""
-
-
-# What an orchestrator needs of this machine; raises LookupError with what is missing.
-DEMANDS: Mapping[str, Callable[[], None]] = {"kubernetes": requirements.demand}
-
-ORCHESTRATORS: Mapping[str, Callable[[Scenario, Mapping[str, Node]], Orchestrator]] = {
-    "cni": CniOrchestrator,
-    "kubernetes": KubernetesOrchestrator,
-}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from testbed import plugin
-from testbed.cni import Attachment, CniError, Json, NetworkList, Runtime
+from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
+from testbed.enforcements import concorde
+from testbed.enforcements.attachment import NAMESPACES, attachment
 from testbed.kubernetes.client import Client
-from testbed.nodes import Apart, InNamespace, Node, in_parallel, path_on
+from testbed.networks.cni import CniError, Json, NetworkList, Runtime
 from testbed.scenario import Scenario
 
-NAMESPACES = "/run/netns"
 ATTACHMENTS = "/run/cni-attachments"  # what the runtime keeps of them; a machine's is in the run's directory
 
 
@@ -40,7 +40,7 @@ class CniOrchestrator:
     def up(self, progress: Callable[[str], None]) -> None:
         """Start every pod; one after another on each node and cluster, so that addresses follow names."""
         progress("pods")
-        directory = plugin.build()
+        directory = concorde.build()
         runners = {pod.node for pod in self._scenario.pods.values()}
         self._runtimes = dict(in_parallel(lambda name: (name, self._provide(name, directory)), runners))
         groups: dict[tuple[str, str], list[str]] = {}
@@ -65,7 +65,7 @@ class CniOrchestrator:
         node = self._nodes[name]
         there = path_on(node, directory)
         cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
-        return Runtime(node, (there, *plugin.REFERENCE_DIRECTORIES), cache)
+        return Runtime(node, (there, *concorde.REFERENCE_DIRECTORIES), cache)
 
     def _start_all(self, names: list[str]) -> None:
         for name in names:
@@ -94,7 +94,7 @@ class CniOrchestrator:
 
     def _network(self, name: str) -> NetworkList:
         pod = self._scenario.pods[name]
-        return plugin.network_list(self._scenario, pod.cluster, pod.node)
+        return concorde.network_list(self._scenario, pod.cluster, pod.node)
 
     def _place(self, name: str) -> InNamespace:
         result = self._results[name]
@@ -107,13 +107,3 @@ class CniOrchestrator:
             # stands before the pod's (CNI specification, section 5 "Result types", interfaces).
             host_interface=result["interfaces"][result["ips"][0]["interface"] - 1]["name"],
         )
-
-
-def attachment(scenario: Scenario, pod: str) -> Attachment:
-    """Return the attachment of a pod to the network of its cluster."""
-    return Attachment(
-        container_id=f"{scenario.name}-{pod}",
-        namespace=f"{NAMESPACES}/{pod}",
-        capabilities=plugin.capabilities(scenario, scenario.pods[pod]),
-        arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
-    )

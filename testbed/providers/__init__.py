@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from testbed.clocks import Clock
-from testbed.nodes import Node, Place
-from testbed.providers.netns import NetnsProvider
+from testbed.access.clocks import Clock
+from testbed.access.place import Node, Place
 from testbed.scenario import Scenario
 
 
@@ -40,36 +37,3 @@ class Provider(Protocol):
 
     def down(self) -> None:
         """Remove everything this provider made, and nothing else."""
-
-
-def _netns(scenario: Scenario, source: str) -> Provider:
-    if source:
-        raise LookupError(f"--provider netns:{source}: namespaces are made from nothing: --provider netns")
-    return NetnsProvider(scenario)
-
-
-def _ssh(scenario: Scenario, source: str, provisioned: bool = False) -> Provider:
-    from testbed.providers.ssh import SshProvider  # paramiko takes its time
-
-    return SshProvider(scenario, Path(source) if source else None, provisioned)
-
-
-def _vagrant(scenario: Scenario, source: str, provisioned: bool = False) -> Provider:
-    if source:
-        raise LookupError(f"--provider vagrant:{source}: machines are the scenario's: --provider vagrant")
-    from testbed.providers.vagrant import VagrantProvider
-
-    return VagrantProvider(scenario, provisioned)
-
-
-# What makes a provider from a scenario and what was given as its source, as in ssh:inventory.yaml.
-PROVIDERS: Mapping[str, Callable[[Scenario, str], Provider]] = {
-    "netns": _netns,
-    "ssh": _ssh,
-    "vagrant": _vagrant,
-}
-# The same for machines that are clusters already, by testbed.provisioning.
-PROVISIONED: Mapping[str, Callable[[Scenario, str], Provider]] = {
-    "ssh": partial(_ssh, provisioned=True),
-    "vagrant": partial(_vagrant, provisioned=True),
-}

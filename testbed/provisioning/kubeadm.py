@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from testbed.kubernetes import ports
-from testbed.kubernetes.bundle import ETCD, SITE
-from testbed.kubernetes.client import SIGN_OF_LIFE
+from testbed.access.local import SIGN_OF_LIFE
 from testbed.kubernetes.control_plane import FREE, SERVICES
-from testbed.kubernetes.versions import Version
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.provisioning import layout
+from testbed.scenario import ports
+from testbed.supplies.bundle import ETCD, SITE
+from testbed.supplies.versions import Version
 
 # Stand in the file of a node that joins for what only the cluster can say.
 TOKEN, AUTHORITY = "@TOKEN@", "@AUTHORITY@"

@@ -14,9 +14,10 @@ from typing import IO, Any
 import ansible_mitogen  # type: ignore[import-untyped]
 import ansible_runner  # type: ignore[import-untyped]
 
-from testbed import scratch
+from testbed import resources
+from testbed.access import scratch
 
-DIRECTORY = Path(__file__).resolve().parents[2] / "playbooks"
+DIRECTORY = resources.PLAYBOOKS
 SITE, RESET = DIRECTORY / "site.yml", DIRECTORY / "reset.yml"
 # One Python on each host that stays, instead of one for each step: on an emulated machine a step then takes a
 # second and not twenty.

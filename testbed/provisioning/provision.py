@@ -6,14 +6,17 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from testbed import plugin, scratch
-from testbed.kubernetes import binaries, bundle, cache, cell, getting, release, versions
-from testbed.kubernetes.bundle import Bundle
-from testbed.providers.ssh import located
+from testbed import resources
+from testbed.access import scratch
+from testbed.enforcements import concorde
+from testbed.kubernetes import cell
 from testbed.providers.ssh.inventory import Machine
+from testbed.providers.ssh.provider import located
 from testbed.provisioning import playbooks, variables
 from testbed.provisioning.playbooks import Outcome, Say
 from testbed.scenario import Scenario
+from testbed.supplies import binaries, bundle, cache, getting, release, versions
+from testbed.supplies.bundle import Bundle
 
 
 def provision(
@@ -56,13 +59,13 @@ def assembled(version: str, say: Say) -> Bundle:
 
 def pack_plugin(scratch: Path) -> Path:
     """Return an archive of the plugin; the same sources make the same archive."""
-    built = plugin.build()
+    built = concorde.build()
     archive = scratch / "concorde.tar"
     subprocess.run(
         [
             "/usr/bin/python3",
             "-I",
-            str(plugin.ROOT / "plugin" / "build.py"),
+            str(resources.PLUGIN / "build.py"),
             f"--output={built}",
             f"--tar={archive}",
         ],

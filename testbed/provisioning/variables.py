@@ -10,20 +10,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from testbed import plugin
-from testbed.existing.survey import CONFIGURATION, DIRECTORY, LIST
-from testbed.kubernetes import manifests, ports
-from testbed.kubernetes.bundle import Bundle
+from testbed.enforcements import concorde
+from testbed.kubernetes import manifests
 from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
+from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
-from testbed.networks import flannel, underlay
+from testbed.networks import vxlan
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm, layout
-from testbed.scenario import Scenario, ScenarioError
+from testbed.scenario import Scenario, ScenarioError, addressing, ports
 from testbed.scenario.rules import Fault
+from testbed.supplies.bundle import Bundle
 
 Variables = dict[str, Any]
 
@@ -112,7 +112,7 @@ def connection(machine: Machine) -> Variables:
 
 
 def _host(scenario: Scenario, node: str, bundle: Bundle) -> Variables:
-    clusters = flannel.clusters_of(scenario, node)
+    clusters = addressing.clusters_of(scenario, node)
     masters = [cluster for cluster in clusters if scenario.clusters[cluster].master == node]
     wanted = bundle.images if masters else bundle.for_pods
     files = [*bundle.below("bin"), *bundle.below("cni"), *(one.file for one in wanted)]
@@ -120,15 +120,15 @@ def _host(scenario: Scenario, node: str, bundle: Bundle) -> Variables:
         "files": files,
         "sums": "".join(f"{bundle.sums[file]}  {file}\n" for file in files),
         "cells": [_cell(scenario, cluster, node, bundle) for cluster in clusters],
-        "flannel_links": flannel.render_links(scenario, node),
-        "flannel_forwarding": flannel.render_forwarding(scenario, node),
-        "uplink": underlay.uplink(scenario, node),
+        "flannel_links": vxlan.render_links(scenario, node),
+        "flannel_forwarding": vxlan.render_forwarding(scenario, node),
+        "uplink": addressing.uplink(scenario, node),
     }
 
 
 def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variables:
     is_master = scenario.clusters[cluster].master == node
-    address = underlay.addresses(scenario)[node].ip
+    address = addressing.addresses(scenario)[node].ip
     found: Variables = {
         "cluster": cluster,
         "node": name_of(node),
@@ -145,9 +145,9 @@ def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variab
         ],
         "plugin": _network_list(scenario, cluster, node),
         "kubeadm": _kubeadm(scenario, cluster, node, bundle),
-        "vtep": flannel.vtep_name(scenario, cluster),
-        "subnet_file": flannel.subnet_file(cluster),
-        "subnet": flannel.render_subnet_file(scenario, cluster, node),
+        "vtep": addressing.vtep_name(scenario, cluster),
+        "subnet_file": addressing.subnet_file(cluster),
+        "subnet": vxlan.render_subnet_file(scenario, cluster, node),
         "flannel": render_flannel_network(scenario, cluster),
     }
     if is_master:
@@ -173,11 +173,11 @@ def _wishes(cluster: str) -> Variables:
 
 
 def _network_list(scenario: Scenario, cluster: str, node: str) -> str:
-    return render_network(plugin.network_list(scenario, cluster, node))
+    return render_network(concorde.network_list(scenario, cluster, node))
 
 
 def _kubeadm(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> str:
-    address = underlay.addresses(scenario)[node].ip
+    address = addressing.addresses(scenario)[node].ip
     beside = ports.beside(scenario, cluster, node)
     server, port = endpoint(scenario, cluster)
     if scenario.clusters[cluster].master == node:

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from testbed import texts
-from testbed.scenario import reading
+from testbed.scenario import reading, texts
 from testbed.scenario.model import Scenario
 from testbed.scenario.rules import Fault, Path, faults, render_path
 

@@ -21,8 +21,8 @@ from pydantic import (
     field_validator,
 )
 
-from testbed.quantities import format_rate, parse_rate
-from testbed.texts import unshown
+from testbed.scenario.quantities import format_rate, parse_rate
+from testbed.scenario.texts import unshown
 
 
 def _showable(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from testbed.texts import shortened
+from testbed.scenario.texts import shortened
 
 # 10,000 pods and 10,000 flows are within it, with every default filled in.
 MOST_BYTES = 4 * 2**20

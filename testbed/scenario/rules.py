@@ -12,9 +12,9 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
 from typing import NamedTuple
 
-from testbed.quantities import format_rate
 from testbed.scenario.model import Scenario, Traffic
-from testbed.texts import shortened, unshown
+from testbed.scenario.quantities import format_rate
+from testbed.scenario.texts import shortened, unshown
 
 Path = tuple[str | int, ...]
 

@@ -8,19 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed import plugin
+from testbed.access.place import Node
+from testbed.assembly import assemble
+from testbed.enforcements import concorde
 from testbed.kubernetes import requirements
-from testbed.nodes import Node
 from testbed.scenario import Scenario, load
-from testbed.testbed import Testbed, assemble
+from testbed.testbed import Testbed
 from tests.leftovers import added, host_state
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios"
 # For what comes to be: tests wait, and benchmarks measure. How fast a machine is, is not what is tested.
 PATIENCE_SECONDS = 180
@@ -84,6 +84,6 @@ def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = 
 
 def ledger(node: Node) -> list[dict[str, Any]]:
     """Return the attachments in a worker's ledger."""
-    told = node.run([str(plugin.DIRECTORY / "concorde"), "ledger", "--json"]).json()
+    told = node.run([str(concorde.DIRECTORY / "concorde"), "ledger", "--json"]).json()
     found: list[dict[str, Any]] = told["attachments"]
     return found

@@ -11,8 +11,9 @@ import pytest
 
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import ROOT, invoke, until
+from tests.e2e.conftest import invoke, until
 from tests.leftovers import host_state
+from tests.paths import ROOT
 
 STARTER = """
 from pathlib import Path

@@ -18,13 +18,14 @@ from typing import Any
 import pytest
 
 from testbed import lasting
-from testbed.existing.clusters import NAMESPACE, Outside
-from testbed.existing.here import Here
-from testbed.kubernetes import binaries, images, installer
+from testbed.access.local import Here
+from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, invoke, until
+from testbed.supplies import binaries, images, installer
+from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
 from tests.leftovers import added, host_state
+from tests.paths import ROOT
 
 NAME = "e2e-deploy"
 NOBODY = 65534

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from testbed.access.components import Component
+from testbed.access.place import CommandError, in_parallel
 from testbed.kubernetes import manifests
 from testbed.kubernetes.client import Client
-from testbed.kubernetes.components import Component
 from testbed.kubernetes.manifests import Manifest
-from testbed.nodes import CommandError, in_parallel
-from testbed.orchestrators.kubernetes import KubernetesOrchestrator
+from testbed.orchestrators.own import KubernetesOrchestrator
 from testbed.scenario import Pod, Scenario
 from testbed.testbed import Testbed
 from tests.e2e.conftest import PATIENCE_SECONDS, ledger, until

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from testbed.kubernetes import binaries
-from testbed.kubernetes.components import Component
-from testbed.nodes import Node
-from testbed.orchestrators.kubernetes import KubernetesOrchestrator
+from testbed.access.components import Component
+from testbed.access.place import Node
+from testbed.assembly import assemble
+from testbed.orchestrators.own import KubernetesOrchestrator
 from testbed.scenario import Scenario, load
-from testbed.testbed import ENTRIES, Testbed, assemble
+from testbed.supplies import binaries
+from testbed.testbed import ENTRIES, Testbed
 from tests.e2e.conftest import SCENARIOS, brought_up, until
 
 # Cluster b's port is none that flanneld would choose itself.

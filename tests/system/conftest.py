@@ -12,8 +12,6 @@ import pytest
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from tests.leftovers import added, network_state
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _sandboxes_are_possible() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import invoke
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.paths import ROOT
+
 BIN = Path(sys.executable).parent
 INVOKEW = ("./invokew",)
 OURS = {

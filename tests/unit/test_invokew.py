@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed import programs
-from testbed.box import building
-from testbed.kubernetes import images, requirements
+from testbed.kubernetes import requirements
+from testbed.supplies import images, programs
+from testbed.supplies.box import building
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT.joinpath("invokew").read_text(encoding="utf-8")
 EVERYWHERE = {"coreutils", "dash", "grep"}  # Essential in Debian
 

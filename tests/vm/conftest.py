@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from testbed.box import NAME
 from testbed.providers.vagrant import accelerator, requirements
-from testbed.providers.vagrant.machines import STATES
+from testbed.resources import MACHINES
 from testbed.scenario import load, render_yaml
+from testbed.supplies.box import NAME
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 BUS = Path("/run/dbus/system_bus_socket")
 START_SECONDS = 60
 QEMU_CONF = "/etc/libvirt/qemu.conf"
@@ -163,7 +163,7 @@ def made() -> dict[str, set[str]]:
         "domains": ours("list", "--all", "--name"),
         "networks": ours("net-list", "--all", "--name"),
         "volumes": ours("vol-list", "default"),
-        "states": {each.name for each in STATES.glob("*")},
+        "states": {each.name for each in MACHINES.glob("*")},
     }
 
 

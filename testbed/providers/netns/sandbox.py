@@ -20,19 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from testbed.nodes import RUN_SECONDS, CommandError, Process, Result
+from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end
+from testbed.access.place import RUN_SECONDS, Process, Result
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.processes import INIT, first_processes
 
 READY_SECONDS = 10.0
-# What commands in a sandbox see of the environment. Debian keeps ip, tc and nft where an ordinary user's PATH
-# does not look; temporary files go where they vanish with the sandbox.
-ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "LC_ALL": "C.UTF-8",
-    "TMPDIR": "/run",
-}
-
 
 # Makes nodes; their names are its arguments. A process holds each node's namespaces, for the kernel does not
 # always let a mount namespace be kept by a file (mnt_ns_loop in fs/namespace.c compares identifiers, which
@@ -55,73 +48,13 @@ class SandboxError(RuntimeError):
     """The kernel or its settings do not allow a sandbox; ``doctor`` says what to do."""
 
 
-class LocalProcess:
-    """A process started through ``nsenter``; it dies with it (``setpriv --pdeathsig``)."""
-
-    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self._popen = popen
-
-    def release(self) -> None:
-        """Let a held command begin; see testbed.nodes.Process."""
-        assert self._popen.stdin is not None, "it was not started held"
-        with suppress(BrokenPipeError):  # it has ended already, and wait() says how
-            self._popen.stdin.write(b"\n")
-            self._popen.stdin.flush()
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status, or None if it has not ended after ``timeout`` seconds."""
-        try:
-            status = self._popen.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return None
-        self.end_input()
-        return status
-
-    def kill(self) -> None:
-        """End it and wait for its end."""
-        self._popen.kill()
-        self._popen.wait()
-        self.end_input()
-
-    def end_input(self) -> None:
-        """End its standard input, if that is held open."""
-        if self._popen.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._popen.stdin.close()
-
-
-def run_to_end(
-    where: str, argv: Sequence[str], way: Sequence[str], env: Mapping[str, str], stdin: str, timeout: float
-) -> Result:
-    """Run ``way``, the command line by which this machine gets to the command ``argv``, to its end.
-
-    Raises CommandError, with the name of the place, when that takes longer than ``timeout`` seconds.
-    """
-    try:
-        done = subprocess.run(
-            way,
-            input=stdin,
-            env=env,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=timeout,
-            check=False,
-            # A Ctrl-C at the terminal is for the harness, which knows what to do about it.
-            start_new_session=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise CommandError(where, argv, "no end", f"still running after {timeout:g} s") from None
-    return Result(done.returncode, done.stdout, done.stderr)
-
-
 @dataclass(frozen=True)
 class Entrance:
     """How commands get to one place of a sandbox; satisfies the Node protocol."""
 
     name: str
     prefix: tuple[str, ...]
-    cgroup: str = ""  # see testbed.nodes.Node
+    cgroup: str = ""  # see testbed.access.place.Node
 
     def run(
         self,
@@ -132,13 +65,13 @@ class Entrance:
         check: bool = True,
         timeout: float = RUN_SECONDS,
     ) -> Result:
-        """Run a command there to its end; see testbed.nodes.Place."""
+        """Run a command there to its end; see testbed.access.place.Place."""
         settings = {**ENVIRONMENT, **(env or {})}
         done = run_to_end(self.name, argv, [*self.prefix, *argv], settings, stdin, timeout)
         return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        """Start a command there; see testbed.nodes.Place."""
+        """Start a command there; see testbed.access.place.Place."""
         with stdout.open("wb") as out, stderr.open("wb") as err:
             return LocalProcess(
                 subprocess.Popen(
@@ -152,7 +85,7 @@ class Entrance:
             )
 
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        """Start a client there; see testbed.nodes.Place."""
+        """Start a client there; see testbed.access.place.Place."""
         return self.start(argv, stdout=stdout, stderr=stderr, held=True)
 
     def replace_self(self, argv: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any
 
-from testbed import scratch
+from testbed.access import scratch
 from testbed.scenario import Scenario
 
 # Not Ansible's: a machine's address on the network between the nodes, where it is reached by another.

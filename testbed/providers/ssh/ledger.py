@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from testbed.nodes import CommandError, Node
+from testbed.access.place import CommandError, Node
+from testbed.providers.ssh.artefacts import Thing
 from testbed.providers.ssh.node import MARK, mark
 from testbed.providers.ssh.removal import remove
-from testbed.providers.ssh.things import Thing
 
 ROOT = "/var/lib/concorde-testbed"
 BOOT = "/proc/sys/kernel/random/boot_id"

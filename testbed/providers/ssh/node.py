@@ -1,4 +1,4 @@
-"""A node that is a machine: commands through SSH, as root; see testbed.nodes.Node.
+"""A node that is a machine: commands through SSH, as root; see testbed.access.place.Node.
 
 A command is a list of arguments everywhere but here: SSH itself knows only one string, which the login shell
 takes apart again. ``command_line`` makes it, for a POSIX shell.
@@ -18,9 +18,9 @@ from typing import IO
 
 import paramiko
 
-from testbed.nodes import RUN_SECONDS, CommandError, Process, Result
+from testbed.access.place import RUN_SECONDS, CommandError, Process, Result
+from testbed.access.remote import END_SECONDS, GUARD
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
-from testbed.remote import END_SECONDS, GUARD
 
 SUDO = ("sudo", "-n", "--")
 ENVIRONMENT = {
@@ -37,7 +37,7 @@ BLOCK = 65_536
 class SshNode:
     """One machine, entered as root; ``prepare`` comes first."""
 
-    cgroup = ""  # see testbed.nodes.Node
+    cgroup = ""  # see testbed.access.place.Node
 
     def __init__(self, connection: Connection, run: str) -> None:
         self.connection = connection
@@ -72,7 +72,7 @@ class SshNode:
         check: bool = True,
         timeout: float = RUN_SECONDS,
     ) -> Result:
-        """Run a command there to its end; see testbed.nodes.Place."""
+        """Run a command there to its end; see Place."""
         # The machine itself ends what takes too long: over here only the waiting would end.
         limited = ["timeout", "-s", "KILL", f"{timeout:g}", *argv]
         began = time.monotonic()
@@ -82,12 +82,12 @@ class SshNode:
         return done.checked(self.name, argv) if check else done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        """Start a command there; see testbed.nodes.Place. With ``held`` it begins when released."""
+        """Start a command there; see Place. With ``held`` it begins when released."""
         guarded = ["sh", "-c", GUARD, "sh", "held" if held else "now", *argv]
         return SshProcess(self.name, self.channel(argv, guarded), stdout, stderr)
 
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        """Start a client there, which sees the end of the connection itself; see testbed.nodes.Place."""
+        """Start a client there, which sees the end of the connection itself; see Place."""
         return SshProcess(self.name, self.channel(argv, argv), stdout, stderr)
 
     def channel(
@@ -163,7 +163,7 @@ class SshNode:
 
 
 class SshProcess:
-    """A command behind a guard; see testbed.nodes.Process."""
+    """A command behind a guard; see testbed.access.place.Process."""
 
     def __init__(self, name: str, channel: paramiko.Channel, stdout: Path, stderr: Path) -> None:
         self._name = name

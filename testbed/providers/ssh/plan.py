@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from ipaddress import IPv4Network
 
-from testbed import plugin
-from testbed.networks import containers, flannel, underlay
-from testbed.orchestrators import cni
-from testbed.providers.ssh import things
-from testbed.providers.ssh.seen import FORWARDING, Interface, Seen
-from testbed.quantities import format_rate
-from testbed.scenario import Scenario
+from testbed.enforcements import attachment, concorde
+from testbed.networks import containers
+from testbed.providers.ssh import artefacts
+from testbed.providers.ssh.survey import FORWARDING, Interface, Seen
+from testbed.scenario import Scenario, addressing
+from testbed.scenario.quantities import format_rate
 
 FLANNEL = "/run/flannel"
 # The plugin's, whatever the enforcement (plugin/concorde/node/tables.py).
@@ -24,36 +23,36 @@ CONCORDE_TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde
 
 def paths(scenario: Scenario, node: str) -> list[str]:
     """Return the paths of which it matters whether they exist already."""
-    subnets = [flannel.subnet_file(cluster) for cluster in flannel.clusters_of(scenario, node)]
-    return [things.NAMESPACES, FLANNEL, _state(scenario).path, *subnets]
+    subnets = [addressing.subnet_file(cluster) for cluster in addressing.clusters_of(scenario, node)]
+    return [artefacts.NAMESPACES, FLANNEL, _state(scenario).path, *subnets]
 
 
-def everything(scenario: Scenario, node: str, seen: Seen, directory: str) -> list[things.Thing]:
+def everything(scenario: Scenario, node: str, seen: Seen, directory: str) -> list[artefacts.Thing]:
     """Return everything that will be made on a node, but the run's own directory, which is ``directory``."""
     pods = [name for name, pod in scenario.pods.items() if pod.node == node]
-    clusters = flannel.clusters_of(scenario, node)
-    made: list[things.Thing] = [
-        things.Directory(path=path) for path in (things.NAMESPACES, FLANNEL) if path not in seen.paths
+    clusters = addressing.clusters_of(scenario, node)
+    made: list[artefacts.Thing] = [
+        artefacts.Directory(path=path) for path in (artefacts.NAMESPACES, FLANNEL) if path not in seen.paths
     ]
     if not seen.namespaces_mounted:
-        made.append(things.Mount(path=things.NAMESPACES))
+        made.append(artefacts.Mount(path=artefacts.NAMESPACES))
     if seen.forwarding != "1":
-        made.append(things.Setting(path=FORWARDING, value="1", former=seen.forwarding))
-    made += [things.Link(name=flannel.vtep_name(scenario, cluster)) for cluster in clusters]
-    made += [things.File(path=flannel.subnet_file(cluster)) for cluster in clusters]
+        made.append(artefacts.Setting(path=FORWARDING, value="1", former=seen.forwarding))
+    made += [artefacts.Link(name=addressing.vtep_name(scenario, cluster)) for cluster in clusters]
+    made += [artefacts.File(path=addressing.subnet_file(cluster)) for cluster in clusters]
     if own := containers.on_node(scenario, node):
-        made.append(things.Link(name=containers.BRIDGE))
-        made += [things.Namespace(name=name) for name in own]
-        made += [things.Link(name=containers.host_interface(index)) for index in range(len(own))]
-        made.append(things.Table(family="ip", name=containers.TABLE))
+        made.append(artefacts.Link(name=containers.BRIDGE))
+        made += [artefacts.Namespace(name=name) for name in own]
+        made += [artefacts.Link(name=containers.host_interface(index)) for index in range(len(own))]
+        made.append(artefacts.Table(family="ip", name=containers.TABLE))
     if pods:
         made.append(_state(scenario))
-        made += [things.Link(name=bridge) for bridge in _bridges(scenario, node)]
+        made += [artefacts.Link(name=bridge) for bridge in _bridges(scenario, node)]
         made += _uplink(scenario, node)
         if scenario.enforcement != "bandwidth":
-            made += [things.Table(family=family, name=name) for family, name in CONCORDE_TABLES]
+            made += [artefacts.Table(family=family, name=name) for family, name in CONCORDE_TABLES]
     for name in pods:
-        made += [things.Namespace(name=name), _attached(scenario, name, directory)]
+        made += [artefacts.Namespace(name=name), _attached(scenario, name, directory)]
     return made
 
 
@@ -62,21 +61,21 @@ def obstacles(scenario: Scenario, node: str, seen: Seen) -> Iterator[str]:
     there = {interface.name for interface in seen.interfaces}
     for thing in everything(scenario, node, seen, ""):
         match thing:
-            case things.Link(name=name) if name in there:
+            case artefacts.Link(name=name) if name in there:
                 yield f"there is an interface {name} already"
-            case things.Namespace(name=name) if name in seen.namespaces:
+            case artefacts.Namespace(name=name) if name in seen.namespaces:
                 yield f"there is a network namespace {name} already"
-            case things.Table(family=family, name=name) if (family, name) in seen.tables:
+            case artefacts.Table(family=family, name=name) if (family, name) in seen.tables:
                 yield f"there is an nftables table {family} {name} already"
-            case things.File(path=path) | things.State(path=path) if path in seen.paths:
+            case artefacts.File(path=path) | artefacts.State(path=path) if path in seen.paths:
                 yield f"there is {path} already"
-            case things.Tree(interface=interface) if interface in seen.trees:
+            case artefacts.Tree(interface=interface) if interface in seen.trees:
                 yield f"somebody shapes {interface}: its root qdisc is {seen.trees[interface]}"
-    for cluster in flannel.clusters_of(scenario, node):
-        vxlan = scenario.clusters[cluster].flannel
+    for cluster in addressing.clusters_of(scenario, node):
+        overlay = scenario.clusters[cluster].flannel
         for one in seen.interfaces:
-            if one.vxlan == (vxlan.vni, vxlan.port):
-                yield f"interface {one.name} is VXLAN {vxlan.vni} at port {vxlan.port} already"
+            if one.vxlan == (overlay.vni, overlay.port):
+                yield f"interface {one.name} is VXLAN {overlay.vni} at port {overlay.port} already"
     for network in _networks(scenario, node):
         for route in seen.routes:
             if network.overlaps(route):
@@ -95,33 +94,35 @@ def unfit(scenario: Scenario, uplink: Interface, speed: int | None) -> Iterator[
         )
 
 
-def _attached(scenario: Scenario, pod: str, directory: str) -> things.Attached:
+def _attached(scenario: Scenario, pod: str, directory: str) -> artefacts.Attached:
     where = scenario.pods[pod]
-    return things.Attached(
-        network=asdict(plugin.network_list(scenario, where.cluster, where.node)),
-        attachment=asdict(cni.attachment(scenario, pod)),
-        directories=[f"{directory}/{plugin.DIRECTORY.name}", *plugin.REFERENCE_DIRECTORIES],
+    return artefacts.Attached(
+        network=asdict(concorde.network_list(scenario, where.cluster, where.node)),
+        attachment=asdict(attachment.attachment(scenario, pod)),
+        directories=[f"{directory}/{concorde.DIRECTORY.name}", *concorde.REFERENCE_DIRECTORIES],
     )
 
 
-def _state(scenario: Scenario) -> things.State:
-    return things.State(path="/run/cni-addresses" if scenario.enforcement == "bandwidth" else "/run/concorde")
+def _state(scenario: Scenario) -> artefacts.State:
+    return artefacts.State(
+        path="/run/cni-addresses" if scenario.enforcement == "bandwidth" else "/run/concorde"
+    )
 
 
 def _bridges(scenario: Scenario, node: str) -> list[str]:
     return sorted({f"cni-{pod.cluster}" for pod in scenario.pods.values() if pod.node == node})
 
 
-def _uplink(scenario: Scenario, node: str) -> list[things.Thing]:
+def _uplink(scenario: Scenario, node: str) -> list[artefacts.Thing]:
     """Return what is made at the machine's own interface."""
     shaped = scenario.enforcement == "node" or (
         scenario.shaping is not None and scenario.shaping.at == "physical"
     )
-    return [things.Tree(interface=underlay.uplink(scenario, node))] if shaped else []
+    return [artefacts.Tree(interface=addressing.uplink(scenario, node))] if shaped else []
 
 
 def _networks(scenario: Scenario, node: str) -> Iterator[IPv4Network]:
-    for cluster in flannel.clusters_of(scenario, node):
+    for cluster in addressing.clusters_of(scenario, node):
         yield scenario.clusters[cluster].pod_cidr
     if containers.on_node(scenario, node):
         yield scenario.container_cidr

@@ -6,10 +6,10 @@ have done it by hand.
 
 from __future__ import annotations
 
-from testbed.cni import Attachment, CniError, NetworkList, Runtime
-from testbed.nodes import CommandError, Node
-from testbed.providers.ssh import things
-from testbed.providers.ssh.seen import root_handles
+from testbed.access.place import CommandError, Node
+from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
+from testbed.providers.ssh import artefacts
+from testbed.providers.ssh.survey import root_handles
 
 # Arguments: the setting, what it was set to, what it was.
 RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
@@ -17,29 +17,29 @@ UNMOUNT = '! mountpoint -q "$1" || [ -n "$(ls -A "$1")" ] || umount "$1"'
 REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
 
 
-def remove(node: Node, thing: things.Thing) -> None:
+def remove(node: Node, thing: artefacts.Thing) -> None:
     """Take a thing away, if it is there. Raises CommandError."""
     match thing:
-        case things.Link(name=name):
+        case artefacts.Link(name=name):
             _delete(node, ["ip", "link", "delete", "dev", name], ["ip", "link", "show", "dev", name])
-        case things.Namespace(name=name):
-            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{things.NAMESPACES}/{name}"])
-        case things.Table(family=family, name=name):
+        case artefacts.Namespace(name=name):
+            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{artefacts.NAMESPACES}/{name}"])
+        case artefacts.Table(family=family, name=name):
             _delete(node, ["nft", "delete", "table", family, name], ["nft", "list", "table", family, name])
-        case things.Attached():
+        case artefacts.Attached():
             _detach(node, thing)
-        case things.Tree(interface=interface):
+        case artefacts.Tree(interface=interface):
             if interface in root_handles(node.run(["tc", "-j", "qdisc", "show"])):
                 node.run(["tc", "qdisc", "delete", "dev", interface, "root"])
-        case things.Setting(path=path, value=value, former=former):
+        case artefacts.Setting(path=path, value=value, former=former):
             node.run(["sh", "-c", RESTORE, "sh", path, value, former])
-        case things.File(path=path):
+        case artefacts.File(path=path):
             node.run(["rm", "-f", path])
-        case things.State(path=path):
+        case artefacts.State(path=path):
             node.run(["rm", "-rf", path])
-        case things.Directory(path=path):
+        case artefacts.Directory(path=path):
             node.run(["sh", "-c", REMOVE_EMPTY, "sh", path])
-        case things.Mount(path=path):
+        case artefacts.Mount(path=path):
             node.run(["sh", "-c", UNMOUNT, "sh", path])
 
 
@@ -50,7 +50,7 @@ def _delete(node: Node, delete: list[str], show: list[str]) -> None:
         raise CommandError(node.name, delete, done.status, done.stderr)
 
 
-def _detach(node: Node, attached: things.Attached) -> None:
+def _detach(node: Node, attached: artefacts.Attached) -> None:
     """Let the plugins undo an attachment; a pod without a namespace has none."""
     attachment = Attachment(**attached.attachment)
     if node.run(["test", "-e", attachment.namespace], check=False).status != 0:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from testbed import nameless
+from testbed.access import nameless
 
 # What the Vagrantfile is told if the machines must be emulated. Not all that can be (``max``): programs then
 # take instructions that are fast on a processor and slow in QEMU, as Go does for RSA (docs/vagrant.md).

@@ -18,15 +18,14 @@ from typing import Any
 import vagrant
 from ruamel.yaml import YAML
 
-from testbed.box import NAME
-from testbed.nodes import in_parallel
+from testbed import resources
+from testbed.access.place import in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.vagrant import accelerator, images, rendering, requirements
 from testbed.scenario import Scenario
+from testbed.supplies.box import NAME
 
-ROOT = Path(__file__).resolve().parents[3]
-STATES = ROOT / ".vagrant" / "concorde"
 DESCRIPTION = "machines.yaml"
 SCAN_SECONDS = "60"
 LAST_LINES = 15
@@ -45,7 +44,7 @@ class Machines:
 
     def __init__(self, scenario: Scenario, states: Path | None = None) -> None:
         self._scenario = scenario
-        self._states = states or STATES
+        self._states = states or resources.MACHINES
         self._state = self._states / scenario.name
         self._description = self._state / DESCRIPTION
         self._inventory = self._state / "inventory.yaml"
@@ -139,7 +138,7 @@ class Machines:
         log = vagrant.make_file_cm(str(self._log))
         try:
             yield vagrant.Vagrant(
-                str(ROOT), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
+                str(resources.HOME), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
             )
         except subprocess.CalledProcessError as error:
             words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")

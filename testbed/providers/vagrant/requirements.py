@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import vagrant
 
-from testbed.box import NAME
+from testbed.supplies.box import NAME
 
 LIBVIRT = "libvirt"
 PACKAGES = (

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from bench.recording import Stretch
+from bench.recording.records import Stretch
 
 PROCESSORS = sorted(os.sched_getaffinity(0))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes real-time processes")

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import analysis, experiment
-from bench.live import Display
-from bench.observer import OnRates
-from bench.recording import Recording
-from bench.summary import Summary
+from bench import pipeline
+from bench.analysis.summary import Summary
+from bench.cli.progress import Display
+from bench.measurement import experiment
+from bench.measurement.watchers.rates import OnRates
+from bench.recording.directory import Recording
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.scenario import Scenario, load
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 SHORT = [
     "flows[0].duration=3",
     "flows[1].duration=3",
@@ -57,7 +59,7 @@ def run(
     recording = experiment.run(
         scenario, provider="netns", orchestrator="cni", reports=reports, display=Watcher("test", during)
     )
-    return recording, analysis.analyse(recording)
+    return recording, pipeline.analyse(recording)
 
 
 def sandbox_of_this_run() -> Sandbox:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.system.bench.test_interrupts import SHORT
-from tests.system.conftest import ROOT
 
 HELD = ROOT / "tests" / "unit" / "bench" / "data" / "held"
 # A disk of its own, seen by nobody else, and what is on it in the end.

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from testbed.providers.netns.sandbox import Sandbox
-from tests.system.conftest import ROOT, all_gone, pid_namespace
+from tests.paths import ROOT
+from tests.system.conftest import all_gone, pid_namespace
 
 STAGES = ["pods", "calibration", "traffic"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import ROOT
+from tests.paths import ROOT
 
 REFERENCE = [Path(directory) / "bandwidth" for directory in ("/usr/lib/cni", "/opt/cni/bin")]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import neighbours
-from tests.system.conftest import ROOT
+from bench.measurement import neighbours
+from tests.paths import ROOT
 
 STARTER = """
 import sys
@@ -23,7 +23,7 @@ print(box.pid, flush=True)
 sys.stdin.read()
 box.stop()
 """
-LOOK = "from bench import neighbours; print(neighbours.look().hidden)"
+LOOK = "from bench.measurement import neighbours; print(neighbours.look().hidden)"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes others")
 
 

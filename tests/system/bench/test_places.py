@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import places
-from bench.commands.scenarios import SCENARIOS
-from bench.recording import Recording
+from bench.recording.directory import Recording
+from bench.studies.places import index, study
+from testbed.resources import SCENARIOS
 
 SHORT = [
     "flows[0].duration=1",
@@ -31,18 +31,18 @@ TOLERANCE = 0.15
 
 
 def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(tmp_path: Path) -> None:
-    case = next(c for c in places.CASES if c.classes == "u32: inner source")
+    case = next(c for c in index.CASES if c.classes == "u32: inner source")
     scenario = case.load(SCENARIOS / "places", SHORT, 0.1)
-    directory = places.run([(case, scenario)], "netns", "cni", tmp_path, Console(file=io.StringIO()))
+    directory = study.run([(case, scenario)], "netns", "cni", tmp_path, Console(file=io.StringIO()))
 
-    (row,) = places.read(directory).rows
+    (row,) = index.read(directory).rows
     assert row.recording is not None, row.reason
     recording = Recording(directory / row.recording)
     assert recording.run_record().faults == []
     assert (directory / "figures" / "places.svg").stat().st_size > 1000
-    before = (directory / places.INDEX).read_bytes()
-    places.analyse(directory)
-    assert (directory / places.INDEX).read_bytes() == before
+    before = (directory / index.INDEX).read_bytes()
+    study.analyse(directory)
+    assert (directory / index.INDEX).read_bytes() == before
 
     if row.verdict == "invalid":
         pytest.skip("the machine was the limit")

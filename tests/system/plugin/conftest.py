@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
+
 REFERENCE = Path("/usr/lib/cni")
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"

@@ -12,15 +12,14 @@ import struct
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from tests.paths import ROOT
 from tests.system.plugin.covering import Row
 from tests.system.plugin.frame_kinds import OVERLAY, Position, link_local, people
 from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import PORT, VTEP
 
-ROOT = Path(__file__).resolve().parents[3]
 TYPES = {
     "IPv4": 0x0800,
     "IPv6": 0x86DD,

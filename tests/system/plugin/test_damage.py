@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from tests.paths import ROOT
 from tests.system.plugin.churn_model import on_uplink as taken
-from tests.system.plugin.conftest import ROOT, Document, Node
+from tests.system.plugin.conftest import Document, Node
 from tests.system.plugin.runtimes import CACHE, attachment, entry, listed
 from tests.system.plugin.uplinks import ledger, on_uplink
 

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.system.plugin.conftest import CEILING, GUARANTEE, ROOT, Document, Node
+from tests.paths import ROOT
+from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
 
 INSIDE = Path(__file__).with_name("inputs.py")
 INPUTS = int(os.environ.get("CONCORDE_PLUGIN_INPUTS", "400"))

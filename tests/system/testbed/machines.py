@@ -18,10 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.networks import underlay
-from testbed.nodes import Node, Process
-from testbed.providers.netns import NetnsProvider
-from testbed.scenario import Scenario
+from testbed.access.place import Node, Process
+from testbed.providers.netns.provider import NetnsProvider
+from testbed.scenario import Scenario, addressing
 
 SSHD = "/usr/sbin/sshd"
 USER = "alice"  # who is not root, and may use sudo
@@ -118,7 +117,7 @@ class Machines:
 
     def address(self, name: str) -> str:
         """Where a machine is reached."""
-        return str(underlay.addresses(self.scenario)[name].ip)
+        return str(addressing.addresses(self.scenario)[name].ip)
 
     def up(self) -> None:
         """Start them."""

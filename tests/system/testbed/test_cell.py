@@ -13,8 +13,9 @@ import pytest
 from testbed.kubernetes.cell import COMPONENTS, hierarchies
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
+from tests.paths import ROOT
 
-UNIT = Path(__file__).parents[3] / "playbooks/roles/cell/templates/cell@.service.j2"
+UNIT = ROOT / "playbooks/roles/cell/templates/cell@.service.j2"
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK), reason="no cgroups may be made here"

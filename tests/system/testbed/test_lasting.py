@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed import packets
-from testbed.providers.netns.sandbox import ENVIRONMENT, Sandbox
-from tests.system.conftest import ROOT, all_gone, pid_namespace
+from testbed.access import packets
+from testbed.access.local import ENVIRONMENT
+from testbed.providers.netns.sandbox import Sandbox
+from tests.paths import ROOT
+from tests.system.conftest import all_gone, pid_namespace
 
 
 def invoke(*arguments: str) -> subprocess.CompletedProcess[str]:

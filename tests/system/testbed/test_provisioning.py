@@ -16,14 +16,16 @@ from typing import Any
 
 import pytest
 
-from testbed.kubernetes import cell, versions
-from testbed.kubernetes.bundle import Bundle
-from testbed.providers.ssh import inventory, located
+from testbed.kubernetes import cell
+from testbed.providers.ssh import inventory
+from testbed.providers.ssh.provider import located
 from testbed.provisioning import playbooks, variables
 from testbed.provisioning.playbooks import PlaybookError
 from testbed.provisioning.provision import pack_plugin
 from testbed.scenario import load
-from tests.system.conftest import ROOT
+from testbed.supplies import versions
+from testbed.supplies.bundle import Bundle
+from tests.paths import ROOT
 from tests.system.testbed import machines
 from tests.system.testbed.machines import USER, Machines
 

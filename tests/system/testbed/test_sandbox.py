@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.nodes import CommandError, held_back
+from testbed.access.place import CommandError, held_back
 from testbed.providers.netns.sandbox import Claim, Sandbox, SandboxError
-from tests.system.conftest import ROOT, all_gone, pid_namespace
+from tests.paths import ROOT
+from tests.system.conftest import all_gone, pid_namespace
 
 STARTER = """
 import sys, time
@@ -128,20 +129,13 @@ def test_an_ordinary_user_needs_no_sudo(tmp_path_factory: pytest.TempPathFactory
     """The same sandbox as another user: in a user namespace, with a copy of the code that user can read."""
     home = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
     try:
-        shutil.copytree(ROOT / "testbed" / "providers" / "netns", home / "netns")
-        shutil.copy(ROOT / "testbed" / "nodes.py", home)
+        for part in ("access", "providers/netns", "scenario"):
+            shutil.copytree(ROOT / "testbed" / part, home / "testbed" / part)
         for file in (home, *home.rglob("*")):
             file.chmod(0o755)
         script = (
-            "import sys, types; sys.path.insert(0, sys.argv[1])\n"
-            "import nodes\n"
-            "sys.modules['testbed'] = types.ModuleType('testbed'); sys.modules['testbed.nodes'] = nodes\n"
-            "sys.path.insert(0, sys.argv[1] + '/netns')\n"
-            "import cgroups; netns = types.ModuleType('testbed.providers.netns'); netns.cgroups = cgroups\n"
-            "sys.modules['testbed.providers'] = types.ModuleType('testbed.providers')\n"
-            "sys.modules['testbed.providers.netns'] = netns\n"
-            "import processes; sys.modules['testbed.providers.netns.processes'] = processes\n"
-            "from sandbox import Sandbox\n"
+            "import sys; sys.path.insert(0, sys.argv[1])\n"
+            "from testbed.providers.netns.sandbox import Sandbox\n"
             "box = Sandbox.start('ordinary.test'); box.add_nodes(['n'])\n"
             "node = box.node('n')\n"
             "node.run(['ip', 'link', 'add', 'name', 'd', 'type', 'veth', 'peer', 'name', 'e'])\n"

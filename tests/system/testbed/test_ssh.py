@@ -16,14 +16,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import analysis, experiment
-from bench.live import Display
-from bench.observer import OnRates
-from bench.summary import Summary
-from testbed.providers.ssh import MachinesError, clear, connection, inventory
+from bench import pipeline
+from bench.analysis.summary import Summary
+from bench.cli.progress import Display
+from bench.measurement import experiment
+from bench.measurement.watchers.rates import OnRates
+from testbed.assembly import assemble
+from testbed.providers.ssh import connection, inventory
+from testbed.providers.ssh.provider import MachinesError, clear
 from testbed.scenario import Scenario, load, render_yaml
-from testbed.testbed import Testbed, assemble
-from tests.system.conftest import ROOT
+from testbed.testbed import Testbed
+from tests.paths import ROOT
 from tests.system.testbed import machines
 from tests.system.testbed.machines import Machines
 from tests.system.testbed.test_testbed import MEBIBYTE, crossed, three_workers
@@ -84,7 +87,7 @@ def bench(
         reports=reports,
         display=Watcher(during),
     )
-    return json.loads(recording.environment_file.read_text()), analysis.analyse(recording)
+    return json.loads(recording.environment_file.read_text()), pipeline.analyse(recording)
 
 
 def test_a_whole_run_leaves_a_recording_and_the_machines_as_they_were(

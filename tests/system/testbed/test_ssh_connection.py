@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed.nodes import CommandError, Place, Process, held_back, in_parallel
+from testbed.access.place import CommandError, Place, Process, held_back, in_parallel
+from testbed.access.remote import Remote
 from testbed.providers.ssh import connection
 from testbed.providers.ssh.connection import ConnectError, Connection
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.node import LOST, SshNode
-from testbed.remote import Remote
 from testbed.scenario import load
+from tests.paths import ROOT
 from tests.system.testbed import machines
 from tests.system.testbed.machines import Machines
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 
 
 @pytest.fixture(scope="module")

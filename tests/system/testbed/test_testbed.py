@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from testbed.cni import CniError
-from testbed.networks import flannel, underlay
-from testbed.nodes import Node, Place
-from testbed.scenario import Scenario, load
-from testbed.testbed import Testbed, assemble
+from testbed.access.place import Node, Place
+from testbed.assembly import assemble
+from testbed.networks import vxlan
+from testbed.networks.cni import CniError
+from testbed.scenario import Scenario, addressing, load
+from testbed.testbed import Testbed
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 MEBIBYTE = 2**20
 
 
@@ -68,7 +69,7 @@ def test_forwarding_entries_lead_to_the_other_nodes(contmec: Testbed) -> None:
     behind = {entry["mac"]: entry["dst"] for entry in entries if "dst" in entry}
     scenario = contmec.scenario
     assert behind == {
-        flannel.vtep_mac(scenario, "a", node): str(underlay.addresses(scenario)[node].ip)
+        vxlan.vtep_mac(scenario, "a", node): str(addressing.addresses(scenario)[node].ip)
         for node in ("master-01", "worker-02")
     }
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.networks import underlay
 from testbed.providers.vagrant import rendering
-from testbed.scenario import Scenario, load
+from testbed.scenario import Scenario, addressing, load
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 SCENARIOS = sorted([*ROOT.glob("scenarios/*.yaml"), *ROOT.glob("scenarios/examples/*.yaml")])
 # Instead of Vagrant, something that writes down what the Vagrantfile asks for.
 LISTENER = """
@@ -119,7 +118,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
             **(wanted.nodes[name].machine or wanted.machine).model_dump(),
             "shares": 512 if name in idle_masters(wanted) else None,
         }
-        for name, address in underlay.addresses(wanted).items()
+        for name, address in addressing.addresses(wanted).items()
     }
 
 

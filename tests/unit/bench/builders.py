@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.recording import Calibration, CpuUse, Repetition, RunRecord, Seconds, Transfer
-from bench.samples import COLUMNS, role_of
+from bench.analysis.samples import COLUMNS, role_of
+from bench.recording.records import Calibration, CpuUse, Repetition, RunRecord, Seconds, Transfer
 from testbed.scenario import Scenario
 
 DATA = Path(__file__).parent / "data"

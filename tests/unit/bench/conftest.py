@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.recording import Recording
+from bench.recording.directory import Recording
 from tests.unit.bench.builders import DATA
 
 

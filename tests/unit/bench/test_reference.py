@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import matrix
-from bench.analysis import analyse
-from bench.recording import Recording
+from bench.pipeline import analyse
+from bench.recording.directory import Recording
+from bench.studies.matrix import index, study
+from tests.paths import ROOT
 
-REFERENCE = Path(__file__).parents[3] / "reports" / "reference"
+REFERENCE = ROOT / "reports" / "reference"
 
 
 @pytest.mark.parametrize("scenario", ["contmec", "kubernetes"])
@@ -31,9 +32,9 @@ def test_the_reference_matrix_gives_the_same_again(tmp_path: Path) -> None:
     made = ("figures/matrix.svg", "matrix.html")
     for text in made:
         (copy / text).unlink()
-    matrix.analyse(copy)
+    study.analyse(copy)
     for text in made:
         assert (copy / text).read_bytes() == (REFERENCE / "matrix" / text).read_bytes(), text
-    _, summaries = matrix.read(copy)
-    full_link = {name: summaries["congested", name].verdict for name in matrix.ENFORCEMENTS}
+    _, summaries = index.read(copy)
+    full_link = {name: summaries["congested", name].verdict for name in index.ENFORCEMENTS}
     assert full_link == {"none": "violated", "bandwidth": "violated", "pod": "violated", "node": "held"}

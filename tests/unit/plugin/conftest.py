@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
+
 Document = dict[str, Any]
 Program = Callable[[bytes, dict[str, str]], tuple[int, Document | None]]
 

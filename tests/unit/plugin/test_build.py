@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
 
 
 def build(directory: Path, seed: str) -> dict[str, tuple[int, bytes]]:

@@ -13,7 +13,7 @@ import pytest
 from concorde.configuration import Configuration
 from ruamel.yaml import YAML
 
-from tests.unit.plugin.conftest import ROOT
+from tests.paths import ROOT
 
 DEPLOY = ROOT / "plugin" / "deploy"
 NAME = "00-concorde.conflist"

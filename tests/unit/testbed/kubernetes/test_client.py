@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.existing.here import Here
-from testbed.kubernetes import manifests, versions
+from testbed.access.local import Here
+from testbed.access.place import CommandError
+from testbed.kubernetes import manifests
 from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client
-from testbed.nodes import CommandError
 from testbed.scenario import load
+from testbed.supplies import versions
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[4] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 KUBECTL = """#!/bin/sh
 shift 2
 echo "$@" >>"$0.asked"

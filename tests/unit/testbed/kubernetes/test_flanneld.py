@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from testbed.access.components import ComponentError
+from testbed.access.place import Result
 from testbed.kubernetes import flanneld
-from testbed.kubernetes.components import ComponentError
 from testbed.kubernetes.flanneld import Overlay, Seen, lacking, look
-from testbed.networks import flannel
-from testbed.nodes import Result
+from testbed.networks import vxlan
 from testbed.scenario import Scenario, load
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[4] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 PORTS = ["clusters.a.flannel.port=4789", "clusters.b.flannel.port=8473"]
 
 
@@ -136,7 +137,7 @@ def _shown(entries: Any) -> Result:
 
 @pytest.fixture
 def joined(contmec: Scenario) -> dict[str, Kernel]:
-    return {n: Kernel(n, flannel.render_subnet_file(contmec, "a", n)) for n in MACS}
+    return {n: Kernel(n, vxlan.render_subnet_file(contmec, "a", n)) for n in MACS}
 
 
 def seen(kernels: Mapping[str, Kernel]) -> dict[str, Seen]:

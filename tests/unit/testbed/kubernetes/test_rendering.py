@@ -5,24 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import tomllib
-from pathlib import Path
 
 import pytest
 
-from testbed import plugin
-from testbed.kubernetes import bandwidth, manifests, ports, versions
+from testbed.enforcements import bandwidth, concorde
+from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject, at_server, render_kubeconfig, render_request
 from testbed.kubernetes.client import complaints
-from testbed.kubernetes.control_plane import (
-    api_server_arguments,
-    client_arguments,
-    endpoint,
-    etcd_arguments,
-)
+from testbed.kubernetes.control_plane import api_server_arguments, client_arguments, endpoint, etcd_arguments
 from testbed.kubernetes.worker import kubelet_arguments, render_containerd, render_kubelet, render_network
-from testbed.scenario import Scenario, load
+from testbed.scenario import Scenario, load, ports
+from testbed.supplies import versions
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[4] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 OLD, NEW = versions.parse("1.20.2"), versions.parse("1.30.0")
 
 
@@ -116,8 +112,8 @@ def test_kubelets_of_one_worker_have_ports_of_their_own() -> None:
 
 def test_the_second_kubelet_of_a_node_has_control_traffic_too(congested: Scenario) -> None:
     assert ports.control(congested, "master-01") == [22, 6443, 10250]
-    (concorde,) = plugin.network_list(congested, "b", "worker-02").plugins
-    assert concorde["controlPorts"] == [22, 6443, 10250, 20250]
+    (plugin,) = concorde.network_list(congested, "b", "worker-02").plugins
+    assert plugin["controlPorts"] == [22, 6443, 10250, 20250]
 
 
 def test_containerds_configuration_names_the_clusters_plugins_and_networks() -> None:
@@ -136,7 +132,7 @@ def test_containerds_configuration_names_the_clusters_plugins_and_networks() -> 
 
 
 def test_a_runtime_reads_the_same_network_as_is_spoken_to_without_kubernetes(contmec: Scenario) -> None:
-    network = plugin.network_list(contmec, "a", "worker-01")
+    network = concorde.network_list(contmec, "a", "worker-01")
     written = json.loads(render_network(network))
     assert written["cniVersion"] == "1.0.0"
     assert written["name"] == "cluster-a"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kubernetes import binaries, requirements
-from testbed.testbed import demand
+from testbed.assembly import demand
+from testbed.kubernetes import requirements
+from testbed.supplies import binaries
 
 
 def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +19,7 @@ def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyP
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "loopback").touch()
-    monkeypatch.setattr("testbed.plugin.REFERENCE_DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr("testbed.enforcements.concorde.REFERENCE_DIRECTORIES", (str(tmp_path),))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("etcd", "runc") else name)
     assert "packages are missing: apt-get install etcd-server runc" in ", ".join(requirements.missing())

@@ -12,8 +12,8 @@ import pytest
 
 from testbed.provisioning import kubeadm, playbooks
 from testbed.provisioning.playbooks import Outcome, reason
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[4]
 BIN = Path(sys.executable).parent
 
 

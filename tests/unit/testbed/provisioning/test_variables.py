@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from testbed.kubernetes import images, versions
-from testbed.kubernetes.bundle import Archive, Bundle, image_name
 from testbed.kubernetes.worker import CONTAINERD_SOCKET
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm, variables
 from testbed.scenario import Scenario, ScenarioError, load
+from testbed.supplies import images, versions
+from testbed.supplies.bundle import Archive, Bundle, image_name
+from tests.paths import ROOT
 
-SCENARIOS = Path(__file__).parents[4] / "scenarios"
+SCENARIOS = ROOT / "scenarios"
 OLD = versions.parse("1.20.2")
 BUNDLE = Bundle(
     Path("/bundle"),

@@ -1,0 +1,1 @@
+"""What the numbers mean: from raw output to a verdict."""

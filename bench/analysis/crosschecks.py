@@ -1,0 +1,67 @@
+"""Do independent counters agree with what the receivers reported?
+
+A receiver cannot get bytes that nobody sent. If the sender, its interface or its HTB class counted fewer,
+one of the observers is wrong, or the traffic went past the class; either way the run proves nothing. More
+sent than received is the ordinary case (retransmissions, drops, queues) and no contradiction, except for
+TCP, whose sender can be ahead of its receiver only by what the socket buffers hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.recording.records import RunRecord, Transfer
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.addressing import pod_mtu
+from testbed.scenario.frames import payload_share
+
+# The counters are read shortly before and after a transfer; a twentieth is far more than that can explain,
+# and less than any bypassed class leaves out.
+TOLERANCE = 0.05
+# TCP: the largest default buffers of a stream (net.ipv4.tcp_wmem 4 MiB, tcp_rmem 6 MiB), with room to spare.
+BUFFERED_BYTES = 16 * 2**20
+TCP_TOLERANCE = 0.10
+
+
+def contradictions(
+    totals: dict[tuple[int, str, str], int], scenario: Scenario, record: RunRecord
+) -> list[str]:
+    """Return in words every counter that cannot be true beside a guaranteed flow's receiver.
+
+    ``totals`` holds payload bytes by repetition, label and source, as ``samples.read`` gives them.
+    """
+    found: list[str] = []
+    for number, repetition in enumerate(record.repetitions):
+        for flow in scenario.flows:
+            received = totals.get((number, flow.label, "receiver"))
+            transfer = repetition.transfers.get(flow.label)
+            if scenario.guarantee_of(flow) is None or not received or transfer is None:
+                continue
+            sent = totals.get((number, flow.label, "sender"))
+            found += [
+                f"{flow.label}, repetition-{number}: {text}"
+                for text in _compare(flow, received, sent, transfer, pod_mtu(scenario))
+            ]
+    return found
+
+
+def _compare(flow: Traffic, received: int, sent: int | None, transfer: Transfer, mtu: int) -> Iterator[str]:
+    # An interface counts a GSO packet's headers once, a class those of every frame in it.
+    counters = (
+        ("its sender counted", sent, received),
+        ("its pod's eth0 sent", transfer.sender_interface_bytes, received),
+        ("its HTB class counted", transfer.class_bytes, received / payload_share(mtu, flow.protocol, "pod")),
+    )
+    for name, counted, needed in counters:
+        if counted is not None and counted < (1 - TOLERANCE) * needed:
+            yield (
+                f"the receiver got {received:,} bytes, but {name} {counted:,}, "
+                f"which is less than the {needed:,.0f} that this takes"
+            )
+    if flow.protocol == "tcp" and sent is not None:
+        most = received * (1 + TCP_TOLERANCE) + flow.parallel * BUFFERED_BYTES
+        if sent > most:
+            yield (
+                f"the sender wrote {sent:,} bytes, the receiver got {received:,}: more is missing "
+                "than socket buffers hold"
+            )

@@ -1,0 +1,129 @@
+"""For which samples may the machine be to blame, if they fall short?
+
+A neighbour can crowd a flow out only by getting what the flow does not, and only if the flow has something to
+send. So it was not a neighbour, but the machine, that kept a sample low
+
+* in which the machine stood still (``heartbeat``), or its processors were saturated, or its host took them
+  away, or right after,
+* whose sender was idle: nothing of it waited anywhere, though its window would have carried far more,
+* in which the links on its way had room: nobody took what the flow did not get.
+
+Whoever limits a flow below its promise leaves senders idle and links with room as well, but does so all
+along. These two are doubts only where they are the exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from bench.recording.records import Repetition, Stretch
+from testbed.scenario import Scenario, Traffic, frames
+from testbed.scenario.addressing import pod_mtu
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Tables = dict[Hashable, pd.DataFrame]  # samples by flow and repetition
+
+# Busy share from which processors count as saturated. Half-second averages of a machine that is
+# the bottleneck are 0.98 to 1; the rest is the sampling clock's.
+CPU_SATURATED = 0.97
+
+# Share of all processor time that the hypervisor gave to others while something here wanted to run (steal
+# in proc(5)), from which a machine was not itself. As with stalls, a tenth of the time is what makes a
+# sample one that missed its guarantee (the scenario's thresholds.sample).
+CPU_STOLEN = 0.1
+
+# A sender is idle, and its flow limited by nothing on its way, if its window would have carried this many
+# times what is expected. Windows that are used carry their flow once; a qdisc in the sender's own namespace
+# holds a flow back through TCP's small queues (tcp_limit_output_bytes), which looks like 2 to 6 times what
+# it then gets. Senders that had no processor are mostly at 9 and more: the queues on the way are empty, the
+# round trip is short.
+IDLE_WINDOWS = 3
+
+# A link has room if what arrived over it is less than this share of the payload it can carry. Enforcement
+# node uses 0.99 of a link (testbed.enforcements.concorde.NODE_SHARE); flows that crowd others out fill 0.98
+# and more.
+FULL_LINK = 0.96
+
+# A sample is this much later than it says: from its release on a sender takes 6 to 8 ms to its first packet
+# (docs/validity.md, "The clock of the samples").
+BEGIN_SECONDS = 0.01
+
+MOST = 0.5  # of the samples of a flow in one phase
+
+
+def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: float) -> Flags:
+    """Tell for each sample whether the machine had no time to spare in it, or just before it."""
+    import numpy as np
+
+    stretches: list[Stretch] = [*repetition.stalls, *repetition.saturated]
+    # One processor is enough: a flow's packets, and a link's queue, are one processor's at a time.
+    stretches += [
+        use
+        for use in repetition.cpu
+        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
+    ]
+    flags = np.zeros(len(starts), dtype=np.bool_)
+    for stretch in stretches:
+        # What was held up arrives in the interval after.
+        flags |= (starts < stretch.end_s + interval) & (ends + BEGIN_SECONDS > stretch.start_s)
+    return flags
+
+
+def idle(sent: pd.DataFrame, ends: Floats, expected: float) -> Flags:
+    """Tell for each sample, known by its end, whether its sender had nothing waiting. ``sent``: its rows."""
+    import numpy as np
+
+    if sent.empty:
+        return np.zeros(len(ends), dtype=np.bool_)
+    nearest = np.abs(sent["end_s"].to_numpy()[np.newaxis, :] - ends[:, np.newaxis]).argmin(axis=1)
+    windows: Floats = sent["window_bps"].to_numpy()[nearest]
+    return windows >= IDLE_WINDOWS * expected  # false where it is not known
+
+
+def room(
+    starts: Floats, ends: Floats, traffic: Traffic, tables: Tables, scenario: Scenario, repetition: int
+) -> Flags:
+    """Tell for each sample of a transfer whether both links on its way had room meanwhile.
+
+    Nothing is told where links have no rate of their own, and of traffic other than TCP's in full packets.
+    """
+    import numpy as np
+
+    nothing = np.zeros(len(starts), dtype=np.bool_)
+    rate, own = scenario.underlay.rate, _nodes(scenario, traffic)
+    between = [other for other in scenario.traffic if len(set(_nodes(scenario, other))) == 2]
+    if rate is None or traffic not in between or any(other.protocol != "tcp" for other in between):
+        return nothing
+    full = FULL_LINK * rate * frames.payload_share(pod_mtu(scenario), "tcp", "underlay")
+    flags = ~nothing
+    for end in (0, 1):  # the link of the sender's node, the link of the receiver's
+        carried = np.zeros(len(starts))
+        for other in between:
+            if _nodes(scenario, other)[end] == own[end]:
+                carried += _carried(starts, ends, tables.get((other.label, repetition)))
+        flags &= carried / (ends - starts) < full
+    return flags
+
+
+def _nodes(scenario: Scenario, traffic: Traffic) -> tuple[str, str]:
+    return scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+
+
+def _carried(starts: Floats, ends: Floats, table: pd.DataFrame | None) -> Floats:
+    """Return how many bits of a transfer arrived from each start to its end."""
+    import numpy as np
+
+    received = None if table is None else table[table["source"] == "receiver"]
+    if received is None or received.empty:
+        return np.zeros(len(starts))
+    begun, ended = received["start_s"].to_numpy(), received["end_s"].to_numpy()
+    bits = np.cumsum(received["bits_per_second"].to_numpy() * (ended - begun))
+    moments, sums = np.append(begun[:1], ended), np.append(0.0, bits)
+    return np.asarray(np.interp(ends, moments, sums) - np.interp(starts, moments, sums), dtype=np.float64)

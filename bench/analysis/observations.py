@@ -1,0 +1,177 @@
+"""What every transfer got in each phase, over all repetitions and in each.
+
+Only the receiver's samples count, and only phases long enough to be one (``phases.required``): a sample or
+two at the edge of a disturbance that lasts as long as the flow is no quiet phase. A flow's warm-up is left
+out; a disturbance is not judged, and what it does at its beginning disturbs as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.analysis import excuses, phases, statistics
+from bench.analysis.phases import Phase, Span
+from bench.analysis.samples import Role, role_of
+from bench.recording.records import Repetition, RunRecord
+from testbed.scenario import Scenario, Traffic, frames
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from bench.analysis.excuses import Floats, Tables
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What some samples amount to: payload bits per second, shares from 0 to 1."""
+
+    samples: int
+    mean_bps: float
+    p01_bps: float
+    attainment: float | None  # None: no guarantee to attain
+    cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
+    # How many may be low because of the machine (``excuses``), and what the others amount to; None if either
+    # are none.
+    doubtful: int = 0
+    sound: Measured | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One transfer in one phase."""
+
+    flow: str
+    role: Role
+    phase: Phase
+    expected_bps: float | None  # None: no guarantee
+    overall: Measured | None  # None: no sample in any repetition
+    repetitions: dict[int, Measured | None]  # by repetition, from 0; None: a phase without samples
+
+    @property
+    def shortfall(self) -> float | None:
+        """The share of the expected goodput that the mean misses, 0 if none; None without a guarantee."""
+        if self.expected_bps is None or self.overall is None:
+            return None
+        return max(0.0, 1 - self.overall.mean_bps / self.expected_bps)
+
+
+def observe(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[Observation]:
+    """Return an observation for each transfer and each phase it has, in the scenario's order."""
+    tables: Tables = dict(iter(samples.groupby(["flow", "repetition"], sort=False)))
+    return [
+        observation
+        for traffic in scenario.traffic
+        for observation in _observe(traffic, tables, scenario, record)
+    ]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The samples of one transfer, phase and repetition."""
+
+    rates: Floats
+    seconds: Floats
+    busy: Floats  # CPU seconds seen, and of them busy, by sample
+    watched: Floats
+    doubtful: NDArray[np.bool_]
+
+    def sound(self) -> _Cell:
+        """Return the cell without the doubtful samples."""
+        kept = ~self.doubtful
+        return _Cell(
+            self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.doubtful[kept]
+        )
+
+
+def _observe(
+    traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord
+) -> Iterator[Observation]:
+    role = role_of(scenario, traffic)
+    cells: dict[Phase, dict[int, _Cell | None]] = {}
+    expected = frames.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
+    for number, repetition in enumerate(record.repetitions):
+        disturbed = phases.disturbances(scenario, repetition)
+        begun, end = phases.span_of(traffic, repetition)
+        judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
+        for phase in phases.required(judged, disturbed, scenario.measurement.interval):
+            cell = _cell(traffic, phase, judged, expected, number, tables, scenario, repetition)
+            cells.setdefault(phase, {})[number] = cell
+    threshold = None if expected is None else scenario.thresholds.sample * expected
+    for phase in phases.PHASES:
+        if phase in cells:
+            filled = [cell for cell in cells[phase].values() if cell is not None]
+            yield Observation(
+                flow=traffic.label,
+                role=role,
+                phase=phase,
+                expected_bps=expected,
+                overall=_measure(filled, threshold) if filled else None,
+                repetitions={
+                    number: None if cell is None else _measure([cell], threshold)
+                    for number, cell in cells[phase].items()
+                },
+            )
+
+
+def _cell(
+    traffic: Traffic,
+    phase: Phase,
+    judged: Span,
+    expected: float | None,
+    number: int,
+    tables: Tables,
+    scenario: Scenario,
+    repetition: Repetition,
+) -> _Cell | None:
+    import numpy as np
+
+    table = tables.get((traffic.label, number))
+    if table is None:
+        return None
+    received, sent = table[table["source"] == "receiver"], table[table["source"] == "sender"]
+    starts, ends = received["start_s"].to_numpy(), received["end_s"].to_numpy()
+    disturbed = phases.disturbances(scenario, repetition)
+    chosen = phases.classify(starts, ends, judged.start, disturbed) == phase
+    if not chosen.any():
+        return None
+    starts, ends = starts[chosen], ends[chosen]
+    busy, watched = np.zeros(len(starts)), np.zeros(len(starts))
+    for use in repetition.cpu:
+        shared = statistics.overlaps(starts, ends, np.array([use.start_s]), np.array([use.end_s]))
+        busy += shared * use.busy
+        watched += shared
+    doubtful = excuses.stalled(starts, ends, repetition, scenario.measurement.interval)
+    if expected is not None:
+        spare = excuses.idle(sent, ends, expected)
+        spare |= excuses.room(starts, ends, traffic, tables, scenario, number)
+        if spare.mean() <= excuses.MOST:
+            doubtful |= spare
+    return _Cell(received["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, doubtful)
+
+
+def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
+    import numpy as np
+
+    rates = np.concatenate([cell.rates for cell in cells])
+    watched = sum(float(cell.watched.sum()) for cell in cells)
+    busy = sum(float(cell.busy.sum()) for cell in cells)
+    return Measured(
+        samples=len(rates),
+        mean_bps=statistics.mean(rates, np.concatenate([cell.seconds for cell in cells])),
+        p01_bps=statistics.p01(rates),
+        attainment=None if threshold is None else statistics.attainment(rates, threshold),
+        cpu_busy=busy / watched if watched > 0 else None,
+        doubtful=sum(int(cell.doubtful.sum()) for cell in cells),
+        sound=_without_doubts(cells, threshold),
+    )
+
+
+def _without_doubts(cells: list[_Cell], threshold: float | None) -> Measured | None:
+    if not any(cell.doubtful.any() for cell in cells):
+        return None
+    rest = [sound for cell in cells if len((sound := cell.sound()).rates)]
+    return _measure(rest, threshold) if rest else None

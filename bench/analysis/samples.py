@@ -1,0 +1,123 @@
+"""What each transfer got, when: iperf3's records as one tidy table on the run's clock.
+
+The receiver's records are what is judged: a sender counts what it wrote to its socket, which is not what
+arrived. The sender's are kept, as ``source`` = ``sender``, to check the receiver's against.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from bench.generators.iperf3 import read_records
+from bench.generators.parsing import RawDataError, Record
+from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording
+from bench.recording.records import RunRecord
+from testbed.scenario import Scenario, Traffic, texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Role = Literal["guaranteed", "unguaranteed", "disturbance"]
+
+COLUMNS = {
+    "repetition": "int64",  # as its directory raw/repetition-N counts: from 0
+    "flow": "str",  # the label of a flow or disturbance
+    "role": "str",  # guaranteed, unguaranteed or disturbance
+    "start_s": "float64",  # seconds since the repetition's beginning
+    "end_s": "float64",
+    "bits_per_second": "float64",  # payload
+    "source": "str",  # receiver or sender
+    "window_bps": "float64",  # a sender's congestion window over its round trip; NaN: not known
+}
+SIDES = ("receiver", "sender")
+
+
+class Readings(NamedTuple):
+    """Everything raw output says about a run."""
+
+    samples: pd.DataFrame  # columns as in COLUMNS
+    totals: dict[tuple[int, str, str], int]  # payload bytes by repetition, label and source, all records
+    faults: list[str]  # transfers without a measurement, in words
+
+
+def role_of(scenario: Scenario, traffic: Traffic) -> Role:
+    """Return the part a flow or disturbance plays in the verdict."""
+    if traffic not in scenario.flows:
+        return "disturbance"
+    return "unguaranteed" if scenario.guarantee_of(traffic) is None else "guaranteed"
+
+
+def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Readings:
+    """Return the samples, totals and faults of a recording; a transfer that failed is a fault, not a zero."""
+    import pandas as pd
+
+    columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
+    totals: dict[tuple[int, str, str], int] = {}
+    faults: list[str] = []
+    planned = {traffic.label for traffic in scenario.traffic}
+    for number, repetition in enumerate(record.repetitions):
+        for label in repetition.transfers.keys() - planned:
+            faults.append(
+                f"{label}, repetition-{number}: the transfer is not in {recording.scenario_file.name}"
+            )
+        for traffic in scenario.traffic:
+            where = f"{traffic.label}, repetition-{number}"
+            transfer = repetition.transfers.get(traffic.label)
+            if transfer is None:
+                faults.append(f"{where}: the transfer was not made")
+                continue
+            if transfer.error:
+                faults.append(f"{where}: {transfer.error}")
+                continue
+            for source in SIDES:
+                file = recording.raw_file(number, transfer.slug, source)
+                try:
+                    records = read_records(file)
+                except RawDataError as error:
+                    faults.append(f"{where}: {file.relative_to(recording.directory)}: {error}")
+                    continue
+                totals[number, traffic.label, source] = sum(entry.bytes for entry in records)
+                for entry in whole(records, scenario.measurement.interval, traffic.duration):
+                    values = (
+                        number,
+                        traffic.label,
+                        role_of(scenario, traffic),
+                        round(transfer.started_s + entry.start_s, 6),
+                        round(transfer.started_s + entry.end_s, 6),
+                        entry.bits_per_second,
+                        source,
+                        entry.window_bps,
+                    )
+                    for column, value in zip(columns.values(), values, strict=True):
+                        column.append(value)
+    return Readings(pd.DataFrame(columns).astype(COLUMNS), totals, faults)
+
+
+def table(file: Path) -> pd.DataFrame:
+    """Return the samples that an analysis wrote. Raises StoredError."""
+    import pandas as pd
+
+    try:
+        found = pd.read_parquet(io.BytesIO(texts.read_bytes(file)))
+        return found[list(COLUMNS)].astype(COLUMNS)
+    except texts.TextError as error:
+        raise StoredError(file, str(error)) from None
+    except (ValueError, OSError, KeyError, TypeError) as error:  # pyarrow's, and pandas' for columns
+        raise StoredError(file, f"these are no samples: {error}") from None
+
+
+def whole(records: list[Record], interval_s: float, duration_s: float) -> list[Record]:
+    """Return the records that are samples.
+
+    Left out are records shorter than half an interval (the rest that iperf3 reports when it ends) and those
+    whose middle lies after the transfer's duration (what queues still held when the sender stopped).
+    """
+    return [
+        record
+        for record in records
+        if record.end_s - record.start_s >= interval_s / 2
+        and (record.start_s + record.end_s) / 2 <= duration_s
+    ]

@@ -1,0 +1,84 @@
+"""What a person sees while a run goes on: the stage it is in, and the current rate of every transfer.
+
+On a terminal the lines stay in place; anywhere else they are plain lines, one a stage or every two seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from bench.cli.terminal import say
+from bench.measurement.watchers.rates import OnRates, Rates
+from bench.presentation.words import verbatim
+from testbed.scenario import Scenario
+
+PLAIN_SECONDS = 2.0
+
+
+class Display:
+    """Shows the progress of one run after another on a console."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console = console
+        self._name = name
+
+    def stage(self, text: str) -> None:
+        """Tell what is being done now."""
+        said = Text.assemble(verbatim(f"{self._name}: ", "bold"), verbatim(text))
+        self._console.print(said, soft_wrap=True)
+
+    @contextmanager
+    def traffic(self, scenario: Scenario, repetition: int) -> Iterator[OnRates]:
+        """Show a repetition's traffic while it lasts; yields what to call with the current rates."""
+        total = scenario.measurement.repetitions
+        of = f", repetition {repetition + 1} of {total}" if total > 1 else ""
+        self.stage(f"traffic for {scenario.duration:g} s{of}")
+        labels = [transfer.label for transfer in scenario.traffic]
+        if not self._console.is_terminal:
+            yield self._plain(labels)
+            return
+        with Live(console=self._console, transient=True, refresh_per_second=4) as live:
+
+            def show(seconds: float, rates: Rates) -> None:
+                live.update(_view(seconds, scenario.duration, labels, rates))
+
+            yield show
+
+    def _plain(self, labels: list[str]) -> OnRates:
+        last = 0.0
+
+        def show(seconds: float, rates: Rates) -> None:
+            nonlocal last
+            if seconds - last >= PLAIN_SECONDS:
+                last = seconds
+                shown = "  ".join(f"{label}: {format_bits(rates.get(label, 0.0))}" for label in labels)
+                say(f"{seconds:6.1f} s  {shown}", console=self._console)
+
+        return show
+
+
+def _view(seconds: float, total: float, labels: list[str], rates: Rates) -> Group:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    for label in labels:
+        table.add_row(Text(label), format_bits(rates.get(label, 0.0)))
+    bar = Table.grid(padding=(0, 2))
+    bar.add_row(ProgressBar(total=total, completed=min(seconds, total), width=40), f"{seconds:.1f} s")
+    return Group(bar, table)
+
+
+def format_bits(bits_per_second: float) -> str:
+    """Return a rate for people: ``239 kbit/s``, ``953 Mbit/s``, ``3.82 Gbit/s``."""
+    if bits_per_second >= 1e9:
+        return f"{bits_per_second / 1e9:.2f} Gbit/s"
+    if 0 < bits_per_second < 10e6:  # as runs on emulated machines have them
+        return f"{bits_per_second / 1e3:.0f} kbit/s"
+    return f"{bits_per_second / 1e6:.0f} Mbit/s"

@@ -1,0 +1,348 @@
+"""The verbs of the command line: one thin task for each. Run ``./invokew --list``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from invoke.context import Context
+from invoke.tasks import task
+
+from bench.cli import exits
+from bench.cli.verbs import experiments, machines, scenarios, supplies, testbeds
+
+# What options mean that several verbs have.
+SCENARIO = "a scenario's name or file"
+CHANGES = {
+    "set_": "override one field, as in flows[0].duration=5; may be repeated",
+    "scale": "multiply every rate, as in 0.1",
+}
+PROVIDER = {
+    "provider": "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant"
+}
+ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
+REPORTS = {"reports": "directory of the recordings"}
+RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
+NAME = {"name": "which testbed, if several are up side by side"}
+
+MEASURED = "tests/system/plugin/test_attacks.py"
+# How often tests marked "long" do what they do; without these variables they do a part of it.
+LONG = {
+    "CONCORDE_CHURN_STEPS": 3000,
+    "CONCORDE_FRAMES": 5000,
+    "CONCORDE_DAMAGES": 1000,
+    "CONCORDE_PLUGIN_INPUTS": 50000,
+    "CONCORDE_SCENARIO_INPUTS": 50000,
+    "CONCORDE_ATTACK_ROUNDS": 5,
+    "CONCORDE_CASES": 100,  # percent of those of which a part is run
+}
+
+
+@task(
+    iterable=["scenario", "set_", "kubeconfig"],
+    help={
+        **RUN,
+        "scenario": f"{SCENARIO}; may be repeated (default: the paper's two)",
+        "kubeconfig": "run on a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
+        "enforcement": "how guarantees are kept: none, pod, node, bandwidth",
+        "repetitions": "how often each scenario's traffic runs",
+        "resume": "go on with an interrupted run, as it was begun: its directory or run id",
+    },
+)
+def bench(
+    _context: Context,
+    scenario: list[str],
+    set_: list[str],
+    kubeconfig: list[str],
+    scale: float = 1.0,
+    enforcement: str = "",
+    repetitions: int = 0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+    resume: str = "",
+) -> None:
+    """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
+    if resume:
+        others = [scenario, set_, kubeconfig, enforcement, repetitions]
+        exits.ends_with_status(experiments.resume_bench)(resume, Path(reports), others)
+    overrides = list(set_)
+    if enforcement:
+        overrides.append(f"enforcement={enforcement}")
+    if repetitions:
+        overrides.append(f"measurement.repetitions={repetitions}")
+    run = exits.ends_with_status(experiments.run_bench)
+    run(scenario, overrides, scale, provider, orchestrator, Path(reports), kubeconfig)
+
+
+@task(
+    iterable=["scenario", "enforcement", "set_"],
+    help={
+        **RUN,
+        "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
+        "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
+    },
+)
+def matrix(
+    _context: Context,
+    scenario: list[str],
+    enforcement: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
+    run = exits.ends_with_status(experiments.run_matrix)
+    run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
+
+
+@task(
+    iterable=["place", "set_"],
+    help={
+        **RUN,
+        "place": "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
+    },
+)
+def places(
+    _context: Context,
+    place: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
+    run = exits.ends_with_status(experiments.run_places)
+    run(place, set_, scale, provider, orchestrator, Path(reports))
+
+
+@task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
+def figures(_context: Context, run: str, reports: str = "reports") -> None:
+    """Make samples, summary, figures and report again from a recording alone."""
+    exits.ends_with_status(experiments.draw_figures)(run, Path(reports))
+
+
+@task(
+    iterable=["set_"],
+    help={
+        **NAME,
+        **CHANGES,
+        **ORCHESTRATOR,
+        "scenario": SCENARIO,
+        "provider": "netns, or vagrant: virtual machines, made or started",
+    },
+)
+def up(
+    _context: Context,
+    set_: list[str],
+    scenario: str = "contmec",
+    name: str = "testbed",
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+) -> None:
+    """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
+    run = exits.ends_with_status(testbeds.bring_up)
+    run(name, scenario, set_, scale, provider, orchestrator)
+
+
+@task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
+def kubeconfig(_context: Context, cluster: str, name: str = "testbed") -> None:
+    """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
+    exits.ends_with_status(testbeds.show_kubeconfig)(name, cluster)
+
+
+@task(help=NAME)
+def status(_context: Context, name: str = "") -> None:
+    """Show the testbeds that are up."""
+    exits.ends_with_status(testbeds.show_status)(name or None)
+
+
+@task(name="exec", positional=["place"], help={**NAME, "place": "a pod, container or node"})
+def execute(_context: Context, place: str, name: str = "testbed") -> None:
+    """Run a command in a pod, container or node: exec A-1 -- ip address."""
+    exits.ends_with_status(testbeds.execute)(name, place, exits.after_dashes())
+
+
+@task(
+    positional=["place"],
+    help={**NAME, "place": "a pod, container or node", "interface": "one of its network interfaces"},
+)
+def capture(_context: Context, place: str, name: str = "testbed", interface: str = "eth0") -> None:
+    """Show the packets of a pod, container or node: capture A-1 -- tcp port 5201."""
+    exits.ends_with_status(testbeds.capture)(name, place, interface, exits.after_dashes())
+
+
+@task(
+    positional=["node"],
+    help={
+        **NAME,
+        **PROVIDER,
+        "node": "a node of the testbed",
+        "scenario": "the scenario that has the machines, or their addresses",
+    },
+)
+def ssh(
+    _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
+) -> None:
+    """Open a shell on a node, or run a command there: ssh worker-01 -- ip route."""
+    run = exits.ends_with_status(testbeds.log_in)
+    run(name, node, provider, scenario, exits.after_dashes())
+
+
+@task(
+    help={
+        **NAME,
+        "provider": "ssh:INVENTORY takes away what runs have left there; vagrant switches machines off",
+        "scenario": "with ssh the scenario that has the machines' addresses, with vagrant the machines' own",
+        "destroy": "with vagrant: remove the machines, with all that is on them",
+    }
+)
+def down(
+    _context: Context,
+    name: str = "testbed",
+    provider: str = "netns",
+    scenario: str = "",
+    destroy: bool = False,
+) -> None:
+    """Take a testbed down."""
+    exits.ends_with_status(testbeds.take_down)(name, provider, scenario, destroy)
+
+
+@task
+def doctor(_context: Context) -> None:
+    """Say what this machine lacks, and what to do about it."""
+    exits.ends_with_status(supplies.examine)()
+
+
+@task(
+    iterable=["set_"],
+    help={
+        **CHANGES,
+        "scenario": "the scenario whose nodes and clusters they become",
+        "provider": "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant",
+        "from_": "a directory made by kubernetes.bundle; without one programs are kept ones, or downloaded",
+        "version": "which Kubernetes, if not that of the directory, or a current one",
+        "reset": "take away what provisioning has made",
+    },
+)
+def provision(
+    _context: Context,
+    set_: list[str],
+    provider: str,
+    scenario: str = "contmec",
+    scale: float = 1.0,
+    from_: str = "",
+    version: str = "",
+    reset: bool = False,
+) -> None:
+    """Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure."""
+    if reset:
+        exits.ends_with_status(machines.reset)(provider, scenario)
+    run = exits.ends_with_status(machines.provision)
+    run(provider, scenario, set_, scale, from_, version)
+
+
+@task(
+    name="kubernetes.bundle",
+    help={"to": "the directory", "version": "which of the kept versions (default: 1.20.2)"},
+)
+def make_bundle(_context: Context, to: str, version: str = "") -> None:
+    """Put what machines need of a kept Kubernetes version into a directory, for provision --from."""
+    exits.ends_with_status(supplies.make_bundle)(to, version)
+
+
+@task(
+    name="kubernetes.get",
+    help={
+        "version": "which Kubernetes (default: 1.20.2)",
+        "from_": "a directory that has the programs already",
+        "download": "download the official release, checked by its published checksums",
+        "build": "build it from Debian's source package, in some 5 minutes",
+        "flannel": "a flanneld program, for the overlays from now on; none: the testbed makes them again",
+    },
+)
+def get_kubernetes(
+    _context: Context,
+    version: str = "",
+    from_: str = "",
+    download: bool = False,
+    build: bool = False,
+    flannel: str = "",
+) -> None:
+    """Provide the programs of a Kubernetes version and the pods' images, checked and cached."""
+    run = exits.ends_with_status(supplies.get_kubernetes)
+    run(version, from_, download, build, flannel)
+
+
+@task(name="deploy.images")
+def deploy_images(_context: Context) -> None:
+    """Assemble the images for clusters that exist: the installer's and those of bench's pods."""
+    exits.ends_with_status(supplies.provide_images)()
+
+
+@task(
+    name="box.build",
+    help={
+        "to": "the directory of the box (default: in the cache)",
+        "version": "its version, as in 12.0.1 (default: the time)",
+        "upgrade": "take the packages that the mirror has now, and pin those",
+    },
+)
+def build_box(_context: Context, to: str = "", version: str = "", upgrade: bool = False) -> None:
+    """Build the virtual machines' box from Debian's packages, as they are pinned."""
+    exits.ends_with_status(machines.build_box)(to, version, upgrade)
+
+
+@task
+def schema(_context: Context) -> None:
+    """Write the JSON Schema of scenarios, for editors."""
+    exits.ends_with_status(scenarios.write_schema)()
+
+
+@task
+def lint(context: Context) -> None:
+    """Check style, types, and which part imports which."""
+    for tool in (
+        "ruff check",
+        "ruff format --check",
+        "ansible-lint --offline -q playbooks",
+        "mypy tasks.py bench testbed plugin/build.py benchmarks tests",
+        "mypy plugin/concorde",
+        "lint-imports --no-logo",
+    ):
+        # The plugin is no package of ours, so the import rules must be told where it is.
+        context.run(f".venv/bin/{tool}", env={"PYTHONPATH": "plugin"})
+
+
+@task(pre=[lint])
+def test(context: Context) -> None:
+    """Check everything the project promises; needs no network and, with user namespaces, no root."""
+    context.run(".venv/bin/pytest -n auto --dist worksteal")
+
+
+@task(name="test.long")
+def test_long(context: Context) -> None:
+    """Check at full length what test checks a part of; each count can be set by its variable."""
+    counts = {name: os.environ.get(name, str(count)) for name, count in LONG.items()}
+    context.run(f".venv/bin/pytest -m long -n auto --dist worksteal --ignore {MEASURED}", env=counts)
+    # Judged by how much gets through, so alone.
+    context.run(f".venv/bin/pytest {MEASURED}", env=counts)
+
+
+@task(name="test.e2e")
+def test_e2e(context: Context) -> None:
+    """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
+    exits.must(supplies.get_kubernetes, "", "", False, False, "")
+    context.run(".venv/bin/pytest tests/e2e/test_verdicts.py")
+    # Nothing else is judged by how fast it is, so what is left waits side by side.
+    context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 3 --dist loadfile")
+
+
+@task(name="test.vm")
+def test_vm(context: Context) -> None:
+    """Check virtual machines from their box - built, if there is none - to their end; needs root and time."""
+    context.run(".venv/bin/pytest tests/vm")

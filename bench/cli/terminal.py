@@ -1,0 +1,34 @@
+"""How things are said: word for word. Rich would wrap lines, and take ``[a]`` and ``:a:`` for its own.
+
+But for what a terminal would take for an order: names of files and what programs say come from outside. That
+is shown with Python's escapes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+
+from bench.presentation.words import verbatim
+
+
+def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
+    """Say what was asked for, or how far it is."""
+    (console or Console()).print(verbatim(words, style), soft_wrap=True, end=end)
+
+
+def complain(words: str) -> None:
+    """Say what is wrong, where errors go."""
+    say(words, "red", console=Console(stderr=True))
+
+
+def timed() -> Callable[[str], None]:
+    """Return what says how far something is, and since when it has been going on."""
+    started = time.monotonic()
+
+    def tell(stage: str) -> None:
+        say(f"{time.monotonic() - started:6.1f} s  {stage}")
+
+    return tell

@@ -1,0 +1,72 @@
+"""Verbs that provide what a testbed needs: they say what is lacking here, and get or make it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.cli.exits import FAILED, HELD
+from bench.cli.terminal import say, timed
+from testbed.testbed import ENTRIES
+
+NO_FLANNELD = "none"  # instead of a file
+
+
+def examine() -> int:
+    """Say what this machine lacks for a testbed."""
+    from testbed import doctor
+
+    status = HELD
+    for finding in doctor.examine():
+        mark = "ok     " if finding.fine else "MISSING" if finding.needed else "lacking"
+        style = "" if finding.fine else "red" if finding.needed else "yellow"
+        say(f"{mark}  {finding.subject}", style)
+        if not finding.fine:
+            say(f"         {finding.remedy}")
+            status = FAILED if finding.needed else status
+    return status
+
+
+def get_kubernetes(version: str, directory: str, download: bool, build: bool, flannel: str) -> int:
+    """Provide Kubernetes' programs and the pods' images, and say where they are."""
+    from testbed.supplies import debian, getting, images, release, versions
+
+    if sum([bool(directory), download, build]) > 1:
+        raise LookupError("--from, --download and --build: give one of them")
+    source: getting.Source | None = None
+    if directory:
+        source = getting.from_directory(Path(directory))
+    elif download:
+        source = release.download
+    elif build:
+        source = debian.build
+    without = flannel == NO_FLANNELD
+    flanneld = Path(flannel) if flannel and not without else None
+    tell = timed()
+    got = getting.get(version or versions.DEFAULT, source, flanneld, without, tell)
+    tell(f"Kubernetes {got.version} is in {got.directory}, {got.source}")
+    tell(f"overlays: by flanneld {got.flanneld}" if got.flanneld else f"overlays: {ENTRIES}")
+    for image in images.provide():
+        tell(f"image {image.name} is in {image.archive}")
+    return HELD
+
+
+def make_bundle(directory: str, version: str) -> int:
+    """Put what machines need of a Kubernetes version into a directory, and say what is there."""
+    from testbed.supplies import binaries, bundle, versions
+
+    if not directory:
+        raise LookupError("--to: which directory?")
+    tell = timed()
+    made = bundle.make(binaries.find(version or versions.DEFAULT), Path(directory))
+    tell(f"Kubernetes {made.version} is in {made.directory}: {', '.join(made.files)}")
+    return HELD
+
+
+def provide_images() -> int:
+    """Assemble the images that nodes of clusters which exist need, and say where they are."""
+    from testbed.supplies import images, installer
+
+    wanted = [installer.provide(), *(image for image in images.provide() if image.name == images.TRAFFIC)]
+    for image in wanted:
+        say(f"image {image.name} is in {image.archive}")
+    return HELD

@@ -1,0 +1,1 @@
+"""What makes traffic; one tool a module: its commands, and how its output is read."""

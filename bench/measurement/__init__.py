@@ -1,0 +1,1 @@
+"""One run: everything that is done while a testbed is up."""

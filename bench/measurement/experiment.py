@@ -1,0 +1,240 @@
+"""One run of a scenario: up, calibrate, traffic, check, down; what it leaves is a recording.
+
+Each repetition is complete in itself when it ends. A run that was interrupted can therefore be gone on with:
+the testbed is brought up again, and the repetitions that are missing are made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.cli.progress import Display
+from bench.measurement import calibration, counters, environment, neighbours, transfers
+from bench.recording import atomic, inventory
+from bench.recording.directory import UNFINISHED, Recording
+from bench.recording.records import Beginning, Calibration, Finished, RunRecord, Seconds
+from testbed.access import clocks
+from testbed.access.place import CommandError, Place
+from testbed.assembly import assemble
+from testbed.enforcements import at_interface
+from testbed.scenario import Scenario, addressing, render_yaml
+from testbed.testbed import Testbed
+
+
+def run(
+    scenario: Scenario, *, provider: str, orchestrator: str, reports: Path, display: Display
+) -> Recording:
+    """Run a scenario and return its recording, which still is marked as unfinished: it is not analysed yet.
+
+    Raises RuntimeError when the testbed cannot be brought up, LookupError for a part there is not.
+    """
+    testbed = assemble(calibration.with_probes(scenario), provider, orchestrator)
+    recording = Recording.begin(reports, scenario)
+    recording.raw_directory.mkdir()
+    atomic.write(recording.scenario_file, render_yaml(scenario).encode())
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    beginning = Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
+    atomic.write_model(recording.beginning_file, beginning)
+    return _go_on(testbed, scenario, recording, beginning, display)
+
+
+def resume(recording: Recording, display: Display) -> Recording:
+    """Go on with a run that was interrupted; see ``run``.
+
+    Raises LookupError too for a recording that is complete or that somebody is working on; StoredError and
+    ScenarioError for one that is not as a run leaves it.
+    """
+    if not recording.directory.name.endswith(UNFINISHED):
+        raise LookupError(f"--resume: {recording.directory} is complete")
+    beginning, scenario = recording.beginning(), recording.scenario()
+    recording.finished()  # nothing is started if one of them cannot be read
+    testbed = assemble(calibration.with_probes(scenario), beginning.provider, beginning.orchestrator)
+    return _go_on(testbed, scenario, recording, beginning, display)
+
+
+def _go_on(
+    testbed: Testbed, scenario: Scenario, recording: Recording, beginning: Beginning, display: Display
+) -> Recording:
+    """Make the repetitions that a recording lacks, and complete it."""
+    clock = _Clock()
+    with _locked(recording):
+        try:
+            notes, surroundings = _measure(testbed, scenario, recording, clock, display)
+        except BaseException:
+            done, total = len(recording.finished()), scenario.measurement.repetitions
+            if done:
+                display.stage(
+                    f"{done} of {total} repetitions are recorded; to go on: "
+                    f"./invokew bench --resume {recording.directory}"
+                )
+            raise
+        atomic.write_json(recording.environment_file, surroundings)
+        atomic.write_model(recording.run_file, _record(recording, beginning, clock, notes))
+    return recording
+
+
+def _measure(
+    testbed: Testbed, scenario: Scenario, recording: Recording, clock: _Clock, display: Display
+) -> tuple[list[str], environment.Environment]:
+    """Bring the testbed up, repeat, and take it down; return notes and environment."""
+    finished = recording.finished()
+    notes = []
+    if finished:
+        before = f"{len(finished)} of {scenario.measurement.repetitions} repetitions"
+        notes.append(f"the run was interrupted; {before} were made before, the others on a testbed up again")
+    with clock.measure("up"):
+        testbed.up(display.stage)
+    try:
+        # What nodes that exist have, the scenario cannot know.
+        found = testbed.scenario
+        scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
+        atomic.write(recording.scenario_file, render_yaml(scenario).encode())
+        with clock.measure("calibration"):
+            display.stage("calibration: the same paths without shaping")
+            calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
+        at_interface.install(testbed)
+        for number in range(len(finished), scenario.measurement.repetitions):
+            _repeat(testbed, scenario, recording, number, calibrated, display)
+        compared = testbed.clocks()
+        surroundings = environment.describe(testbed, compared) | {"shaping": at_interface.counters(testbed)}
+    finally:
+        with clock.measure("down"):
+            testbed.down()
+    return notes, surroundings
+
+
+def _repeat(
+    testbed: Testbed,
+    scenario: Scenario,
+    recording: Recording,
+    number: int,
+    calibrated: Calibration | None,
+    display: Display,
+) -> None:
+    """Make one repetition, and write it down when all of it is there."""
+    before, beside = _unclassed(testbed, scenario), neighbours.look()
+    clock = _Clock()
+    with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
+        repetition = transfers.run(
+            testbed,
+            scenario.traffic,
+            scenario.measurement.interval,
+            recording.repetition_directory(number),
+            on_rates,
+        )
+    still_beside = neighbours.look()
+    display.stage("checking what the kernel has against what was configured")
+    compared, interval = testbed.clocks(), scenario.measurement.interval
+    faults = [
+        *testbed.check(),
+        *_unshaped(before, _unclassed(testbed, scenario)),
+        *at_interface.check(testbed),
+        *clocks.faults(compared, interval),
+    ]
+    finished = Finished(
+        repetition=repetition,
+        seconds=clock.seconds["traffic"],
+        calibration=calibrated,
+        faults=faults,
+        notes=[*clocks.notes(compared, interval), *neighbours.notes(beside, still_beside)],
+    )
+    # At once, so that nobody takes half of it for a repetition.
+    atomic.write_model(recording.finished_file(number), finished)
+
+
+@contextmanager
+def _locked(recording: Recording) -> Iterator[None]:
+    """Keep others from working on a recording. Raises LookupError if somebody is."""
+    with recording.beginning_file.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LookupError(f"--resume: {recording.directory} is being worked on") from None
+        yield
+
+
+def _shaped(testbed: Testbed, scenario: Scenario) -> dict[str, tuple[Place, str]]:
+    """Return every interface that must have classes, with its place, by what people call it."""
+    guaranteed = {name: pod for name, pod in scenario.pods.items() if pod.guarantee is not None}
+    if scenario.enforcement == "pod":
+        return {f"pod {name}": (testbed.place(name), "eth0") for name in guaranteed}
+    if scenario.enforcement == "node":
+        nodes = {pod.node for pod in guaranteed.values()}
+        return {f"node {n}": (testbed.nodes[n], addressing.uplink(testbed.scenario, n)) for n in nodes}
+    return {}
+
+
+def _unclassed(testbed: Testbed, scenario: Scenario) -> dict[str, int | str]:
+    """Return how many packets have left each of these interfaces past its classes, or what is wrong."""
+    found: dict[str, int | str] = {}
+    for name, (place, interface) in _shaped(testbed, scenario).items():
+        try:
+            count = counters.read(place, interface)
+        except CommandError as error:
+            found[name] = str(error)
+            continue
+        without = f"{interface} has no HTB, so nothing kept a guarantee"
+        found[name] = without if count.class_bytes is None else count.direct_packets
+    return found
+
+
+def _unshaped(before: dict[str, int | str], after: dict[str, int | str]) -> list[str]:
+    """Return a fault for every interface that packets left past its classes, or that had none."""
+    faults = []
+    for name, count in after.items():
+        earlier = before[name]
+        if isinstance(count, str) or isinstance(earlier, str):
+            faults.append(f"{name}: {count if isinstance(count, str) else earlier}")
+        elif count > earlier:
+            faults.append(f"{name}: {count - earlier} packets passed by its classes")
+    return faults
+
+
+def _record(recording: Recording, beginning: Beginning, clock: _Clock, notes: Sequence[str]) -> RunRecord:
+    finished = recording.finished()
+    return RunRecord(
+        run_id=recording.run_id,
+        started_at=beginning.started_at,
+        provider=beginning.provider.partition(":")[0],
+        orchestrator=beginning.orchestrator,
+        seconds=Seconds(**clock.seconds, traffic=sum(one.seconds for one in finished)),
+        calibration=_weakest([one.calibration for one in finished]),
+        repetitions=[one.repetition for one in finished],
+        faults=list(dict.fromkeys(fault for one in finished for fault in one.faults)),
+        notes=[*notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+        files=inventory.take(recording),
+    )
+
+
+def _weakest(calibrations: Sequence[Calibration | None]) -> Calibration | None:
+    """Return what the paths carried at least, each time the testbed was up."""
+    made = [one for one in calibrations if one is not None]
+    if not made:
+        return None
+    return Calibration(
+        seconds=made[0].seconds,
+        bits_per_second={
+            flow: min(one.bits_per_second.get(flow, 0.0) for one in made) for flow in made[0].bits_per_second
+        },
+        error=next((one.error for one in made if one.error), None),
+    )
+
+
+class _Clock:
+    """How long the named parts of a run took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[part] = time.monotonic() - begin

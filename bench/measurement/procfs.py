@@ -1,0 +1,47 @@
+"""What the kernel's files in ``/proc`` say: processors and interfaces."""
+
+from __future__ import annotations
+
+from bench.recording.records import CpuUse
+
+
+def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
+    """Return the use of the processors between two readings of ``/proc/stat`` (proc(5))."""
+    first, second = cpu_ticks(before), cpu_ticks(after)
+    spent = {name: [b - a for a, b in zip(first[name], ticks, strict=True)] for name, ticks in second.items()}
+    together = spent.pop("cpu")
+    return CpuUse(
+        start_s=start_s,
+        end_s=end_s,
+        busy=_busy(together),
+        steal=together[7] / (sum(together) or 1),
+        busiest=max(map(_busy, spent.values()), default=None),
+    )
+
+
+def _busy(spent: list[int]) -> float:
+    return 1 - idle_ticks(spent) / (sum(spent) or 1)
+
+
+def idle_ticks(spent: list[int]) -> int:
+    """Return how many of a processor's ticks had nothing to do; waiting for disks is idle."""
+    return spent[3] + spent[4]
+
+
+def cpu_ticks(stat: str) -> dict[str, list[int]]:
+    """Return user, nice, system, idle, iowait, irq, softirq, steal of ``cpu``, all together, and of each.
+
+    Guest time is part of user already.
+    """
+    lines = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
+    return {words[0]: [int(word) for word in words[1:9]] for words in lines}
+
+
+def sent_bytes(text: str) -> dict[str, int]:
+    """Return the bytes each interface has sent, from ``/proc/net/dev`` (proc(5): the ninth number)."""
+    counters = {}
+    for line in text.splitlines():
+        name, colon, numbers = line.partition(":")
+        if colon and len(numbers.split()) == 16:
+            counters[name.strip()] = int(numbers.split()[8])
+    return counters

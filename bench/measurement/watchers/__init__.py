@@ -1,0 +1,1 @@
+"""What looks on while traffic flows."""

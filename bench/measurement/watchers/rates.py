@@ -1,0 +1,126 @@
+"""What can be seen while traffic flows: the current rates, for people, and how busy the processors are.
+
+One process a node reads the kernel's counters twice a second, and goes on with it, so that watching costs
+next to nothing; and more seldom where reading takes long. The rates are those of the receivers' interfaces;
+what is judged later are iperf3's own records.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from bench.measurement.procfs import cpu_use, sent_bytes
+from bench.measurement.watchers.watcher import Watcher
+from bench.recording.records import CpuUse
+from testbed.access import nameless
+from testbed.access.place import CommandError, Place
+from testbed.scenario import Traffic
+from testbed.testbed import Testbed
+
+TICK_SECONDS = 0.5
+LOOK_SECONDS = 0.05  # how often it is looked whether there is a new reading
+# How much longer a node waits than it takes to answer, at least: to begin a process over SSH on an emulated
+# machine costs a second of the processor that the traffic needs, and to go on with one still a tenth.
+REST = 4
+# A reading ends with an empty line, which none of the files has. Its first line is when it was made (proc(5):
+# seconds since the start of the machine). It goes on as long as whoever began it is there.
+END = "\n\n"
+READINGS = """
+while kill -0 "$PPID" && cat /proc/uptime /proc/stat /proc/net/dev && echo; do sleep "$1"; done
+"""
+
+Rates = dict[str, float]  # bits per second by transfer label
+OnRates = Callable[[float, Rates], None]
+
+
+class Observer(Watcher):
+    """Watches from ``start`` until the end of the ``with`` block; ``cpu`` then holds what the machine did.
+
+    ``cpu`` has one entry a tick for the busiest machine, times in seconds after the clock's zero.
+    """
+
+    def __init__(self, testbed: Testbed, traffic: Sequence[Traffic], on_rates: OnRates) -> None:
+        super().__init__()
+        self.cpu: list[CpuUse] = []
+        self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
+        # A machine that runs the nodes may be busy without their knowing.
+        self._places: dict[str, Place] = {place.name: place for place in testbed.provider.beneath}
+        for transfer in traffic:
+            node = testbed.scenario.node_of(transfer.destination)
+            self._places[node] = testbed.nodes[node]
+            interface = testbed.place(transfer.destination).host_interface
+            self._targets.setdefault(node, {})[interface] = transfer.label
+        self._on_rates = on_rates
+
+    def _watch(self) -> None:
+        try:
+            begin = time.monotonic()
+            for place in self._places.values():
+                place.run(["true"])
+            tick = max(TICK_SECONDS, REST * (time.monotonic() - begin))
+            with self._readings(tick) as readings:
+                self._follow(readings)
+        except CommandError:  # the testbed is going down under us
+            return
+
+    @contextmanager
+    def _readings(self, tick: float) -> Iterator[dict[str, _Readings]]:
+        """Let every place read its counters every ``tick`` seconds, until the end of the block."""
+        with ExitStack() as stack:
+            found = {}
+            for name, place in self._places.items():
+                file = stack.enter_context(nameless.file())
+                command = ["sh", "-c", READINGS, "sh", f"{tick:g}"]
+                stack.callback(place.start(command, stdout=file, stderr=Path(os.devnull)).kill)
+                found[name] = _Readings(stack.enter_context(file.open(encoding="utf-8")), self._zero)
+            yield found
+
+    def _follow(self, readings: dict[str, _Readings]) -> None:
+        """Compare what all places have read with what they had read before, as often as there is more."""
+        before: dict[str, tuple[float, str]] = {}
+        while not self._stop.wait(LOOK_SECONDS):
+            after = {name: last for name, one in readings.items() if (last := one.last()) is not None}
+            if len(after) < len(readings) or any(after[name] == one for name, one in before.items()):
+                continue
+            if before:
+                self._compare(before, after)
+            before = after
+
+    def _compare(self, before: dict[str, tuple[float, str]], after: dict[str, tuple[float, str]]) -> None:
+        rates: Rates = {}
+        uses: list[CpuUse] = []
+        for name, (end, text) in after.items():
+            start, earlier = before[name]
+            uses.append(cpu_use(start, end, earlier, text))
+            old, new = sent_bytes(earlier), sent_bytes(text)
+            for interface, label in self._targets.get(name, {}).items():
+                rates[label] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
+        self.cpu.append(max(uses, key=lambda use: use.busy))
+        self._on_rates(after[next(iter(after))][0], rates)
+
+
+class _Readings:
+    """What a place reads, as it arrives in a file."""
+
+    def __init__(self, stream: TextIO, zero: float) -> None:
+        self._stream = stream
+        self._zero = zero
+        self._rest = ""
+        self._begin: float | None = None  # of the place's clock, in seconds after ``zero``
+        self._last: tuple[float, str] | None = None
+
+    def last(self) -> tuple[float, str] | None:
+        """Return the last reading and when it was made, in seconds after ``zero``; None before the first."""
+        complete, end, self._rest = (self._rest + self._stream.read()).rpartition(END)
+        if end:
+            uptime, _, reading = complete.rpartition(END)[2].partition("\n")
+            made = float(uptime.split()[0])
+            if self._begin is None:
+                self._begin = time.monotonic() - self._zero - made
+            self._last = self._begin + made, reading
+        return self._last

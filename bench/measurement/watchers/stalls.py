@@ -1,0 +1,71 @@
+"""Did the processors run all the time? Threads that want to wake every 10 ms, and note when they could not.
+
+A virtual machine may be stopped by its host for tens of milliseconds without a trace in ``/proc/stat``, or
+one of its processors, with every packet that it has in hand. Flows then miss those milliseconds, whatever
+keeps their guarantees. The moments at which nothing ran here are recorded, so that such a miss can be told
+from a broken promise.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from bench.measurement.watchers.watcher import Watcher
+from bench.recording.records import Stall
+
+BEAT_SECONDS = 0.01
+# Ordinary waits for a busy processor are a few milliseconds. A tenth of the shortest usual sample, 0.1 s, is
+# what makes it one that missed its guarantee (the scenario's thresholds.sample).
+LATE_SECONDS = 0.01
+
+
+class Heartbeat:
+    """Beats from ``start`` until the end of the ``with`` block; ``stalls`` then holds when it could not."""
+
+    def __init__(self) -> None:
+        self._beats = [_Beat(processor) for processor in sorted(os.sched_getaffinity(0))]
+        self._running = ExitStack()
+
+    @property
+    def stalls(self) -> list[Stall]:
+        """The stalls of all processors, in order."""
+        return sorted((stall for beat in self._beats for stall in beat.stalls), key=lambda one: one.start_s)
+
+    def __enter__(self) -> Self:
+        for beat in self._beats:
+            self._running.enter_context(beat)
+        return self
+
+    def start(self, zero: float) -> None:
+        """Begin to beat; ``zero`` is the run's beginning on the monotonic clock."""
+        for beat in self._beats:
+            beat.start(zero)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.__exit__(kind, error, trace)
+
+
+class _Beat(Watcher):
+    """Watches one processor."""
+
+    def __init__(self, processor: int) -> None:
+        super().__init__()
+        self.stalls: list[Stall] = []
+        self._processor = processor
+
+    def _watch(self) -> None:
+        # Of this thread alone: sched_setaffinity(2) is about threads. A thread that is free to go is woken on
+        # whatever processor runs, and so would never see that one does not.
+        os.sched_setaffinity(0, {self._processor})
+        last = time.monotonic()
+        while not self._stop.wait(BEAT_SECONDS):
+            now = time.monotonic()
+            if now - last > BEAT_SECONDS + LATE_SECONDS:
+                self.stalls.append(Stall(start_s=last - self._zero, end_s=now - self._zero))
+            last = now

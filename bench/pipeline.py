@@ -1,0 +1,64 @@
+"""From a recording's raw files to everything made of them: samples, summary, figures, report.
+
+The outputs are functions of the recording: analysing it again writes the same bytes. The one thing that
+cannot be, the seconds the analysis took, is measured the first time and kept from ``summary.json`` after.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import TYPE_CHECKING
+
+from bench.analysis import crosschecks, observations, samples, summary, verdict
+from bench.analysis.summary import Summary
+from bench.recording import atomic, inventory
+from bench.recording.directory import Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def analyse(recording: Recording) -> Summary:
+    """Make ``samples.parquet``, ``summary.json``, ``figures/`` and ``report.html``.
+
+    Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError or
+    StoredError if the scenario or the run's record cannot be read, OSError if something cannot be written.
+    """
+    begun = time.perf_counter()
+    scenario, record = recording.scenario(), recording.run_record()
+    # Only now: with pandas and matplotlib they are what takes long here.
+    from bench.presentation import report
+    from bench.presentation.figures import throughput
+
+    readings = samples.read(recording, scenario, record)
+    observed = observations.observe(readings.samples, scenario, record)
+    contradictions = crosschecks.contradictions(readings.totals, scenario, record)
+    changed = inventory.faults(recording, record)
+    judged = verdict.judge(scenario, record, observed, [*changed, *readings.faults, *contradictions])
+    result = summary.build(recording, scenario, record, observed, judged)
+    drawn = throughput.render(readings.samples, scenario, result)
+    page = report.render(recording, scenario, record, result, drawn["svg"])
+
+    atomic.write(recording.samples_file, parquet(readings.samples))
+    for kind, content in drawn.items():
+        atomic.write(recording.figures_directory / f"throughput.{kind}", content)
+    atomic.write(recording.report_file, page.encode())
+    earlier = _earlier_seconds(recording)
+    result = result.analysed(time.perf_counter() - begun if earlier is None else earlier)
+    atomic.write(recording.summary_file, summary.render(result).encode())
+    return result
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    """Return the samples as Apache Parquet; the same bytes for the same samples and library versions."""
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, engine="pyarrow", compression="zstd", index=False)
+    return buffer.getvalue()
+
+
+def _earlier_seconds(recording: Recording) -> float | None:
+    try:
+        return summary.read(recording.summary_file).seconds.analysis
+    except atomic.StoredError:  # none yet, or not one of ours
+        return None

@@ -1,0 +1,1 @@
+"""Figures, and what all of them share."""

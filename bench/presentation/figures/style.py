@@ -1,0 +1,94 @@
+"""How all figures look, and how one becomes files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    Entries = dict[str, Line2D | Patch]  # of a key: by what is said of each
+
+FORMATS = ("svg", "pdf", "png")
+
+# Okabe & Ito, "Color Universal Design" (2008), without the yellow that vanishes on white paper.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+SHADE = "#EEEEEE"
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "svg.hashsalt": "throughput",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+
+
+def files(draw: Callable[[], Figure]) -> dict[str, bytes]:
+    """Draw a figure once, in the project's style and nobody else's, and return its files by format."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        figure = draw()
+        return {kind: _save(figure, kind) for kind in FORMATS}
+
+
+def _save(figure: Figure, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata=METADATA[kind])
+    return buffer.getvalue()
+
+
+def line(**look: Any) -> Line2D:
+    """Return a line as it stands in a key; black, if its look does not say otherwise."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"color": "black", **look})
+
+
+def shade() -> Patch:
+    """Return what stands in a key for the time of the disturbances."""
+    from matplotlib.patches import Patch
+
+    return Patch(color=SHADE)
+
+
+def small_key(figure: Figure, entries: Entries, columns: int) -> None:
+    """Say what lines mean, above many small panels."""
+    place = (0.01, 1 - 0.03 / figure.get_figheight())
+    key(figure, entries, place, columns, fontsize=6.5, handlelength=1.8, columnspacing=1.2)
+
+
+def key(figure: Figure, entries: Entries, place: tuple[float, float], columns: int, **sizes: float) -> None:
+    """Say what lines mean, without a frame; ``place`` is that of the upper left corner."""
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="upper left",
+        bbox_to_anchor=place,
+        ncols=columns,
+        frameon=False,
+        borderaxespad=0,
+        borderpad=0,
+        **sizes,
+    )

@@ -1,0 +1,116 @@
+"""``report.html``: one page that says what was promised, what was observed, and how that was judged.
+
+The page is complete in itself: style and figure are inline, nothing is loaded from anywhere. Its bytes
+depend on the recording alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bench.analysis import verdict
+from bench.analysis.phases import FEWEST_SAMPLES
+from bench.analysis.summary import Summary
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.recording.records import RunRecord
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import pod_mtu
+from testbed.scenario.units import (
+    format_bps,
+    format_fixed,
+    format_number,
+    format_percentage,
+    format_share,
+    unit_for,
+)
+
+SYMBOLS = {"held": "✓", "violated": "✗", "invalid": "?"}
+SENTENCES = {
+    "held": "Every guaranteed flow got what it was promised.",
+    "violated": "At least one flow did not get what it was promised.",
+    "invalid": "This run proves nothing about the guarantees.",
+}
+
+
+def render(recording: Recording, scenario: Scenario, record: RunRecord, summary: Summary, svg: bytes) -> str:
+    """Return the page; ``svg`` is the figure as ``figures.render`` gives it."""
+    return (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            scenario=scenario,
+            record=record,
+            symbol=SYMBOLS[summary.verdict],
+            sentence=SENTENCES[summary.verdict],
+            unit=unit_for(flow.guarantee_bps for flow in summary.flows),
+            figure=inline(svg),
+            yaml=recording.scenario_file.read_text(encoding="utf-8"),
+            environment=_environment(recording),
+            cpu=_cpu(record),
+            limits=verdict,
+            fewest_samples=FEWEST_SAMPLES,
+            pod_mtu=pod_mtu(scenario),
+        )
+    )
+
+
+def templates() -> Environment:
+    """Return what renders pages, with the filters they share."""
+    environment = Environment(
+        loader=PackageLoader("bench.presentation"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bps=format_bps, fixed=format_fixed, number=format_number, share=_share, percentage=_percentage
+    )
+    environment.tests["nested"] = lambda value: isinstance(value, (dict, list)) and bool(value)
+    return environment
+
+
+def _share(value: float) -> str:
+    return format_share(value).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _percentage(value: float | None) -> str:
+    return format_percentage(value).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def inline(svg: bytes) -> Markup:
+    """Return an SVG file as an element within a page: without the XML prologue and document type.
+
+    The figure is made by matplotlib, which escapes the text it is given.
+    """
+    text = svg.decode("utf-8")
+    return Markup(text[text.index("<svg") :])
+
+
+def _environment(recording: Recording) -> Any:
+    try:
+        return atomic.read_json(recording.environment_file)
+    except atomic.StoredError as error:
+        return {"not readable": str(error).removeprefix(f"{recording.environment_file}: ")}
+
+
+def _cpu(record: RunRecord) -> list[dict[str, float]]:
+    """Return for each repetition how busy the processors were: on average, at most, and time stolen."""
+    rows = []
+    for repetition in record.repetitions:
+        seconds = sum(use.end_s - use.start_s for use in repetition.cpu)
+        if seconds > 0:
+            busy = sum(use.busy * (use.end_s - use.start_s) for use in repetition.cpu) / seconds
+            rows.append(
+                {
+                    "mean": busy,
+                    "most": max(use.busy for use in repetition.cpu),
+                    "stolen": max(use.steal for use in repetition.cpu),
+                }
+            )
+    return rows

@@ -1,0 +1,77 @@
+"""A run's outcome for the terminal: one table, and the verdict with its reasons and files.
+
+Made to be read at 80 columns, in a log file and without colour: what a colour says, a word says too.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
+from bench.presentation.words import verbatim
+from bench.recording.directory import Recording
+from testbed.scenario.units import Unit, format_fixed, format_percentage, unit_for
+
+STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"}
+
+
+def show(console: Console, summary: Summary, recording: Recording) -> None:
+    """Print the table and the conclusion."""
+    console.print(flows(summary))
+    console.print(conclusion(summary, recording), soft_wrap=True)
+
+
+def flows(summary: Summary) -> Table:
+    """Return a table with a row for each phase of each flow; rates in one unit, named in its title."""
+    unit = unit_for(flow.guarantee_bps for flow in summary.flows)
+    title = verbatim(f"{summary.scenario}, enforcement {summary.enforcement}, rates in {unit.name}")
+    table = Table(
+        title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("flow", overflow="fold", ratio=1)
+    for heading in ("guaranteed", "expected"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("phase", no_wrap=True)
+    for heading in ("observed", "p01", "attained"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for flow in summary.flows:
+        for index, (name, phase) in enumerate(flow.phases.items()):
+            table.add_row(*(_promise(flow, unit) if index == 0 else ("", "", "")), *_row(name, phase, unit))
+        if not flow.phases:
+            table.add_row(*_promise(flow, unit), "no samples", "", "", "", "")
+    return table
+
+
+def conclusion(summary: Summary, recording: Recording) -> Text:
+    """Return the verdict on one line, then its reasons, one a line, and where everything is."""
+    text = Text(summary.verdict, STYLES[summary.verdict])
+    text.append(verbatim(f": {summary.title or summary.scenario}\n"))
+    for reason in summary.reasons:
+        text.append(verbatim(f"  - {reason}\n"))
+    for note in summary.notes:
+        text.append(verbatim(f"  note: {note}\n", "dim"))
+    text.append(verbatim(f"recording: {recording.directory}\n"))
+    text.append(verbatim(f"figures:   {recording.figures_directory}\n"))
+    text.append(verbatim(f"report:    {recording.report_file}"))
+    return text
+
+
+def _promise(flow: FlowSummary, unit: Unit) -> tuple[Text, str, str]:
+    rates = format_fixed(flow.guarantee_bps, unit), format_fixed(flow.expected_goodput_bps, unit)
+    return verbatim(flow.name), *rates
+
+
+def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str, str, str, Text]:
+    mark = (
+        Text("") if phase.met is None else Text("held", "green") if phase.met else Text("MISSED", "bold red")
+    )
+    return (
+        name,
+        format_fixed(phase.mean_bps, unit),
+        format_fixed(phase.p01_bps, unit),
+        format_percentage(phase.attainment),
+        mark,
+    )

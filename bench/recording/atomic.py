@@ -1,0 +1,79 @@
+"""Files of results: written whole or not at all, and read whole or not at all.
+
+Whoever looks sees the old content or the new. What cannot be written or read is named, and what is wrong,
+also where the system names nothing, as when a disk is full.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from testbed.scenario import texts
+from testbed.scenario.files import explained
+from testbed.scenario.rules import render_path
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class StoredError(LookupError):
+    """A file that is missing, or not as it was written; the message names it, and says what is wrong."""
+
+    def __init__(self, file: Path, *problems: str) -> None:
+        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write a file at once, and make its directory. Raises OSError with the file's name."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+                os.fchmod(stream.fileno(), 0o644)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from None
+
+
+def write_model(file: Path, model: BaseModel) -> None:
+    """Write a model as JSON; see ``write``."""
+    write(file, (model.model_dump_json(indent=1) + "\n").encode())
+
+
+def write_json(file: Path, data: object) -> None:
+    """Write data as JSON; see ``write``."""
+    write(file, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def read(file: Path, kind: type[Model]) -> Model:
+    """Return what ``write_model`` wrote. Raises StoredError."""
+    try:
+        return kind.model_validate_json(_text(file))
+    except ValidationError as error:
+        problems = (": ".join(filter(None, (render_path(path), text))) for path, text in explained(error))
+        raise StoredError(file, *problems) from None
+
+
+def read_json(file: Path) -> Any:
+    """Return what ``write_json`` wrote. Raises StoredError."""
+    try:
+        return json.loads(_text(file))
+    except (ValueError, RecursionError) as error:  # RecursionError: [[[[...
+        raise StoredError(file, f"not JSON: {error}") from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return texts.read(file)
+    except texts.TextError as error:
+        raise StoredError(file, str(error)) from None

@@ -1,0 +1,208 @@
+"""The directory one run leaves, and the record of what happened in it.
+
+``reports/<run-id>/`` holds everything figures and verdicts are made of; nothing downstream of it needs the
+testbed. While the run goes on the directory is called ``<run-id>.unfinished``; only a complete recording
+gets its final name, so one that was interrupted is recognisable by its name alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.recording import atomic
+from bench.recording.records import (
+    Beginning,
+    Calibration,
+    CpuUse,
+    Finished,
+    Repetition,
+    RunRecord,
+    Seconds,
+    Stall,
+    Stretch,
+    Transfer,
+    slug,
+)
+from testbed.scenario import Scenario, load, texts
+
+UNFINISHED = ".unfinished"
+# A scenario as run has every default filled in, and this is its last field.
+_SCENARIO_END = re.compile(r"\n  attainment: \S+\n\Z")
+
+
+def begin_directory(reports: Path, name: str, now: datetime | None = None) -> Path:
+    """Make and return a new directory, marked as unfinished; its name, with the time, is unique there."""
+    base = f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
+    reports.mkdir(parents=True, exist_ok=True)
+    attempt = 1
+    while True:
+        unique = base if attempt == 1 else f"{base}-{attempt}"
+        attempt += 1
+        if (reports / unique).exists():
+            continue
+        try:
+            (reports / (unique + UNFINISHED)).mkdir()
+        except FileExistsError:
+            continue
+        return reports / (unique + UNFINISHED)
+
+
+def finish_directory(directory: Path) -> Path:
+    """Take the mark of an unfinished one from a directory's name, and return its new path."""
+    return directory.rename(directory.with_name(directory.name.removesuffix(UNFINISHED)))
+
+
+class Recording:
+    """The paths within one recording, and its stored parts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def begin(cls, reports: Path, scenario: Scenario, now: datetime | None = None) -> Recording:
+        """Make the directory of a new, unfinished recording; its name is unique under ``reports``."""
+        return cls(begin_directory(reports, f"{scenario.name}-{scenario.enforcement}", now))
+
+    def finish(self) -> Recording:
+        """Give a complete recording its final name."""
+        return Recording(finish_directory(self.directory))
+
+    @property
+    def run_id(self) -> str:
+        """The recording's name, without the mark of an unfinished one."""
+        return self.directory.name.removesuffix(UNFINISHED)
+
+    @property
+    def scenario_file(self) -> Path:
+        """The scenario as run, defaults filled in."""
+        return self.directory / "scenario.yaml"
+
+    @property
+    def environment_file(self) -> Path:
+        """Host, kernel, processors, tools, offloads, sysctls, tc and nft dumps, commit."""
+        return self.directory / "environment.json"
+
+    @property
+    def run_file(self) -> Path:
+        """The RunRecord."""
+        return self.directory / "raw" / "run.json"
+
+    @property
+    def beginning_file(self) -> Path:
+        """The Beginning; whoever works on the recording has it locked."""
+        return self.directory / "raw" / "beginning.json"
+
+    @property
+    def samples_file(self) -> Path:
+        """One row a sample."""
+        return self.directory / "samples.parquet"
+
+    @property
+    def summary_file(self) -> Path:
+        """The contract other tools read."""
+        return self.directory / "summary.json"
+
+    @property
+    def figures_directory(self) -> Path:
+        """``throughput.svg``, ``.pdf``, ``.png``."""
+        return self.directory / "figures"
+
+    @property
+    def report_file(self) -> Path:
+        """One self-contained page."""
+        return self.directory / "report.html"
+
+    @property
+    def raw_directory(self) -> Path:
+        """What the tools themselves wrote, untouched."""
+        return self.directory / "raw"
+
+    def repetition_directory(self, repetition: int) -> Path:
+        """iperf3's output of one repetition."""
+        return self.raw_directory / f"repetition-{repetition}"
+
+    def raw_file(self, repetition: int, slug: str, role: str) -> Path:
+        """iperf3's untouched output; ``role`` is ``receiver`` or ``sender``."""
+        return self.repetition_directory(repetition) / f"{slug}.{role}.json"
+
+    def finished_file(self, repetition: int) -> Path:
+        """The Finished of one repetition."""
+        return self.repetition_directory(repetition) / "finished.json"
+
+    def finished(self) -> list[Finished]:
+        """Read back the repetitions that are complete, the first one first, up to the first that is not.
+
+        Raises StoredError.
+        """
+        found: list[Finished] = []
+        while os.path.lexists(file := self.finished_file(len(found))):
+            found.append(atomic.read(file, Finished))
+        return found
+
+    def beginning(self) -> Beginning:
+        """Read ``raw/beginning.json`` back. Raises StoredError."""
+        return atomic.read(self.beginning_file, Beginning)
+
+    def scenario(self) -> Scenario:
+        """Read the scenario back. Raises ScenarioError, StoredError if its end is missing."""
+        scenario = load(self.scenario_file)
+        # Everything has a default, so what is left of a scenario may be one, but another.
+        if not _SCENARIO_END.search(texts.read(self.scenario_file)):
+            raise atomic.StoredError(
+                self.scenario_file, "it is cut off: thresholds.attainment is not its end"
+            )
+        return scenario
+
+    def run_record(self) -> RunRecord:
+        """Read ``raw/run.json`` back. Raises StoredError."""
+        return atomic.read(self.run_file, RunRecord)
+
+
+def find(run: str, reports: Path) -> Recording:
+    """Return the recording that a user means: a directory, or a run id under ``reports``.
+
+    Raises LookupError with the recordings there are.
+    """
+    for directory in (Path(run), reports / run):
+        if _is_recording(directory):
+            return Recording(directory)
+    known = sorted(d.name for d in reports.glob("*") if _is_recording(d))
+    raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
+
+
+def _is_recording(directory: Path) -> bool:
+    """Tell whether a directory is one, be it with something missing."""
+    return any(os.path.lexists(directory / part) for part in ("scenario.yaml", "raw"))
+
+
+def find_unfinished(run: str, reports: Path) -> Recording:
+    """Return the recording of a run that did not end, with or without the mark of an unfinished one.
+
+    Raises LookupError with those there are.
+    """
+    for name in (run, run + UNFINISHED):
+        for directory in (Path(name), reports / name):
+            if _is_recording(directory):
+                return Recording(directory)
+    known = sorted(d.name for d in reports.glob(f"*{UNFINISHED}"))
+    raise LookupError(f"--resume: no run {run!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
+
+
+__all__ = [
+    "Beginning",
+    "Calibration",
+    "CpuUse",
+    "Finished",
+    "Recording",
+    "Repetition",
+    "RunRecord",
+    "Seconds",
+    "Stall",
+    "Stretch",
+    "Transfer",
+    "find",
+    "slug",
+]

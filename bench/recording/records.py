@@ -1,0 +1,121 @@
+"""What is stored of a run: the records of it, field by field."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+
+class Entry(BaseModel):
+    """Base of everything stored as JSON: no unknown fields, so that a misspelt one is noticed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
+
+
+class Transfer(Entry):
+    """One iperf3 transfer of one repetition."""
+
+    slug: Slug  # names the raw files: <slug>.receiver.json, <slug>.sender.json
+    started_s: float  # when its client was started, seconds after the repetition's beginning
+    error: str | None = None  # iperf3's own words, if it failed
+    sender_interface_bytes: int | None = None  # sent by the source's eth0 meanwhile, layer 2
+    class_bytes: int | None = None  # counted by the HTB class of the source, layer 2; None: no class
+
+
+class Stretch(Entry):
+    """Some time of a repetition, in seconds after its beginning."""
+
+    start_s: float
+    end_s: float
+
+
+class CpuUse(Stretch):
+    """What the machine's processors did in one stretch of time, as shares of all of them."""
+
+    busy: float  # 1 - idle - iowait
+    steal: float  # taken by the hypervisor
+    busiest: float | None = None  # the same as busy of the busiest single processor; None: not recorded
+
+
+class Stall(Stretch):
+    """A stretch of time in which the machine ran nothing, as far as the harness could tell."""
+
+
+class Repetition(Entry):
+    """All transfers of one repetition, on one clock that starts at 0 with the repetition."""
+
+    transfers: dict[str, Transfer]  # by the label of the flow or disturbance
+    cpu: list[CpuUse]
+    stalls: list[Stall] = []
+    saturated: list[Stretch] = []  # in which a processor of the harness's machine had nothing to spare
+
+
+class Calibration(Entry):
+    """Throughput of the guaranteed flows' paths without any shaping, all at once, before the run."""
+
+    seconds: float
+    bits_per_second: dict[str, float]  # payload received, by flow label
+    error: str | None = None
+
+
+class Seconds(Entry):
+    """How long the parts of the run took."""
+
+    up: float
+    calibration: float
+    traffic: float
+    down: float
+
+
+class Beginning(Entry):
+    """``raw/beginning.json``: how a run was started, so that it can be gone on with."""
+
+    started_at: str  # UTC, ISO 8601
+    provider: str  # with its source, as in ssh:inventory.yaml
+    orchestrator: str
+
+
+class Finished(Entry):
+    """``raw/repetition-N/finished.json``: all there is of one repetition beside iperf3's own output.
+
+    It is written when nothing of the repetition is missing, its checks included. What was made once for
+    several repetitions, as the calibration was, is in each of them.
+    """
+
+    repetition: Repetition
+    seconds: float  # that its traffic took
+    calibration: Calibration | None
+    faults: list[str]
+    notes: list[str]
+
+
+class RunRecord(Entry):
+    """``raw/run.json``: what was done, beside iperf3's own output."""
+
+    schema_version: Literal[1] = 1
+    run_id: str  # the recording's name when it was made; it may be kept under another
+    started_at: str  # UTC, ISO 8601
+    provider: str
+    orchestrator: str
+    seconds: Seconds
+    calibration: Calibration | None
+    repetitions: list[Repetition]
+    faults: list[str]  # kernel state that was not as configured after the traffic, in words
+    notes: list[str] = []  # what else is to be known of the nodes, in words
+    files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
+
+
+def slug(label: str, taken: set[str]) -> str:
+    """Return a file name for a flow's label that is not in ``taken``, and take it."""
+    base = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "transfer"
+    name, count = base, 1
+    while name in taken:
+        count += 1
+        name = f"{base}-{count}"
+    taken.add(name)
+    return name

@@ -1,0 +1,1 @@
+"""The same scenarios under one enforcement after another."""

@@ -1,0 +1,188 @@
+"""Where could a pod's bandwidth be guaranteed? The paper's section 3.2 argues; this measures.
+
+A study is a directory of ordinary recordings, one a case, and ``places.json``, which says what each of them
+shows beside what the paper claims. Cases differ in their shaping alone, and everything is compared with the
+first, which has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import pipeline
+from bench.analysis import summary
+from bench.analysis.excuses import CPU_SATURATED
+from bench.analysis.phases import Phase
+from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
+from bench.cli.progress import Display
+from bench.recording import atomic
+from bench.recording.directory import Recording, begin_directory, finish_directory
+from bench.studies.places.index import INDEX, SITUATIONS, UNSHAPED, Answers, Case, Row, Situation, Study, read
+from testbed.scenario import Scenario
+
+# A direction counts as shaped if it carries less than this share of what it carries unshaped.
+SHAPED = 0.9
+# A pod got "its" rate, and no more than that, within this share of it.
+TOLERANCE = 0.1
+
+PODS = ("A-1", "A-2")  # the promised pods of scenarios/places
+# The label of a pod's flow in each situation, and the phase of it that belongs there.
+_WHERE: dict[Situation, tuple[str, Phase]] = {
+    "alone": ("{} alone", "quiet"),
+    "towards": ("to {}", "quiet"),
+    "sending": ("{}", "quiet"),
+    "disturbed": ("{}", "disturbed"),
+}
+
+
+def run(
+    cases: Sequence[tuple[Case, Scenario]],
+    provider: str,
+    orchestrator: str,
+    reports: Path,
+    console: Console,
+) -> Path:
+    """Run every case and return the study's directory, analysed and complete.
+
+    A case the kernel refuses is a row with the reason.
+    """
+    from bench.measurement import experiment
+
+    directory = begin_directory(reports, "places")
+    rows = []
+    for case, scenario in cases:
+        row = Row(place=case.place, classes=case.classes)
+        rows.append(row)
+        try:
+            recording = experiment.run(
+                scenario,
+                provider=provider,
+                orchestrator=orchestrator,
+                reports=directory,
+                display=Display(console, f"{case.place}, {case.classes}"),
+            )
+        except RuntimeError as error:
+            row.reason = str(error)
+            continue
+        pipeline.analyse(recording)
+        row.recording = recording.finish().run_id
+    _write(directory, Study(rows=rows))
+    analyse(directory)
+    return finish_directory(directory)
+
+
+def analyse(directory: Path) -> Study:
+    """Make the measured part of ``places.json`` and ``figures/places.*`` of a study's recordings."""
+    from bench.studies.places import figure
+
+    study = read(directory)
+    summaries = [
+        summary.read(Recording(directory / row.recording).summary_file) if row.recording else None
+        for row in study.rows
+    ]
+    unshaped = next((s for s, row in zip(summaries, study.rows, strict=True) if row.place == UNSHAPED), None)
+    rows = [measured(row, s, unshaped) if s else row for row, s in zip(study.rows, summaries, strict=True)]
+    study = Study(rows=rows)
+    _write(directory, study)
+    for kind, content in figure.render(directory, study).items():
+        atomic.write(directory / "figures" / f"places.{kind}", content)
+    return study
+
+
+def measured(row: Row, result: Summary, unshaped: Summary | None) -> Row:
+    """Return the row with what its recording shows."""
+    expected = {
+        flow.name: flow.expected_goodput_bps
+        for flow in result.flows
+        if flow.expected_goodput_bps and flow.name in PODS
+    }
+    return row.model_copy(
+        update={
+            "verdict": result.verdict,
+            "expected_bps": expected,
+            "rates_bps": rates(result),
+            "answers": _answers(result, expected, unshaped) if unshaped else None,
+        }
+    )
+
+
+def rates(result: Summary) -> dict[Situation, dict[str, float]]:
+    """Return each pod's mean in each situation; a pod without a measurement there is left out."""
+    return {
+        situation: {pod: phase.mean_bps for pod, phase in _phases(result, situation).items()}
+        for situation in SITUATIONS
+    }
+
+
+def _phases(result: Summary, situation: Situation) -> dict[str, PhaseSummary]:
+    """Return what was measured of each pod in a situation."""
+    label, phase = _WHERE[situation]
+    flows = {flow.name: flow.phases for flow in result.flows}
+    return {
+        pod: flows[name][phase]
+        for pod in PODS
+        for name in [label.format(pod)]
+        if name in flows and phase in flows[name]
+    }
+
+
+def _answers(result: Summary, expected: dict[str, float], unshaped: Summary) -> Answers:
+    per_pod = _held(result, "quiet")
+    less = {situation: _less(result, unshaped, situation) for situation in SITUATIONS}
+    got = rates(result)
+    alone, promised = got["alone"].get(PODS[0]), expected.get(PODS[0])
+    return Answers(
+        per_pod_sending=per_pod,
+        per_pod_towards=_all(
+            None if pod not in got["towards"] else abs(got["towards"][pod] / rate - 1) <= TOLERANCE
+            for pod, rate in expected.items()
+        ),
+        shapes_egress=_any((per_pod, less["alone"], less["sending"])),
+        shapes_towards=less["towards"],
+        floor=_held(result, "disturbed"),
+        idle_used=None if alone is None or promised is None else alone > (1 + TOLERANCE) * promised,
+    )
+
+
+def _less(result: Summary, unshaped: Summary, situation: Situation) -> bool | None:
+    """Is it less than unshaped? None if something was not measured, or if it may be the machine's fault."""
+    here, there = _phases(result, situation), _phases(unshaped, situation)
+    if not here or here.keys() != there.keys():
+        return None
+    less = _total(here) < SHAPED * _total(there)
+    return None if less and any((p.cpu_busy or 0.0) >= CPU_SATURATED for p in here.values()) else less
+
+
+def _total(phases: Mapping[str, PhaseSummary]) -> float:
+    return sum(phase.mean_bps for phase in phases.values())
+
+
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    """Return whether one is true; None if none is, but one is unknown."""
+    known = list(answers)
+    return True if True in known else None if None in known else False
+
+
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    """Return whether none is false; None if none is, but one is unknown."""
+    known = list(answers)
+    return False if False in known else None if None in known else True
+
+
+def _held(result: Summary, phase: Phase) -> bool | None:
+    """Did both pods, sending at once, get what they were promised? None if the machine may be why not."""
+    together = [flow for flow in result.flows if flow.name in PODS]
+    if all(_met(flow, phase) for flow in together):
+        return True
+    return None if result.verdict == "invalid" else False
+
+
+def _met(flow: FlowSummary, phase: Phase) -> bool:
+    return phase in flow.phases and bool(flow.phases[phase].met)
+
+
+def _write(directory: Path, study: Study) -> None:
+    atomic.write_model(directory / INDEX, study)

@@ -1,0 +1,1 @@
+"""How a command gets to where it is to run."""

@@ -1,0 +1,61 @@
+"""Several commands in a place for the price of one, where getting there is what takes the time.
+
+Each way into a pod through an API, or to a machine by SSH, is a client program or a round trip. To look at
+twenty things, one is enough.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+
+from testbed.access.place import Place, Result
+
+# For any POSIX shell. The first argument is a mark; then come the commands, each with the number of its words
+# before it. ``run`` moves the first command's words behind all others, and then drops those. What a command
+# says about its failure is asked for only then, by running it again: these commands change nothing.
+SCRIPT = """
+mark=$1
+shift
+run() {
+    count=$1
+    shift
+    others=$(($# - count))
+    while [ "$count" -gt 0 ]; do
+        set -- "$@" "$1"
+        shift
+        count=$((count - 1))
+    done
+    shift "$others"
+    "$@"
+}
+while [ $# -gt 0 ]; do
+    output=$(run "$@" 2>/dev/null </dev/null)
+    status=$?
+    complaint=
+    [ "$status" = 0 ] || complaint=$(run "$@" 2>&1 >/dev/null </dev/null)
+    printf '%s\\n%s\\n%s\\n%s\\n' "$status" "$output" "$mark" "$complaint"
+    printf '%s\\n' "$mark"
+    count=$1
+    shift
+    shift "$count"
+done
+"""
+
+
+def look(place: Place, commands: Sequence[Sequence[str]]) -> list[Result]:
+    """Run commands that change nothing, and return what each left, without trailing newlines.
+
+    Raises CommandError if the place cannot be reached.
+    """
+    mark = secrets.token_hex(8)
+    words = [word for command in commands for word in (str(len(command)), *command)]
+    answered = place.run(["sh", "-c", SCRIPT, "sh", mark, *words]).stdout
+    return list(_results(answered.split(f"\n{mark}\n")))
+
+
+def _results(parts: Sequence[str]) -> Iterator[Result]:
+    """Yield a result for each pair of parts: status and output, complaint."""
+    for answer, complaint in zip(parts[0::2], parts[1::2], strict=False):
+        status, _, output = answer.partition("\n")
+        yield Result(int(status), output, complaint)

@@ -1,0 +1,95 @@
+"""Long-running components on a node: started, watched, stopped; what a component said last, when it failed.
+
+A component is started detached, so that it outlives the harness where the testbed does, and ends with the
+sandbox at the latest. A shell beside each notes its process id and how it ended, so nothing has to be polled
+to know that it is alive: ``ended`` is there or it is not. Nothing is ever restarted by itself; a component
+that ends while something is measured is a fault of the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from testbed.access import wait_for
+from testbed.access.place import Node
+
+LAST_LINES = 6
+
+START = """
+directory=$1
+shift
+mkdir -p "$directory" && cd "$directory" && rm -f pid ended || exit
+setsid sh -c '
+    "$@" &
+    echo $! >pid
+    wait $!
+    echo $? >ended
+' sh "$@" </dev/null >>log 2>&1 &
+"""
+# tail's last argument is a file that never grows: it ends with the process.
+KILL = """
+cd "$1" || exit
+pid=$(cat pid) && kill -KILL "$pid" 2>/dev/null && tail --pid="$pid" -s 0.02 -f /dev/null
+"""
+# A Go program that panics, or gives up with klog's word F, says why above a long stack trace.
+LOOK = """
+cd "$1" || exit
+[ -e ended ] || exit 0
+cat ended
+grep -E "^(panic: |F[0-9]{4} )" log | tail -n 1 | grep . || tail -n "$2" log
+"""
+
+
+class ComponentError(RuntimeError):
+    """A component did not do what it is there for; the message holds its own last words."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """A program that runs as long as its cluster does."""
+
+    name: str  # as messages call it
+    place: Node
+    directory: str  # its log and what is known of its process, on the place
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Start it; it may have ended again when this returns."""
+        settings = ["env", *(f"{name}={value}" for name, value in self.env.items())]
+        self.place.run(["sh", "-c", START, "sh", self.directory, *settings, *self.argv])
+
+    def kill(self) -> None:
+        """End it at once, and wait for its end."""
+        self.place.run(["sh", "-c", KILL, "sh", self.directory], check=False)
+
+    def fault(self) -> str | None:
+        """Return how it ended and its last lines; None while it runs."""
+        seen = self.place.run(["sh", "-c", LOOK, "sh", self.directory, str(LAST_LINES)]).stdout
+        if not seen:
+            return None
+        status, _, words = seen.partition("\n")
+        return f"{self.name} on {self.place.name} ended with {status}: {words.strip() or 'it said nothing'}"
+
+    def last_words(self) -> str:
+        """Return the last lines of its log."""
+        tail = ["tail", "-n", str(LAST_LINES), f"{self.directory}/log"]
+        return self.place.run(tail, check=False).stdout.strip() or "it said nothing"
+
+    def wait_until_it_answers(self, address: str, seconds: float) -> None:
+        """Wait until something answers: ``https://...`` with status 200, or a Unix socket's path.
+
+        Raises ComponentError, with the component's last lines, when it ends before, or time is over.
+        """
+        wishes = {"address": address, "ended": f"{self.directory}/ended", "seconds": seconds}
+        done = self.place.run(
+            ["/usr/bin/python3", "-I", "-S", str(wait_for.__file__)],
+            stdin=json.dumps(wishes),
+            check=False,
+            timeout=seconds + 10,
+        )
+        if done.status != 0:
+            words = f"{done.stderr.strip()}: {self.last_words()}"
+            raise ComponentError(self.fault() or f"{self.name} on {self.place.name} does not answer: {words}")

@@ -1,0 +1,200 @@
+"""What the rest of the testbed needs of a node: a place where commands run.
+
+A provider supplies nodes; pod networks, orchestrators and traffic use nothing of them but this protocol. A
+command is always a list of arguments with text on its standard input, never a string for a shell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+# How long a command may take of which nothing else is said. Most end at once; this is for what never ends: on
+# emulated machines with their hands full a search for a few programs took more than a minute, and so did the
+# first question to an API, which is two dozen, because kubectl wants to know what there is.
+RUN_SECONDS = 300.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        """Parse the output of ``ip -j`` and its like, for which no output at all is an empty list."""
+        return json.loads(self.stdout or "[]")
+
+    def checked(self, where: str, argv: Sequence[str]) -> Result:
+        """Return it, if ``argv`` ended well. Raises CommandError."""
+        if self.status != 0:
+            raise CommandError(where, argv, self.status, self.stderr or self.stdout)
+        return self
+
+
+class CommandError(RuntimeError):
+    """A command failed where it had to succeed; the message holds the node, the command and its own words."""
+
+    def __init__(self, where: str, argv: Sequence[str], status: int | str, words: str) -> None:
+        # A script among the arguments is known by its first words.
+        command = " ".join(shorten(word, 60, placeholder=" ...") for word in argv)
+        super().__init__(f"{where}: {command} ended with {status}: {words.strip() or 'no message'}")
+        self.status = status
+
+
+class Process(Protocol):
+    """A command that goes on running; its output goes to files."""
+
+    def release(self) -> None:
+        """Send a line to a command that was started with ``held``."""
+
+    def end_input(self) -> None:
+        """End the standard input of a command that was started with ``held``."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return its exit status, or None if it has not ended after ``timeout`` seconds."""
+
+    def kill(self) -> None:
+        """End it and wait for its end; nothing happens if it has ended already."""
+
+
+class Place(Protocol):
+    """Somewhere commands run: a node, or a pod or container on one."""
+
+    @property
+    def name(self) -> str:
+        """The name in the scenario."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = RUN_SECONDS,
+    ) -> Result:
+        """Run a command to its end, at most ``timeout`` seconds.
+
+        Raises CommandError when it cannot be run or takes longer, and, with ``check``, when its exit status
+        is not 0. ``env`` is added to a minimal environment; nothing of the caller's own gets through.
+        """
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command that ends with its caller at the latest; its output goes to local files.
+
+        Its standard input is empty; with ``held`` it stays open, and ``release`` sends a line.
+        ``held_back(argv)`` is a command that waits for that: it begins without the delay of getting there,
+        once it has said, by an empty line among its errors, that it is there.
+        """
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client that ends with its standard input, which stays open; see testbed.access.remote."""
+
+
+class Node(Place, Protocol):
+    """A machine, real or not."""
+
+    @property
+    def cgroup(self) -> str:
+        """The cgroup, in every hierarchy, below which it may make its own; they are removed with the node."""
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """A node that has files of its own, and so does not see this machine's."""
+
+    def bring(self, directory: Path) -> str:
+        """Copy a directory there, and return its path on the node. Raises CommandError."""
+
+
+def path_on(node: Node, directory: Path) -> str:
+    """Return where a node finds a directory of this machine. Raises CommandError."""
+    return node.bring(directory) if isinstance(node, Apart) else str(directory)
+
+
+def held_back(argv: Sequence[str]) -> list[str]:
+    """Return a command that becomes ``argv`` once a line comes from its standard input.
+
+    An empty line on its standard error says that it waits for that.
+    """
+    return ["sh", "-c", 'echo >&2 && read -r _ && exec "$@" </dev/null', "sh", *argv]
+
+
+def waits(stderr: Path) -> bool:
+    """Tell from its standard error whether a command made by ``held_back`` waits to be released.
+
+    What leads to its place may have said something before, which is not that.
+    """
+    return "" in stderr.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+@dataclass(frozen=True)
+class Within:
+    """A place within a node, to which a command leads."""
+
+    name: str
+    node: Node
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node to the place."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = RUN_SECONDS,
+    ) -> Result:
+        """Run a command there; see Place."""
+        return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
+
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command there; see Place."""
+        return self.node.start([*self.entrance, *argv], stdout=stdout, stderr=stderr, held=held)
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client there; see Place."""
+        return self.node.attach([*self.entrance, *argv], stdout=stdout, stderr=stderr)
+
+
+@dataclass(frozen=True)
+class InNamespace(Within):
+    """A place within a node: one of its network namespaces, as a pod or a container has it."""
+
+    namespace: str  # path of the network namespace on the node
+    address: str  # its IPv4 address
+    host_interface: str  # the node's end of its veth pair
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node into the namespace."""
+        return ["nsenter", f"--net={self.namespace}", "--"]
+
+
+def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Return ``[function(item) for item in items]``, computed at the same time.
+
+    The first exception, in the order of the items, is raised once all have ended, so nothing goes on behind
+    the caller's back.
+    """
+    work = list(items)
+    if not work:
+        return []
+    with ThreadPoolExecutor(max_workers=min(16, len(work))) as pool:
+        futures = [pool.submit(function, item) for item in work]
+    return [future.result() for future in futures]

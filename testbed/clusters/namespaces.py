@@ -1,0 +1,175 @@
+"""The namespace of a run in each cluster that exists: claimed, and removed with all that is in it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from testbed.access.place import RUN_SECONDS, CommandError, Node, Place, in_parallel
+from testbed.clusters import manifests
+from testbed.clusters.kubeconfigs import NAMESPACE, Outside
+from testbed.kubernetes.client import PodError
+from testbed.scenario import Scenario
+
+READY_SECONDS = 900.0
+
+REMOVAL_SECONDS = 900
+
+# What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
+# machines of a slow host.
+AROUND_SECONDS = 3600
+
+
+class Ways(Protocol):
+    """How the harness gets to what it makes in clusters."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario, with what its nodes really have."""
+
+    @property
+    def seconds(self) -> int:
+        """How long pods last at most."""
+
+    @property
+    def entered(self) -> Mapping[tuple[str, str], Node]:
+        """The way into each node, by cluster and node: to what that cluster's runtime has there."""
+
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return where to run what leads into a pod of the scenario, and its command line.
+
+        ``pod`` is what the API says of it.
+        """
+
+
+class Namespaces:
+    """One namespace in each cluster, in which everything of a run is; its end is the end of all."""
+
+    def __init__(self, clients: Iterable[Outside], seconds: int) -> None:
+        self._clients = list(clients)
+        self._seconds = seconds
+        self._claimed: list[Outside] = []
+
+    def claim(self) -> None:
+        """Make them. Raises RuntimeError; LookupError while another run is under way."""
+        for client in self._clients:
+            remove_leftovers(client)
+        for client in self._clients:
+            self._claim(client)
+        in_parallel(lambda client: client.apply([manifests.account()]), self._clients)
+
+    def remove(self) -> None:
+        """Remove those that were made, with all that is in them."""
+        claimed, self._claimed = self._claimed, []
+        with suppress(CommandError):
+            in_parallel(remove, claimed)
+
+    def _claim(self, client: Outside) -> None:
+        """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
+        mine = owner(self._seconds)
+        try:
+            client.run("create", "--filename=-", stdin=json.dumps(manifests.namespace(mine)))
+        except CommandError:
+            # An API that was late, and was asked again, may have made it the first time.
+            if not mine.items() <= _metadata(client).get("annotations", {}).items():
+                raise
+        except BaseException:  # interrupted: it may be there
+            self._claimed.append(client)
+            raise
+        self._claimed.append(client)
+
+
+def lifetime(scenario: Scenario) -> int:
+    """Return how long a run of a scenario takes at the very most, seconds."""
+    return AROUND_SECONDS + round(scenario.measurement.repetitions * (2 * scenario.duration + 30))
+
+
+def owner(seconds: int) -> dict[str, str]:
+    """Return what the namespace says of whoever makes it now."""
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    return {
+        manifests.OWNER: f"{getpass.getuser()}@{socket.gethostname()} {own_process()}",
+        manifests.UNTIL: until.isoformat(timespec="seconds"),
+    }
+
+
+def own_process() -> str:
+    """Return what no other process of this machine is called, before its next start."""
+    return process(os.getpid())
+
+
+def process(pid: int) -> str:
+    """Return a process by its id and its time of start; nothing if there is none (proc(5))."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
+
+
+def left_behind(annotations: Mapping[str, str], now: datetime) -> bool:
+    """Tell whether the run that made a namespace has ended: its process, if that was here, or its time."""
+    who, _, made_by = annotations.get(manifests.OWNER, "").partition(" ")
+    if who.rpartition("@")[2] == socket.gethostname() and made_by:
+        return process(int(made_by.partition("-")[0])) != made_by
+    try:
+        return now > datetime.fromisoformat(annotations.get(manifests.UNTIL, ""))
+    except ValueError:
+        return False
+
+
+def remove_leftovers(client: Outside) -> None:
+    """Remove what an earlier run left in a cluster. Raises LookupError for what is no leftover."""
+    metadata = _metadata(client)
+    if not metadata:
+        return
+    if not manifests.LABEL.items() <= metadata.get("labels", {}).items():
+        raise LookupError(f"cluster {client.cluster!r} has a namespace {NAMESPACE} that is not ours")
+    annotations = metadata.get("annotations", {})
+    if "deletionTimestamp" not in metadata and not left_behind(annotations, datetime.now(UTC)):
+        who, until = annotations.get(manifests.OWNER), annotations.get(manifests.UNTIL)
+        raise LookupError(
+            f"cluster {client.cluster!r}: a run of {who} is under way, until {until} at the latest; if it is "
+            f"not, delete namespace {NAMESPACE}"
+        )
+    remove(client)
+
+
+def _metadata(client: Outside) -> dict[str, Any]:
+    """Return what a cluster says of the namespace as such; nothing if there is none."""
+    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json")
+    metadata: dict[str, Any] = shown.json()["metadata"] if shown.stdout.strip() else {}
+    return metadata
+
+
+def remove(client: Outside) -> None:
+    """Remove the namespace, and wait until it is gone. Raises PodError."""
+    # Its pods first: the controller of namespaces looks ever more seldom whether theirs are gone.
+    waiting = ["--ignore-not-found", f"--timeout={REMOVAL_SECONDS}s"]
+    for what in (("pods", "--all"), ("namespace", NAMESPACE)):
+        done = client.run("delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + RUN_SECONDS)
+        if done.status == 0:
+            continue
+        words = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
+        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {words}")
+
+
+def _remaining(client: Outside) -> list[str]:
+    """Return why a namespace that was deleted is still there, as the cluster says it."""
+    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json", check=False)
+    if shown.status != 0 or not shown.stdout.strip():
+        return []
+    conditions = shown.json().get("status", {}).get("conditions", [])
+    pods = [pod["metadata"]["name"] for pod in client.get("pods")["items"]]
+    last = {event["involvedObject"].get("name"): event["message"] for event in client.get("events")["items"]}
+    return [
+        *(condition["message"] for condition in conditions if condition["status"] == "True"),
+        *(f"pod {name}: {last.get(name)}" for name in pods),
+    ]

@@ -1,0 +1,87 @@
+"""What a node knows of a pod's attachment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.access.place import Node
+from testbed.access.remote import Remote
+from testbed.kubernetes.worker import RESULTS
+from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
+
+
+@dataclass(frozen=True)
+class PodInCluster(Remote):
+    """A pod of a cluster, entered by ``kubectl exec``."""
+
+    address: str
+    host_interface: str
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What libcni keeps of a pod's attachment, in the cell of its cluster and node."""
+
+    cell: Node
+    cached: Mapping[str, Any]
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The CNI_ARGS of its ADD."""
+        return dict(self.cached["cniArgs"])
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The last plugin's result."""
+        result: dict[str, Any] = self.cached["result"]
+        return result
+
+    @property
+    def namespace(self) -> str:
+        """The path of the pod's network namespace, in the cell."""
+        path: str = self._interface["sandbox"]
+        return path
+
+    @property
+    def host_interface(self) -> str:
+        """The node's end: in a result it stands before the pod's own (specification, section 5)."""
+        name: str = self.result["interfaces"][self.result["ips"][0]["interface"] - 1]["name"]
+        return name
+
+    @property
+    def address(self) -> str:
+        """The pod's address."""
+        address: str = self.result["ips"][0]["address"]
+        return address.partition("/")[0]
+
+    def complaint(self, network: NetworkList, directories: Sequence[str]) -> str | None:
+        """Let the plugins, found in these directories, check it; return what they say is wrong."""
+        attachment = Attachment(
+            container_id=self.cached["containerId"],
+            namespace=self.namespace,
+            interface=self.cached["ifName"],
+            capabilities=self.cached.get("capabilityArgs") or {},
+            arguments=self.arguments,
+        )
+        try:
+            Runtime(self.cell, tuple(directories)).check(network, attachment, self.result)
+        except CniError as error:
+            return str(error)
+        return None
+
+    @property
+    def _interface(self) -> dict[str, Any]:
+        interface: dict[str, Any] = self.result["interfaces"][self.result["ips"][0]["interface"]]
+        return interface
+
+
+def read_results(cell: Node) -> Iterable[dict[str, Any]]:
+    """Yield what libcni keeps in a cell of every attachment to a network of pods."""
+    listed = cell.run(["find", RESULTS, "-type", "f", "-name", "*-eth0"], check=False).stdout.split()
+    for file in listed:
+        shown = cell.run(["cat", file], check=False)
+        if shown.status == 0:
+            yield json.loads(shown.stdout)

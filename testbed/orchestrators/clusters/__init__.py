@@ -1,0 +1,1 @@
+"""Clusters that exist already run the pods."""

@@ -1,0 +1,165 @@
+"""A scenario on machines that were provisioned: nodes by SSH, pods by the clusters that are there.
+
+Pods are made through the API, as in any cluster that exists; but the nodes are entered by SSH, so no pod has
+to help, and the containers are on the machines' own network, which is made for the run as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.access import nameless
+from testbed.access.local import Here
+from testbed.access.place import CommandError, InNamespace, Node, Place, Within, in_parallel
+from testbed.clusters import kubeconfigs
+from testbed.clusters.kubeconfigs import Outside
+from testbed.clusters.namespaces import Namespaces, lifetime
+from testbed.clusters.survey import Ground, ask, facts, survey
+from testbed.kubernetes.attachment import PodInCluster
+from testbed.kubernetes.worker import KUBELETS, way_into
+from testbed.orchestrators.clusters.pods import Pods
+from testbed.providers import Provider
+from testbed.provisioning.layout import ADMIN, IN_CELL
+from testbed.scenario import Scenario, ScenarioError, addressing
+from testbed.supplies.images import TRAFFIC
+from testbed.testbed import Progress, Testbed
+
+PROVISION = "./invokew provision, with the same provider and scenario, makes it"
+
+
+@dataclass(frozen=True)
+class CellOnMachine(Within):
+    """A cluster's part of a machine, as its containerd and kubelet see it."""
+
+    cluster: str
+    cgroup: str = ""  # nothing is made there
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the machine into the cell."""
+        return [IN_CELL, self.cluster]
+
+
+class PodsOnMachines:
+    """Runs a scenario's pods by the clusters of its machines; see testbed.orchestrators.Orchestrator."""
+
+    overlay: str | None = "flannel's, as the machines were provisioned"
+
+    def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
+        # To the clusters the containers are nothing but other traffic.
+        self.scenario = scenario.model_copy(update={"containers": {}})
+        self.seconds = lifetime(scenario)
+        self.entered: Mapping[tuple[str, str], Node] = {
+            (cluster, name): CellOnMachine(name, node, cluster)
+            for name, node in nodes.items()
+            for cluster in addressing.clusters_of(scenario, name)
+        }
+        self._kubeconfigs = ExitStack()
+        self._namespaces: Namespaces | None = None
+        self._pods: Pods | None = None
+        self.ground: Ground | None = None
+
+    @property
+    def pods(self) -> Mapping[str, PodInCluster]:
+        """The running pods, by name."""
+        return self._pods.pods if self._pods else {}
+
+    @property
+    def networks(self) -> dict[str, InNamespace]:
+        """The pods' networks, entered by SSH, with the rights of the machine's root."""
+        attached = self._pods.attached if self._pods else {}
+        return {
+            name: InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
+            for name, one in attached.items()
+        }
+
+    @property
+    def clients(self) -> list[Outside]:
+        """One for each cluster."""
+        return list(self._pods.clients) if self._pods else []
+
+    def up(self, progress: Callable[[str], None]) -> None:
+        """Look at the clusters, and start the pods.
+
+        Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
+        """
+        progress(f"the APIs of clusters {', '.join(self.scenario.clusters)}")
+        names = list(self.scenario.clusters)
+        asking = in_parallel(self._client, names)
+        clients = dict(zip(names, asking, strict=True))
+        answers = dict(zip(names, in_parallel(ask, clients.values()), strict=True))
+        self.ground, faults = survey(self.scenario, answers)
+        if faults:
+            raise ScenarioError(f"scenario {self.scenario.name}", faults)
+        self._namespaces = Namespaces(clients.values(), self.seconds)
+        self._namespaces.claim()
+        progress("pods")
+        self._pods = Pods(self, self.ground, clients, TRAFFIC)
+        self._pods.up(progress)
+
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return the way by SSH and containerd, on which nothing is lost when an API is late; see Ways."""
+        (status,) = pod["status"]["containerStatuses"]
+        cell = self.entered[client.cluster, self.scenario.pods[name].node]
+        return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
+
+    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
+        """Leave the containers as they are: network namespaces beside Kubernetes."""
+        return containers
+
+    def check(self) -> list[str]:
+        """Return every way in which a pod is not as it was made; see Orchestrator."""
+        return self._pods.check() if self._pods else ["the pods are not up"]
+
+    def down(self) -> None:
+        """Remove all pods, with their namespaces."""
+        if self._namespaces:
+            self._namespaces.remove()
+        self._kubeconfigs.close()
+
+    def _client(self, cluster: str) -> Outside:
+        """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
+        master = self.scenario.clusters[cluster].master
+        try:
+            text = self.entered[cluster, master].run(["cat", ADMIN]).stdout
+        except CommandError as error:
+            raise LookupError(
+                f"{master} is no master of cluster {cluster!r} ({error}): {PROVISION}"
+            ) from None
+        file = self._kubeconfigs.enter_context(nameless.file())
+        file.write_text(text, encoding="utf-8")
+        return Outside(cluster, Here(), kubeconfigs.kubectl(), str(file))
+
+
+class MachinesTestbed(Testbed):
+    """A scenario on provisioned machines. See Testbed."""
+
+    __test__ = False
+
+    def __init__(self, scenario: Scenario, provider: Provider) -> None:
+        super().__init__(scenario, provider, PodsOnMachines)
+        self._pods: PodsOnMachines | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the APIs say of the clusters, for the recording."""
+        ground = self._pods.ground if self._pods else None
+        return facts(self.scenario, ground) if ground else {}
+
+    def up(self, progress: Progress = lambda _: None) -> None:
+        """Bring everything up; on failure nothing stays. See Testbed."""
+        try:
+            super().up(progress)
+        except BaseException:
+            if self._pods:
+                with suppress(RuntimeError):
+                    self._pods.down()
+            raise
+
+    def make_orchestrator(self) -> PodsOnMachines:
+        """Return what runs the pods on the nodes that are up."""
+        self._pods = PodsOnMachines(self.scenario, self.nodes)
+        return self._pods

@@ -1,0 +1,154 @@
+"""A scenario's pods in clusters that exist; see testbed.orchestrators.Orchestrator."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from testbed.access.place import InNamespace, Place, in_parallel
+from testbed.clusters import manifests
+from testbed.clusters.kubeconfigs import NAMESPACE, Outside
+from testbed.clusters.namespaces import READY_SECONDS, Ways
+from testbed.clusters.survey import KEPT, Ground
+from testbed.enforcements import concorde
+from testbed.kubernetes.attachment import Attached, PodInCluster
+from testbed.kubernetes.manifests import name_of
+from testbed.networks.cni import NetworkList
+from testbed.scenario import addressing
+
+# What libcni keeps of each attachment (libcni/api.go, CacheDir): a line for each file.
+RESULTS = 'for file in /var/lib/cni/results/*-eth0; do [ ! -e "$file" ] || { cat "$file"; echo; }; done'
+
+
+class Pods:
+    """Runs a scenario's pods, and its containers as pods in their nodes' networks."""
+
+    overlay: str | None = "the clusters' own"
+
+    def __init__(self, nodes: Ways, ground: Ground, clients: Mapping[str, Outside], image: str) -> None:
+        self.scenario = nodes.scenario
+        self._nodes = nodes
+        self._ground = ground
+        self._clients = clients
+        self._image = image
+        self.attached: dict[str, Attached] = {}
+        self.pods: dict[str, PodInCluster] = {}
+        self._containers: dict[str, PodInCluster] = {}
+
+    @property
+    def networks(self) -> Mapping[str, Place]:
+        """None that we may enter otherwise than by the pods."""
+        return {}
+
+    @property
+    def clients(self) -> Sequence[Outside]:
+        """One for each cluster."""
+        return list(self._clients.values())
+
+    def up(self, progress: Callable[[str], None]) -> None:
+        """Start pods and containers, all at once. Raises PodError with what Kubernetes says."""
+        self.scenario = self._nodes.scenario
+        in_parallel(self._start, self._clients)
+        uids = {cluster: self._uids(client) for cluster, client in self._clients.items()}
+        self.attached = self._attachments({uid for known in uids.values() for uid in known})
+        for name, pod in self.scenario.pods.items():
+            self.pods[name] = self._place(name, pod.cluster)
+        for name, container in self.scenario.containers.items():
+            self._containers[name] = self._place(name, self._ground.machine(container.node)[0])
+        mtu = max(in_parallel(_mtu, self.pods.values()))
+        found = self.scenario.underlay.model_copy(update={"mtu": mtu + addressing.ENCAPSULATION_BYTES})
+        self.scenario = self.scenario.model_copy(update={"underlay": found})
+
+    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodInCluster]:
+        """Return the containers; they have come with the pods."""
+        return self._containers
+
+    def check(self) -> list[str]:
+        """Return every way in which a pod is not as it was made; see Orchestrator."""
+        faults = [fault for client in self._clients.values() for fault in self._unwell(client)]
+        mtu = addressing.pod_mtu(self.scenario)
+        for name, has in zip(self.pods, in_parallel(_mtu, self.pods.values()), strict=True):
+            if has != mtu:
+                faults.append(f"pod {name}: its MTU is {has} bytes, where another's is {mtu}")
+        if self.scenario.enforcement in KEPT:
+            checked = in_parallel(self._check, self.scenario.pods)
+            faults += [fault for fault in checked if fault]
+        return faults
+
+    def down(self) -> None:
+        """Leave the pods to the end of their namespace."""
+        self.pods, self._containers = {}, {}
+
+    def _start(self, cluster: str) -> None:
+        client, scenario, seconds = self._clients[cluster], self.scenario, self._nodes.seconds
+        made = []
+        for name, pod in scenario.pods.items():
+            if pod.cluster == cluster:
+                machine = self._ground.machines[cluster, pod.node]
+                made.append(manifests.pod(scenario, name, machine, self._image, seconds))
+        for name, container in scenario.containers.items():
+            of, machine = self._ground.machine(container.node)
+            if of == cluster:
+                made.append(manifests.container(name, machine, self._image, seconds))
+        if made:
+            client.apply(made)
+            client.wait_until_ready([one["metadata"]["name"] for one in made], READY_SECONDS)
+
+    def _uids(self, client: Outside) -> set[str]:
+        return {pod["metadata"]["uid"] for pod in client.get("pods")["items"]}
+
+    def _attachments(self, uids: set[str]) -> dict[str, Attached]:
+        """Return what the nodes know of our pods' attachments, by their names in the scenario."""
+        names = {(pod.cluster, name_of(name)): name for name, pod in self.scenario.pods.items()}
+        found = {}
+        for (cluster, _), node in self._nodes.entered.items():
+            for line in node.run(["sh", "-c", RESULTS], check=False).stdout.splitlines():
+                one = Attached(node, json.loads(line or "{}"))
+                if not line or one.arguments.get("K8S_POD_NAMESPACE") != NAMESPACE:
+                    continue
+                name = names.get((cluster, one.arguments.get("K8S_POD_NAME", "")))
+                if name is not None and one.arguments.get("K8S_POD_UID") in {*uids, None}:
+                    found[name] = one
+        return found
+
+    def _place(self, name: str, cluster: str) -> PodInCluster:
+        client = self._clients[cluster]
+        pod = client.get("pod", name_of(name))
+        origin, way = self._nodes.way_into(name, client, pod)
+        # A pod in its node's network has no end there that would show what it alone is sent.
+        host_interface = self.attached[name].host_interface if name in self.attached else ""
+        return PodInCluster(name, origin, way, pod["status"]["podIP"], host_interface)
+
+    def _unwell(self, client: Outside) -> Iterator[str]:
+        for pod in client.get("pods")["items"]:
+            name, status = pod["metadata"]["name"], pod["status"]
+            restarts = sum(one["restartCount"] for one in status.get("containerStatuses", []))
+            if status["phase"] != "Running" or restarts:
+                yield f"pod {name} of cluster {client.cluster}: {status['phase']}, {restarts} restarts"
+
+    def _check(self, name: str) -> str | None:
+        """Let the plugin check a pod, with the configuration that it was made with."""
+        pod = self.scenario.pods[name]
+        one = self.attached.get(name)
+        if one is None:
+            return f"pod {name}: its node's runtime keeps nothing of its attachment in /var/lib/cni"
+        network = _configuration(one.cached)
+        entries = [entry for entry in network["plugins"] if entry["type"] == "concorde"]
+        if not entries:
+            return f"pod {name}: it was attached by network {network['name']}, which is without Concorde"
+        directories = (self._ground.directories[pod.cluster], *concorde.REFERENCE_DIRECTORIES)
+        listed = NetworkList(network["name"], entries, network["cniVersion"])
+        complaint = one.complaint(listed, directories)
+        return complaint and f"pod {name}: {complaint}"
+
+
+def _configuration(cached: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the network configuration list of an attachment, which libcni keeps as bytes."""
+    found: dict[str, Any] = json.loads(base64.b64decode(cached["config"]))
+    return found
+
+
+def _mtu(pod: Place) -> int:
+    return int(pod.run(["cat", "/sys/class/net/eth0/mtu"]).stdout)

@@ -1,0 +1,184 @@
+"""Pods by Kubernetes itself: a control plane for each cluster, a kubelet for each cluster on each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from testbed.access.components import Component, ComponentError
+from testbed.access.place import CommandError, InNamespace, Node, in_parallel
+from testbed.enforcements import concorde
+from testbed.kubernetes import manifests
+from testbed.kubernetes.attachment import Attached, PodInCluster, read_results
+from testbed.kubernetes.client import Client
+from testbed.kubernetes.control_plane import ControlPlane, directory_of
+from testbed.kubernetes.flanneld import Overlay, render_manifests
+from testbed.kubernetes.manifests import name_of
+from testbed.kubernetes.worker import BESIDE, Container, Containerd, Worker, wait_until_empty
+from testbed.scenario import Scenario
+from testbed.supplies import binaries, images
+
+READY_SECONDS = 300.0
+
+
+class KubernetesOrchestrator:
+    """Runs pods by real clusters; see testbed.orchestrators.Orchestrator."""
+
+    def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
+        self._scenario = scenario
+        self._nodes = nodes
+        self._programs = binaries.find()
+        self._control_planes: dict[str, ControlPlane] = {}
+        self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
+        self._overlays: dict[str, Overlay] = {}  # those that a flanneld makes
+        self._others: list[Containerd] = []  # on nodes that are no workers
+        self._images: list[images.Image] = []
+        self._clients: dict[str, Client] = {}
+        self.pods: dict[str, PodInCluster] = {}
+        self.networks: dict[str, InNamespace] = {}
+
+    @property
+    def overlay(self) -> str | None:
+        """What makes the entries between the nodes: flanneld, if one was given; see Orchestrator."""
+        return f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
+
+    @property
+    def clients(self) -> list[Client]:
+        """One for each cluster."""
+        return list(self._clients.values())
+
+    def up(self, progress: Callable[[str], None]) -> None:
+        """Start the clusters, all at once, and in them the pods; see Orchestrator."""
+        concorde.build()
+        programs = self._programs
+        self._images = images.provide()
+        for name, cluster in self._scenario.clusters.items():
+            control_plane = ControlPlane(self._scenario, name, self._nodes[cluster.master], programs)
+            self._control_planes[name] = control_plane
+            self._clients[name] = Client(
+                name, control_plane.master, str(programs.path("kubectl")), control_plane.admin
+            )
+            for worker in cluster.workers:
+                self._workers[name, worker] = Worker(self._scenario, name, self._nodes[worker], programs)
+            if self.overlay:
+                program = programs.path(binaries.FLANNELD)
+                self._overlays[name] = Overlay(self._scenario, name, self._nodes, program)
+        progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
+        tasks: list[Callable[[], None]] = [
+            *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
+            *(lambda one=one: one.prepare(self._images) for one in self._workers.values()),
+        ]
+        in_parallel(lambda task: task(), tasks)
+        progress(f"kubelets, and {self.overlay} for the overlays" if self.overlay else "kubelets")
+        tasks = [
+            *(lambda one=one: one.join(self._control_planes[one.cluster]) for one in self._workers.values()),
+            *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._overlays.values()),
+        ]
+        in_parallel(lambda task: task(), tasks)
+        progress("pods")
+        in_parallel(self._start_pods, self._scenario.clusters)
+        self._find_pods()
+
+    def check(self) -> list[str]:
+        """Let the plugin check every pod, as no container runtime does; see Orchestrator."""
+        faults = [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
+        faults += [fault for one in self._overlays.values() for fault in one.faults()]
+        attached = self._attachments()
+        for name in self._scenario.pods:
+            if name not in attached:
+                faults.append(f"pod {name}: nothing is known of its attachment")
+        faults += [
+            fault for fault in in_parallel(lambda item: self._check(*item), list(attached.items())) if fault
+        ]
+        return faults
+
+    def down(self) -> None:
+        """Remove every pod through the API, so that the runtime calls the plugin for each."""
+        with suppress(CommandError):
+            in_parallel(lambda client: client.delete_pods(), self.clients)
+            in_parallel(lambda key: wait_until_empty(self._nodes[key[1]], key[0]), list(self._workers))
+        self.pods = {}
+        self.networks = {}
+
+    def contain(self, containers: Mapping[str, InNamespace]) -> dict[str, Container]:
+        """Run a container in each network: by a worker's first containerd, but not by Kubernetes."""
+        traffic = [image for image in self._images if image.name == images.TRAFFIC]
+        nodes = dict.fromkeys(network.node.name for network in containers.values())
+        hosts = dict(zip(nodes, in_parallel(self._containerd_of, nodes), strict=True))
+        in_parallel(lambda host: host.import_images(traffic, BESIDE), hosts.values())
+        places = in_parallel(
+            lambda network: hosts[network.node.name].run_container(images.TRAFFIC, network),
+            containers.values(),
+        )
+        return {place.name: place for place in places}
+
+    def _containerd_of(self, node: str) -> Containerd:
+        """Return a containerd of a node; one that has none gets one of its own."""
+        for (_, name), worker in self._workers.items():
+            if name == node:
+                return worker.containerd
+        own = Containerd(self._nodes[node], directory_of("containers"), "the containers")
+        own.up(None, [], BESIDE)
+        self._others.append(own)
+        return own
+
+    def _start_control_plane(self, control_plane: ControlPlane) -> None:
+        control_plane.begin()
+        control_plane.finish()
+        cluster = control_plane.cluster
+        nodes = [manifests.node(self._scenario, cluster, n) for n in self._scenario.clusters[cluster].workers]
+        for_flanneld = render_manifests(self._scenario, cluster) if cluster in self._overlays else []
+        self._clients[cluster].apply([manifests.account(), *nodes, *for_flanneld])
+
+    def _start_pods(self, cluster: str) -> None:
+        pods = [name for name, pod in self._scenario.pods.items() if pod.cluster == cluster]
+        if not pods:
+            return
+        client = self._clients[cluster]
+        if published := manifests.publication(self._scenario, self._programs.version):
+            for worker in self._scenario.clusters[cluster].workers:
+                client.publish(name_of(worker), published, READY_SECONDS)
+        client.apply([manifests.pod(self._scenario, name) for name in pods])
+        client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)
+
+    @property
+    def components(self) -> list[Component]:
+        """Everything that must be running."""
+        return [
+            *(one for plane in self._control_planes.values() for one in plane.components.values()),
+            *(one for worker in self._workers.values() for one in worker.components),
+            *(one for overlay in self._overlays.values() for one in overlay.components),
+            *(one.component for one in self._others if one.component is not None),
+        ]
+
+    def _fault(self) -> str | None:
+        return next((words for one in self.components if (words := one.fault())), None)
+
+    def _attachments(self) -> dict[str, Attached]:
+        """Return what is known of each pod's attachment, by its name in the scenario."""
+        by_name = {(pod.cluster, name_of(name)): name for name, pod in self._scenario.pods.items()}
+        found: dict[str, Attached] = {}
+        for (cluster, _), worker in self._workers.items():
+            for cached in read_results(worker.cell):
+                one = Attached(worker.cell, cached)
+                name = by_name.get((cluster, one.arguments.get("K8S_POD_NAME", "")))
+                if name is not None:
+                    found[name] = one
+        return found
+
+    def _find_pods(self) -> None:
+        for name, one in sorted(self._attachments().items()):
+            client = self._clients[self._scenario.pods[name].cluster]
+            self.pods[name] = PodInCluster(
+                name, client.place, client.execution(name_of(name)), one.address, one.host_interface
+            )
+            self.networks[name] = InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
+        if missing := self._scenario.pods.keys() - self.pods.keys():
+            raise ComponentError(f"pods without a known attachment: {', '.join(sorted(missing))}")
+
+    def _check(self, name: str, one: Attached) -> str | None:
+        pod = self._scenario.pods[name]
+        network = concorde.network_list(self._scenario, pod.cluster, pod.node)
+        directories = (str(concorde.DIRECTORY), *concorde.REFERENCE_DIRECTORIES)
+        complaint = one.complaint(network, directories)
+        return complaint and f"pod {name}: {complaint}"

@@ -1,0 +1,1 @@
+"""Nodes of clusters that exist, entered by a helper pod on each."""

@@ -1,0 +1,104 @@
+"""The nodes of clusters that exist, entered by a helper pod on each; see testbed.providers.Provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.access.clocks import Clock
+from testbed.access.local import ENVIRONMENT
+from testbed.access.place import Node, Place, in_parallel
+from testbed.access.remote import Remote
+from testbed.clusters import manifests
+from testbed.clusters.kubeconfigs import Outside
+from testbed.clusters.namespaces import READY_SECONDS, Namespaces, lifetime
+from testbed.clusters.survey import Ground, needed
+from testbed.scenario import Scenario, addressing
+
+# From a helper into its node, whose programs are found as in the testbed's own nodes.
+ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
+
+
+@dataclass(frozen=True)
+class ExistingNode(Remote):
+    """A node, entered by ``kubectl exec`` into its helper, whose root directory is then the node's."""
+
+    @property
+    def cgroup(self) -> str:
+        """Nothing is made there."""
+        return ""
+
+
+class Nodes:
+    """The nodes with pods or containers of a scenario, and the namespace that everything is in."""
+
+    def __init__(
+        self, scenario: Scenario, ground: Ground, clients: Mapping[str, Outside], image: str
+    ) -> None:
+        self.scenario = scenario
+        self.seconds = lifetime(scenario)  # of all pods, at most
+        self._ground = ground
+        self._clients = clients
+        self._image = image
+        self._namespaces = Namespaces(clients.values(), self.seconds)
+        self.entered: dict[tuple[str, str], ExistingNode] = {}  # by cluster and node
+        self.nodes: dict[str, Node] = {}
+
+    @property
+    def between(self) -> Sequence[Place]:
+        """Whatever there is, it is not ours."""
+        return []
+
+    @property
+    def beneath(self) -> Sequence[Place]:
+        """Nothing that is known of."""
+        return []
+
+    def clocks(self) -> Mapping[str, Clock]:
+        """Nothing: transfers begin when they are told, by our clock."""
+        return {}
+
+    def up(self) -> None:
+        """Make namespaces and helpers. Raises RuntimeError; LookupError while another run is under way."""
+        self._namespaces.claim()
+        in_parallel(self._help, self._clients)
+        for (cluster, node), machine in self._ground.machines.items():
+            client = self._clients[cluster]
+            way = client.execution(manifests.helper_name(node))
+            self.entered[cluster, node] = ExistingNode(node, client.place, [*way, *ENTRANCE])
+            self.nodes.setdefault(node, self.entered[cluster, node])
+            assert machine.address, f"the API tells no address of {machine.name}"
+        self.scenario = self._with_uplinks()
+
+    def down(self) -> None:
+        """Remove the namespaces that were made, with all that is in them."""
+        self._namespaces.remove()
+
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return the way by the API; see Ways."""
+        return client.place, client.execution(pod["metadata"]["name"])
+
+    def _help(self, cluster: str) -> None:
+        client = self._clients[cluster]
+        machines = {node: m for (of, node), m in self._ground.machines.items() if of == cluster}
+        helpers = [manifests.helper(n, m, self._image, self.seconds) for n, m in machines.items()]
+        if machines:
+            client.apply(helpers)
+            client.wait_until_ready([manifests.helper_name(node) for node in machines], READY_SECONDS)
+
+    def _with_uplinks(self) -> Scenario:
+        """Return the scenario with the names and uplinks that the nodes really have."""
+        found = dict(self.scenario.nodes)
+        names = list(needed(self.scenario))
+        for name, uplink in zip(names, in_parallel(self._uplink, names), strict=True):
+            _, machine = self._ground.machine(name)
+            found[name] = found[name].model_copy(update={"uplink": uplink, "name": machine.name})
+        return self.scenario.model_copy(update={"nodes": found})
+
+    def _uplink(self, name: str) -> str:
+        """Return the device by which a node reaches another one, or its default route's."""
+        others = [m.address for (_, node), m in self._ground.machines.items() if node != name]
+        asked = ["get", others[0]] if others else ["show", "default"]
+        routes: list[dict[str, Any]] = self.nodes[name].run(["ip", "-j", "route", *asked]).json()
+        return routes[0]["dev"] if routes else addressing.UPLINK

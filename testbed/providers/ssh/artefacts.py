@@ -1,0 +1,123 @@
+"""The kinds of things a testbed makes on a machine, as they stand in its ledger."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+NAMESPACES = "/run/netns"
+
+
+class _Thing(BaseModel):
+    """Base of all kinds; as text it is what people know it by."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Link(_Thing):
+    """A network interface; its other end, and what is routed over it, go with it."""
+
+    kind: Literal["link"] = "link"
+    name: str
+
+    def __str__(self) -> str:
+        return f"interface {self.name}"
+
+
+class Namespace(_Thing):
+    """A named network namespace: a pod or a container."""
+
+    kind: Literal["namespace"] = "namespace"
+    name: str
+
+    def __str__(self) -> str:
+        return f"network namespace {self.name}"
+
+
+class Attached(_Thing):
+    """A pod's attachment to its network, which the CNI plugins undo: leases, classes, devices."""
+
+    kind: Literal["attachment"] = "attachment"
+    network: dict[str, Any]  # of testbed.networks.cni.NetworkList
+    attachment: dict[str, Any]  # of testbed.networks.cni.Attachment
+    directories: list[str]
+
+    def __str__(self) -> str:
+        return f"attachment of {self.attachment['container_id']}"
+
+
+class Table(_Thing):
+    """An nftables table."""
+
+    kind: Literal["table"] = "table"
+    family: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"nftables table {self.family} {self.name}"
+
+
+class Tree(_Thing):
+    """What shapes an interface of the machine's own; without it the kernel's default is back."""
+
+    kind: Literal["tree"] = "tree"
+    interface: str
+
+    def __str__(self) -> str:
+        return f"root qdisc of {self.interface}"
+
+
+class Setting(_Thing):
+    """A kernel setting, to be given back its former value unless somebody else has changed it since."""
+
+    kind: Literal["setting"] = "setting"
+    path: str
+    value: str
+    former: str
+
+    def __str__(self) -> str:
+        return f"{self.path} = {self.value} (was {self.former})"
+
+
+class File(_Thing):
+    """A file."""
+
+    kind: Literal["file"] = "file"
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class State(_Thing):
+    """A directory in which CNI plugins keep their state, with all in it."""
+
+    kind: Literal["state"] = "state"
+    path: Literal["/run/concorde", "/run/cni-addresses"]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Directory(_Thing):
+    """A directory that was not there; it stays if somebody else has put something into it."""
+
+    kind: Literal["directory"] = "directory"
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Mount(_Thing):
+    """The mount that ``ip netns`` makes of its directory at first; it stays as long as that is used."""
+
+    kind: Literal["mount"] = "mount"
+    path: str
+
+    def __str__(self) -> str:
+        return f"mount {self.path}"
+
+
+Thing = Link | Namespace | Attached | Table | Tree | Setting | File | State | Directory | Mount

@@ -1,0 +1,142 @@
+"""A machine in the hands of one run, from logging in to leaving it as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from ipaddress import IPv4Address
+
+from testbed.access.clocks import Clock
+from testbed.providers.ssh import ledger, plan, survey
+from testbed.providers.ssh.artefacts import Thing
+from testbed.providers.ssh.claim import Keeper, mark_of
+from testbed.providers.ssh.connection import Connection
+from testbed.providers.ssh.inventory import Machine
+from testbed.providers.ssh.node import SshNode
+from testbed.scenario import Scenario
+from testbed.supplies import programs
+
+AGAIN = "./invokew down --provider ssh, with the same inventory, takes that away"
+
+
+class MachineError(RuntimeError):
+    """A machine cannot be used; the message says which and why."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(f"{name}: {words}")
+
+
+class Claimed:
+    """One machine and what one run does to it; each step raises a RuntimeError with what went wrong."""
+
+    def __init__(self, machine: Machine, run: str) -> None:
+        self.machine = machine
+        self._run = run
+        self._connection = Connection(machine)
+        self.node = SshNode(self._connection, run)
+        self._keeper: Keeper | None = None
+        self._things: list[Thing] | None = None
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.machine.name
+
+    def enter(self) -> None:
+        """Log in, claim the machine, and take away what a run that died has left."""
+        self.node.prepare()
+        if lacking := survey.missing(self.node, programs.MACHINE):
+            packages = " ".join(sorted({programs.MACHINE[program] for program in lacking}))
+            words = f"no program {', '.join(lacking)} there: apt-get install {packages}"
+            raise MachineError(self.name, words)
+        self._claim()
+        for former in ledger.ledgers(self.node):
+            for fault in ledger.undo(self.node, former):
+                raise MachineError(self.name, f"left by {former.title}: {fault}")
+
+    def uplink(self, stated: IPv4Address | None) -> tuple[IPv4Address, survey.Interface]:
+        """Return the machine's address on the underlay, and the interface that has it."""
+        address = stated or self.machine.underlay_address or self._connection.peer_address()
+        interfaces = survey.interfaces(self.node)
+        for interface in interfaces:
+            if address in interface.addresses:
+                return address, interface
+        there = ", ".join(f"{one.name} {a}" for one in interfaces for a in one.addresses)
+        raise MachineError(
+            self.name,
+            f"no interface has the address {address} ({there}): say which one it has between the nodes, by "
+            f"underlay_address in the inventory or nodes.{self.name}.address in the scenario",
+        )
+
+    def look(self, scenario: Scenario, uplink: survey.Interface) -> survey.Seen:
+        """Return what is there; nothing of it may be in the way."""
+        found = survey.look(self.node, plan.paths(scenario, self.name))
+        faults = [
+            *plan.unfit(scenario, uplink, survey.speed(self.node, uplink.name)),
+            *plan.obstacles(scenario, self.name, found),
+        ]
+        if faults:
+            raise MachineError(self.name, "; ".join(faults))
+        return found
+
+    def open(self, scenario: Scenario, found: survey.Seen) -> None:
+        """Open the ledger; from here on there is something to take away."""
+        directory = ledger.directory(self._run)
+        self._things = plan.everything(scenario, self.name, found, directory)
+        ledger.open_ledger(self.node, self._run, self.machine.user, self._things)
+        self.node.directory = directory
+
+    def clock(self) -> Clock:
+        """Compare the machine's clock with ours."""
+        return self._kept().clock()
+
+    def leave(self) -> str | None:
+        """Take away what this run has made; return in words what stays, and why. Does not fail."""
+        try:
+            if self._things is None:
+                return None
+            self._kept()
+            faults = self._undo({self._run})
+        except (RuntimeError, OSError) as error:
+            there = ", ".join(map(str, self._things or []))
+            return f"{error}\n{self.name}: nothing was taken away there: {there}. {AGAIN}"
+        finally:
+            self.close()
+        return f"{self.name}: not taken away: {'; '.join(faults)}. {AGAIN}" if faults else None
+
+    def clear(self) -> list[str]:
+        """Take away what any run has made there, and end it; return what could not be taken away."""
+        try:
+            self.node.prepare()
+            runs = {one.run for one in ledger.ledgers(self.node)}
+            self._claim(runs)
+            return self._undo(runs)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the machine free."""
+        if self._keeper is not None:
+            self._keeper.stop()
+        self._connection.close()
+
+    def _undo(self, runs: Set[str]) -> list[str]:
+        own = [one for one in ledger.ledgers(self.node) if one.run in runs]
+        return [fault for one in own for fault in ledger.undo(self.node, one)]
+
+    def _kept(self) -> Keeper:
+        """Return the keeper; a new one where the connection was lost, and with it the former one's claim."""
+        if self._keeper is None or not self._keeper.alive:
+            return self._claim({self._run})
+        return self._keeper
+
+    def _claim(self, ended: Set[str] = frozenset()) -> Keeper:
+        """Keep others away. Runs that have ended lose their claim, if the machine does not know it yet."""
+        for run in ended:
+            ledger.kill(self.node, mark_of(run, self.name))
+        self._keeper = Keeper.start(self.node, self._run)
+        if self._keeper is None:
+            users = "; ".join(one.title for one in ledger.ledgers(self.node)) or "another run"
+            raise MachineError(
+                self.name, f"it is in use: {users}. If that has ended: ./invokew down --provider ssh"
+            )
+        return self._keeper

@@ -1,0 +1,1 @@
+"""What must be there before a testbed can be: programs, images, machines' disks."""

@@ -1,0 +1,219 @@
+"""Builds the box. Nothing is mounted and no machine is started.
+
+mmdebstrap makes the system, and the tools of its file systems write it into the image of a disk. The BIOS
+finds syslinux on a first, small partition with the kernel beside it; so the disk boots under KVM and under
+plain emulation alike. Whatever would be random or of today is said instead, so that the same packages make
+the same disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from testbed import resources
+from testbed.supplies.box import NAME, recipe
+from testbed.supplies.box.recipe import Recipe
+
+PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+MBR = Path("/usr/lib/syslinux/mbr/mbr.bin")
+TOOLS = {  # and the packages that have them
+    "mmdebstrap": "mmdebstrap",
+    "sfdisk": "fdisk",
+    "mkfs.vfat": "dosfstools",
+    "mcopy": "mtools",
+    "syslinux": "syslinux",
+    "mkfs.ext4": "e2fsprogs",
+    "qemu-img": "qemu-utils",
+}
+PROXIES = ("apt-config", "dump", "--format", '%f "%v";%n', "Acquire::http::Proxy", "Acquire::https::Proxy")
+
+EPOCH = "1735689600"  # 2025-01-01, the date of what has none of its own
+SECTOR = 512
+BLOCK = 4096
+# All is written now, and nothing by the machines, in the background, while they are measured.
+TIDY = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+BOOT_START, BOOT_SECTORS = 2048, 256 * 2048
+ROOT_START = BOOT_START + BOOT_SECTORS
+DISK_ID = "436f6e63"
+ROOT_ID = "436f6e63-6f72-4465-8f72-6f6f74000000"
+
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
+LAST_LINES = 15
+
+Say = Callable[[str], None]
+
+
+class BoxError(RuntimeError):
+    """A step failed; the message has the tool's own last words."""
+
+
+def build(directory: Path, version: str, upgrade: bool, say: Say) -> Path:
+    """Build the box into a directory, and return the catalogue by which Vagrant finds it there.
+
+    With ``upgrade`` the pins are written again. Raises LookupError for a version that is none, programs that
+    are missing, or a mirror that has other packages than the pinned.
+    """
+    if not VERSION.fullmatch(version):
+        raise LookupError(f"--version: {version!r} is no version of a box; write numbers, as in 12.0.1")
+    missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=PATH) is None]
+    if not MBR.is_file():
+        missing.append("syslinux-common")
+    if missing:
+        raise LookupError(f"box.build: programs are missing: apt-get install {' '.join(missing)}")
+    wanted = recipe.read()
+    if upgrade:
+        wanted = wanted.model_copy(update={"pins": {}})
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory, prefix="box-") as scratch:
+        workshop = _Workshop(Path(scratch))
+        try:
+            say(f"installing Debian {wanted.suite}")
+            packages = workshop.install(wanted)
+            if upgrade:
+                recipe.write_pins(packages)
+            else:
+                recipe.check(wanted, packages)
+            say("writing the disk")
+            disk = workshop.write_disk(wanted.disk * 10**9)
+        finally:
+            workshop.remove_system()
+        say("packing the box")
+        file = workshop.pack(disk, wanted, packages, version)
+        box = file.replace(directory / file.name)
+    found = box.with_suffix(".json")
+    found.write_text(catalogue(box, version), encoding="utf-8")
+    return found
+
+
+def of_today() -> str:
+    """Return the version of a box that is built now: later ones are higher."""
+    return f"{datetime.now(UTC):%Y%m%d.%-H%M.0}"
+
+
+def catalogue(box: Path, version: str) -> str:
+    """Return Vagrant's description of where a version of the box is; a bare file would have no version."""
+    with box.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    where = {"name": "libvirt", "url": box.as_uri(), "checksum_type": "sha256", "checksum": checksum}
+    told = {"name": NAME, "versions": [{"version": version, "providers": [where]}]}
+    return json.dumps(told, indent=2) + "\n"
+
+
+def add(found: Path) -> None:
+    """Let Vagrant have a box. Raises BoxError."""
+    argv = ["vagrant", "box", "add", "--force", str(found)]
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        raise BoxError(f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip()}")
+
+
+def partitions() -> str:
+    """Return the partition table for sfdisk: the BIOS's and the kernel's."""
+    return (
+        f"label: dos\nlabel-id: 0x{DISK_ID}\n"
+        f"start={BOOT_START}, size={BOOT_SECTORS}, type=e, bootable\n"
+        f"start={ROOT_START}, type=83\n"
+    )
+
+
+class _Workshop:
+    """The files of one build, in a directory that goes away with it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._root = directory / "root"
+        # Who is not root is so in a user namespace, and there has the users of the system.
+        self._as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--map-auto", "--"]
+
+    def install(self, wanted: Recipe) -> dict[str, str]:
+        """Install Debian into a directory; return its packages with their versions."""
+        archive, pins = self._directory / "root.tar", self._directory / "pins"
+        pins.write_text(recipe.preferences(wanted.pins), encoding="utf-8")
+        # A mirror that is near to this machine need not be near to those that are made of the box.
+        sources = self._directory / "sources"
+        sources.write_text(recipe.sources(wanted), encoding="utf-8")
+        self._run([
+            "mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(wanted.packages)}",
+            *(f"--aptopt={line}" for line in self._run(PROXIES).splitlines()),
+            f"--setup-hook=upload {pins} /etc/apt/preferences.d/pins",
+            f"--essential-hook=sync-in {resources.BOX / 'files'} /",
+            f"--customize-hook={resources.BOX / 'customize'}",
+            f"--customize-hook=upload {sources} /etc/apt/sources.list",
+            wanted.suite, str(archive), "-",
+        ], stdin=recipe.sources(wanted, self._run(recipe.INDEX_TARGETS)))  # fmt: skip
+        self._root.mkdir()
+        # Without devices: they are the kernel's own, and not for everybody to make.
+        unpack = ["tar", "--extract", "--preserve-permissions", "--numeric-owner", "--exclude=./dev/*"]
+        self._run([*self._as_root, *unpack, "--file", str(archive), "--directory", str(self._root)])
+        archive.unlink()
+        told = self._run([
+            "dpkg-query", f"--admindir={self._root / 'var/lib/dpkg'}", "--show",
+            "--showformat=${Package} ${Version}\\n",
+        ])  # fmt: skip
+        return dict(line.split() for line in told.splitlines())
+
+    def write_disk(self, size: int) -> Path:
+        """Write the system into the image of a disk of so many bytes."""
+        disk = self._directory / "disk"
+        with disk.open("wb") as image:
+            image.truncate(size)
+        self._run(["sfdisk", "--quiet", str(disk)], stdin=partitions())
+        self._run([
+            "mkfs.vfat", "-F", "16", "--invariant", "-n", "BOOT", f"--offset={BOOT_START}", str(disk),
+            str(BOOT_SECTORS * SECTOR // 1024),
+        ])  # fmt: skip
+        boot = [self._root / "vmlinuz", self._root / "initrd.img", resources.BOX / "syslinux.cfg"]
+        self._run(["mcopy", "-i", f"{disk}@@{BOOT_START * SECTOR}", *map(str, boot), "::/"])
+        self._run(["syslinux", "--install", "--offset", str(BOOT_START * SECTOR), str(disk)])
+        self._run([
+            *self._as_root, "mkfs.ext4", "-q", "-F", "-L", "root", "-U", ROOT_ID, "-b", str(BLOCK),
+            "-E", f"offset={ROOT_START * SECTOR},hash_seed={ROOT_ID},{TIDY}", "-d", str(self._root),
+            str(disk), str((size - ROOT_START * SECTOR) // BLOCK),
+        ])  # fmt: skip
+        with disk.open("r+b") as image:
+            image.write(MBR.read_bytes())
+        return disk
+
+    def remove_system(self) -> None:
+        """Remove what may belong to the system's users."""
+        self._run([*self._as_root, "rm", "-rf", "--one-file-system", str(self._root)])
+
+    def pack(self, disk: Path, wanted: Recipe, packages: Mapping[str, str], version: str) -> Path:
+        """Return the box: the disk, and what Vagrant and people are to know of it."""
+        contents = self._directory / "contents"
+        contents.mkdir()
+        self._run(["qemu-img", "convert", "-O", "qcow2", str(disk), str(contents / "box.img")])
+        shutil.copy(resources.BOX / "Vagrantfile", contents)
+        told = {"provider": "libvirt", "format": "qcow2", "virtual_size": -(-disk.stat().st_size // 2**30)}
+        about = {"name": NAME, "version": version, "suite": wanted.suite}
+        (contents / "metadata.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+        (contents / "info.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+        (contents / "packages.txt").write_text(recipe.manifest(packages), encoding="utf-8")
+        file = self._directory / f"{NAME.replace('/', '-')}-{version}.box"
+        self._run([
+            "tar", "--create", "--sort=name", f"--mtime=@{EPOCH}", "--owner=0", "--group=0",
+            "--numeric-owner", "--mode=u=rw,go=r,a+X", "--use-compress-program=gzip -1n",
+            "--file", str(file), "--directory", str(contents), "--no-recursion",
+            *sorted(each.name for each in contents.iterdir()),
+        ])  # fmt: skip
+        return file
+
+    def _run(self, argv: Sequence[str], stdin: str = "") -> str:
+        fixed = {"PATH": PATH, "LC_ALL": "C", "SOURCE_DATE_EPOCH": EPOCH, "E2FSPROGS_FAKE_TIME": EPOCH}
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, encoding="utf-8", errors="replace", check=False,
+            env={**os.environ, **fixed, "TMPDIR": str(self._directory)},
+        )  # fmt: skip
+        if done.returncode != 0:
+            words = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
+            raise BoxError(f"{argv[0]} ended with {done.returncode}: {words}")
+        return done.stdout

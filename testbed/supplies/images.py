@@ -1,0 +1,203 @@
+"""The container images of the pods, assembled from this machine's programs: no registry, no builder.
+
+An image is a tar archive in OCI's layout (github.com/opencontainers/image-spec) with one layer: programs, the
+libraries that the loader finds for them, and little else. Nothing in it depends on when, where or by whom it
+was assembled, so equal programs make equal digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from testbed.supplies import cache
+from testbed.supplies.binaries import architecture
+
+# A site that does not exist: these images are imported, never pulled.
+PAUSE = "testbed.local/pause:1"
+TRAFFIC = "testbed.local/traffic:1"
+
+# Waits for SIGTERM as process 1 and reaps orphans, which is all that a pod's first container is for.
+WAITING = "catatonit"
+# What the testbed runs in a pod, and what a person needs there to look around; each with its Debian package.
+TOOLS = {
+    WAITING: "catatonit",
+    "iperf3": "iperf3",
+    "ip": "iproute2",
+    "ss": "iproute2",
+    "tc": "iproute2",
+    "ethtool": "ethtool",
+    "ping": "iputils-ping",
+    "sh": "dash",
+    "cat": "coreutils",
+    "chroot": "coreutils",
+    "env": "coreutils",
+    "head": "coreutils",
+    "ls": "coreutils",
+    "sleep": "coreutils",
+    "grep": "grep",
+}
+# Debian keeps ip, tc and ethtool where an ordinary user's PATH does not look.
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAMS = "usr/bin"  # in an image
+LINK = tarfile.SYMTYPE
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+NAME_ANNOTATION = "io.containerd.image.name"  # what ``ctr images import`` calls it
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image as ``ctr images import`` takes it."""
+
+    name: str
+    archive: Path
+    digest: str  # of its manifest; what containerd shows
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, a directory or a link of a tar archive; ``path`` is relative."""
+
+    path: str
+    data: bytes = b""
+    mode: int = 0o644
+    kind: bytes = tarfile.REGTYPE
+    target: str = ""
+
+
+def provide() -> list[Image]:
+    """Assemble the pods' images and return them; raises LookupError if a program of theirs is missing.
+
+    That takes less than a second, so it is done each time: the images are always of the programs that are
+    installed now.
+    """
+    return [assemble(PAUSE, pause_files()), assemble(TRAFFIC, traffic_files())]
+
+
+def pause_files() -> list[Entry]:
+    """Return the files of a pod's first container, which holds its namespaces."""
+    return programs({WAITING: TOOLS[WAITING]})
+
+
+def traffic_files() -> list[Entry]:
+    """Return the files of the containers that send and receive."""
+    return [
+        Entry("tmp", mode=0o1777, kind=tarfile.DIRTYPE),  # where iperf3 makes its buffers
+        Entry("root", mode=0o700, kind=tarfile.DIRTYPE),
+        Entry("bin", kind=LINK, target=PROGRAMS),
+        Entry("sbin", kind=LINK, target=PROGRAMS),
+        Entry("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"),
+        Entry("etc/group", b"root:x:0:\n"),
+        *programs(TOOLS),
+    ]
+
+
+def render(name: str, files: Iterable[Entry]) -> tuple[bytes, str]:
+    """Return an image as an archive in OCI's layout, and the digest of its manifest."""
+    layer = render_tar(files)
+    config = _json(
+        {
+            "architecture": architecture(),
+            "os": "linux",
+            "config": {"Entrypoint": [f"/{PROGRAMS}/{WAITING}", "-P"], "Env": [f"PATH=/{PROGRAMS}"]},
+            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        }
+    )
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": _described(CONFIG_TYPE, config),
+            "layers": [_described(LAYER_TYPE, layer)],
+        }
+    )
+    entry = {**_described(MANIFEST_TYPE, manifest), "annotations": {NAME_ANNOTATION: name}}
+    archive = render_tar(
+        [
+            Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
+            Entry("index.json", _json({"schemaVersion": 2, "manifests": [entry]})),
+            *(Entry(f"blobs/{_digest(blob).replace(':', '/')}", blob) for blob in (manifest, config, layer)),
+        ]
+    )
+    return archive, _digest(manifest)
+
+
+def render_tar(entries: Iterable[Entry]) -> bytes:
+    """Return a tar archive in which everything is root's and of 1970, with the directories it needs."""
+    buffer = io.BytesIO()
+    made = {"."}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for entry in entries:
+            above = [str(parent) for parent in PurePosixPath(entry.path).parents]
+            parents = [path for path in reversed(above) if path not in made]
+            made.update([*parents, entry.path])
+            for one in [*(Entry(path, mode=0o755, kind=tarfile.DIRTYPE) for path in parents), entry]:
+                _add(tar, one)
+    return buffer.getvalue()
+
+
+def libraries(listing: str) -> list[str]:
+    """Return the files in what ``ldd`` printed: libraries, and the loader itself."""
+    return re.findall(r"(/\S+) \(0x", listing)
+
+
+def _add(tar: tarfile.TarFile, entry: Entry) -> None:
+    info = tarfile.TarInfo(entry.path)
+    info.type, info.mode, info.size, info.linkname = entry.kind, entry.mode, len(entry.data), entry.target
+    tar.addfile(info, io.BytesIO(entry.data))
+
+
+def programs(packages: Mapping[str, str]) -> list[Entry]:
+    """Return programs of this machine, given with their packages, and their libraries, which keep places."""
+    files: dict[str, str] = {}
+    for name, package in packages.items():
+        program = shutil.which(name, path=SEARCHED)
+        if program is None:
+            raise LookupError(f"the images need the program {name}: apt-get install {package}")
+        files[f"{PROGRAMS}/{name}"] = program
+        files.update({library.lstrip("/"): library for library in libraries(_ldd(program))})
+    return [Entry(path, Path(file).read_bytes(), mode=0o755) for path, file in sorted(files.items())]
+
+
+def _ldd(program: str) -> str:
+    """Return what the loader would load; nothing for a program that needs no libraries."""
+    done = subprocess.run(["ldd", program], capture_output=True, encoding="utf-8", env={"LC_ALL": "C"})
+    return done.stdout if done.returncode == 0 else ""
+
+
+def assemble(name: str, files: Iterable[Entry]) -> Image:
+    """Write an image beside its place and move it there: whoever reads has the old one or the new one."""
+    directory = cache.root() / "images"
+    directory.mkdir(parents=True, exist_ok=True)
+    data, digest = render(name, files)
+    archive = directory / f"{name.rpartition('/')[2].replace(':', '-')}.tar"
+    with TemporaryDirectory(dir=directory) as beside:
+        written = Path(beside) / archive.name
+        written.write_bytes(data)
+        written.replace(archive)
+    return Image(name, archive, digest)
+
+
+def _described(media_type: str, blob: bytes) -> dict[str, Any]:
+    return {"mediaType": media_type, "digest": _digest(blob), "size": len(blob)}
+
+
+def _digest(blob: bytes) -> str:
+    return f"sha256:{hashlib.sha256(blob).hexdigest()}"
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()

@@ -1,0 +1,16 @@
+"""A processor that has nothing to spare for a few samples, beside one that has."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.measurement.watchers.saturation import WINDOW_SECONDS, Saturation
+from tests.system.bench.hog import PROCESSORS, is_noted, needs_root
+
+
+@needs_root
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_one_saturated_processor_is_noted(processor: int) -> None:
+    saturation = Saturation()
+    # At least one window lies in it whole, however late the watching thread gets to run.
+    assert is_noted(saturation, lambda: saturation.stretches, processor, 4 * WINDOW_SECONDS)

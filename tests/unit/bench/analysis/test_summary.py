@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.analysis import observations, summary, verdict
+from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording
+from tests.unit.bench.builders import record, samples, scenario
+
+
+def built() -> summary.Summary:
+    experiment = scenario()
+    made = record(experiment)
+    observed = observations.observe(samples(experiment, lambda _f, _t: 2e8), experiment, made)
+    judged = verdict.judge(experiment, made, observed, [])
+    recording = Recording(Path("20260101T000000Z-small-pod.unfinished"))
+    return summary.build(recording, experiment, made, observed, judged).analysed(1.23456)
+
+
+def test_the_contract() -> None:
+    data = json.loads(summary.render(built()))
+    assert data["schema"] == 1
+    assert data["run_id"] == "20260101T000000Z-small-pod"
+    assert (data["scenario"], data["provider"], data["orchestrator"], data["enforcement"]) == (
+        "small",
+        "netns",
+        "cni",
+        "pod",
+    )
+    assert (data["verdict"], data["reasons"]) == ("held", [])
+    assert data["seconds"] == {"up": 0.1, "calibration": 1.0, "traffic": 10.0, "down": 0.1, "analysis": 1.235}
+    flow, _, noise = data["flows"]
+    assert (flow["name"], flow["role"]) == ("A -> C", "guaranteed")
+    assert (flow["guarantee_bps"], flow["expected_goodput_bps"]) == (1e8, 95491803.3)
+    assert {"mean_bps", "p01_bps", "attainment", "samples"} <= flow["phases"]["quiet"].keys()
+    assert flow["phases"]["disturbed"]["samples"] == 30
+    assert noise["role"] == "disturbance"
+    assert noise["guarantee_bps"] is None
+    assert list(noise["phases"]) == ["disturbed"]
+    assert noise["phases"]["disturbed"]["attainment"] is None
+    assert noise["phases"]["disturbed"]["mean_bps"] == pytest.approx(2e8)
+
+
+def test_what_is_written_reads_back(tmp_path: Path) -> None:
+    file = tmp_path / "summary.json"
+    file.write_text(summary.render(built()))
+    assert summary.read(file) == built()
+
+
+def test_later_fields_are_ignored_and_other_versions_refused(tmp_path: Path) -> None:
+    data = json.loads(summary.render(built()))
+    file = tmp_path / "summary.json"
+    file.write_text(json.dumps({**data, "colour": "blue"}))
+    assert summary.read(file) == built()
+    file.write_text(json.dumps({**data, "schema": 2}))
+    with pytest.raises(StoredError, match="schema: input should be 1"):
+        summary.read(file)

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from bench.analysis.observations import Measured, Observation
+from bench.analysis.verdict import Verdict, judge, met
+from bench.recording.records import Calibration, RunRecord, Stall
+from testbed.scenario import Scenario
+from tests.unit.bench.builders import record, scenario
+
+EXPECTED = 1e8
+
+
+def measured(
+    share: float = 1.0, attainment: float = 1.0, busy: float | None = 0.5, samples: int = 50
+) -> Measured:
+    return Measured(samples, share * EXPECTED, share * EXPECTED, attainment, busy)
+
+
+def observation(*repetitions: Measured | None, flow: str = "A -> C", phase: Any = "disturbed") -> Observation:
+    whole = next((each for each in repetitions if each), None)
+    return Observation(flow, "guaranteed", phase, EXPECTED, whole, dict(enumerate(repetitions)))
+
+
+def verdict(
+    *observations: Observation,
+    of: Scenario | None = None,
+    made: RunRecord | None = None,
+    faults: list[str] | None = None,
+) -> Verdict:
+    of = of or scenario()
+    return judge(of, made or record(of), observations, faults or [])
+
+
+QUIET = observation(measured(), phase="quiet")
+
+
+def test_held_needs_no_reasons() -> None:
+    assert verdict(QUIET, observation(measured())) == Verdict("held", [], [])
+
+
+@pytest.mark.parametrize(
+    ("share", "attainment", "outcome"),
+    [
+        (0.99, 0.95, "held"),
+        (1.2, 1.0, "held"),
+        (0.9899, 1.0, "violated"),
+        (1.0, 0.9499, "violated"),
+        (0.6, 0.0, "violated"),
+        (0.0, 0.0, "violated"),
+    ],
+)
+def test_both_thresholds_count(share: float, attainment: float, outcome: str) -> None:
+    assert verdict(QUIET, observation(measured(share, attainment))).outcome == outcome
+
+
+def test_a_violation_is_explained_in_numbers() -> None:
+    assert verdict(QUIET, observation(measured(0.75, 0.5))).reasons == [
+        "A -> C, disturbed: the mean of 75 Mbit/s is 75 % of the expected 100 Mbit/s (at least 99 %) "
+        "and 50 % of 50 samples reached 90 Mbit/s (at least 95 %)"
+    ]
+
+
+def test_attainment_alone_violates() -> None:
+    assert verdict(QUIET, observation(measured(1.0, 0.9))).reasons == [
+        "A -> C, disturbed: 90 % of 50 samples reached 90 Mbit/s (at least 95 %)"
+    ]
+
+
+def test_a_quiet_violation_counts_as_well() -> None:
+    found = verdict(observation(measured(0.5), phase="quiet"), observation(measured()))
+    assert found.outcome == "violated"
+    assert found.reasons[0].startswith("A -> C, quiet: ")
+
+
+def test_one_repetition_violates_whatever_the_others_got() -> None:
+    of = scenario(measurement={"repetitions": 3})
+    found = verdict(observation(measured(1.05), measured(0.97), measured(1.05)), of=of)
+    assert found.outcome == "violated"
+    assert len(found.reasons) == 1
+    assert "A -> C, disturbed, repetition-1: the mean of 97 Mbit/s" in found.reasons[0]
+
+
+def test_thresholds_are_the_scenarios() -> None:
+    of = scenario(thresholds={"mean": 0.5, "attainment": 0.1})
+    assert verdict(QUIET, observation(measured(0.6, 0.2)), of=of).outcome == "held"
+
+
+@pytest.mark.parametrize(
+    ("share", "busy", "outcome"),
+    [(0.7, 0.98, "invalid"), (0.7, 0.96, "violated"), (0.7, None, "violated"), (1.0, 0.99, "held")],
+)
+def test_a_miss_on_a_saturated_machine_proves_nothing(share: float, busy: float | None, outcome: str) -> None:
+    found = verdict(QUIET, observation(measured(share, busy=busy)))
+    assert found.outcome == outcome
+
+
+@pytest.mark.parametrize(("rest", "outcome"), [(1.0, "invalid"), (0.98, "violated"), (None, "violated")])
+def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | None, outcome: str) -> None:
+    sound = None if rest is None else measured(rest)
+    found = verdict(
+        QUIET, observation(dataclasses.replace(measured(0.98), doubtful=int(sound is not None), sound=sound))
+    )
+    assert found.outcome == outcome
+    assert ("the machine stood still" in found.reasons[0]) == (outcome == "invalid")
+
+
+@pytest.mark.parametrize(
+    ("rest", "outcome"),
+    [(measured(1.0, 0.9), "violated"), (measured(0.98, 1.0), "invalid"), (measured(0.98, 0.9), "violated")],
+)
+def test_without_the_doubtful_samples_it_is_the_same_threshold_that_is_missed(
+    rest: Measured, outcome: str
+) -> None:
+    """What a doubtful sample lacked arrives in the next, so the mean of the others may be low for that."""
+    missed = dataclasses.replace(measured(1.0, 0.9), doubtful=1, sound=rest)
+    assert verdict(QUIET, observation(missed)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("sound", "outcome"), [(None, "violated"), (20, "violated"), (19, "invalid"), (0, "invalid")]
+)
+def test_a_miss_of_which_hardly_a_sample_is_beyond_doubt_proves_nothing(
+    sound: int | None, outcome: str
+) -> None:
+    missed = dataclasses.replace(measured(0.5), samples=100)
+    if sound is not None:
+        rest = dataclasses.replace(measured(0.5), samples=sound) if sound else None
+        missed = dataclasses.replace(missed, doubtful=100 - sound, sound=rest)
+    assert verdict(QUIET, observation(missed)).outcome == outcome
+
+
+def test_stalls_are_said_even_if_the_guarantee_held() -> None:
+    of = scenario()
+    made = record(of)
+    made.repetitions[0].stalls = [Stall(start_s=1.0, end_s=1.06), Stall(start_s=2.0, end_s=2.04)]
+    found = verdict(QUIET, observation(measured()), of=of, made=made)
+    assert found.outcome == "held"
+    assert found.notes == ["the machine stood still 2 times, for 60 ms at the longest"]
+
+
+def test_how_busy_the_machine_was_is_said_even_if_the_guarantee_held() -> None:
+    found = verdict(QUIET, observation(measured(busy=0.99)))
+    assert found.notes == ["disturbed: the processors were saturated (up to 99 % busy)"]
+
+
+def test_a_miss_with_capacity_to_spare_outweighs_one_without() -> None:
+    of = scenario(measurement={"repetitions": 2})
+    found = verdict(observation(measured(0.7, busy=0.99), measured(0.7, busy=0.5)), of=of)
+    assert found.outcome == "violated"
+    assert "repetition-1" in found.reasons[0]
+    assert "it may be the machine" in found.reasons[1]
+
+
+def calibrated(total: float | None, error: str | None = None) -> Calibration:
+    return Calibration(seconds=1.0, bits_per_second={} if total is None else {"A -> C": total}, error=error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"faults": ["pod A: eth0 has no HTB"]}, "pod A: eth0 has no HTB"),
+        ({"repetitions": []}, "0 of 1 repetitions were recorded"),
+        ({"calibration": calibrated(None, "no route")}, "the calibration failed: no route"),
+        # 300 Mbit/s are promised: 80 % of 375
+        (
+            {"calibration": calibrated(374e6)},
+            "the promise of 300 Mbit/s in all is more than 80% of the 374 Mbit/s",
+        ),
+    ],
+)
+def test_invalid_by_the_record(fields: dict[str, Any], words: str) -> None:
+    found = verdict(QUIET, observation(measured()), made=record(scenario(), **fields))
+    assert found.outcome == "invalid"
+    assert any(words in reason for reason in found.reasons)
+
+
+def test_a_promise_well_below_the_machines_limit() -> None:
+    made = record(scenario(), calibration=calibrated(376e6))
+    assert verdict(QUIET, observation(measured()), made=made).outcome == "held"
+
+
+def test_promises_at_different_times_do_not_add_up() -> None:
+    of = scenario(
+        flows=[{"from": "A", "to": "C", "duration": 5}, {"from": "B", "to": "D", "start": 5, "duration": 5}],
+        disturbances=[],
+    )
+    assert verdict(QUIET, of=of, made=record(of, calibration=calibrated(260e6))).outcome == "held"
+
+
+@pytest.mark.parametrize(("reached", "outcome"), [(330e6, "held"), (250e6, "invalid")])
+def test_a_calibration_that_fills_the_underlay_is_not_the_machines_limit(
+    reached: float, outcome: str
+) -> None:
+    of = scenario(underlay={"rate": "350M"})
+    made = record(of, calibration=calibrated(reached))
+    assert verdict(QUIET, observation(measured()), of=of, made=made).outcome == outcome
+
+
+def test_without_calibration_there_is_a_note() -> None:
+    found = verdict(QUIET, observation(measured()), made=record(scenario(), calibration=None))
+    assert found.outcome == "held"
+    assert "no calibration" in found.notes[0]
+
+
+def test_faults_make_a_run_invalid_even_if_a_guarantee_was_missed() -> None:
+    found = verdict(QUIET, observation(measured(0.5)), faults=["noise, repetition-0: iperf3: busy"])
+    assert found.outcome == "invalid"
+    assert found.reasons[0] == "noise, repetition-0: iperf3: busy"
+    assert "50 %" in found.reasons[1]
+
+
+@pytest.mark.parametrize("lost", [None, measured(samples=2)])
+def test_too_few_samples(lost: Measured | None) -> None:
+    found = verdict(QUIET, observation(lost))
+    assert found.outcome == "invalid"
+    assert "disturbed, repetition-0" in found.reasons[0]
+    assert "too few to judge" in found.reasons[0]
+
+
+def test_a_disturbance_that_no_guaranteed_flow_saw() -> None:
+    found = verdict(QUIET)
+    assert found.reasons == ["no guaranteed flow was measured while anything disturbed it"]
+
+
+def test_nothing_promised_is_nothing_held() -> None:
+    of = scenario(flows=[{"from": "C", "to": "A"}], disturbances=[])
+    found = verdict(of=of, made=record(of, calibration=None))
+    assert found.outcome == "invalid"
+    assert found.reasons == ["no flow has a guarantee, so there is nothing to hold"]
+
+
+def test_enforcement_none_is_judged_alike() -> None:
+    of = scenario(enforcement="none")
+    assert verdict(QUIET, observation(measured(0.6)), of=of).outcome == "violated"
+    assert verdict(QUIET, observation(measured()), of=of).outcome == "held"
+
+
+def test_met_tells_flows_apart() -> None:
+    of = scenario()
+    assert met(of, observation(measured())) is True
+    assert met(of, observation(measured(), measured(0.9))) is False
+    assert (
+        met(of, Observation("noise", "disturbance", "disturbed", None, measured(), {0: measured()})) is None
+    )

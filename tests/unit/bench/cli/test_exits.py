@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
+from invoke.tasks import task
+
+from bench.cli.exits import collected, ends_with_status
+from bench.cli.tasks import LONG
+from tests.paths import ROOT
+
+
+def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
+    module = ModuleType("tasks")
+
+    @task(name="down")
+    def take_down(_context: Context) -> None: ...
+
+    @task(name="kubernetes.get")
+    def get_kubernetes(_context: Context) -> None: ...
+
+    @task(name="kubernetes.forget")
+    def forget_kubernetes(_context: Context) -> None: ...
+
+    vars(module).update(one=take_down, two=get_kubernetes, three=forget_kubernetes, four="no task")
+    assert sorted(collected(module).task_names) == ["down", "kubernetes.forget", "kubernetes.get"]
+
+
+def test_a_task_may_have_the_name_of_a_part() -> None:
+    module = ModuleType("tasks")
+
+    @task
+    def test(_context: Context) -> None: ...
+
+    @task(name="test.e2e")
+    def test_e2e(context: Context) -> None: ...
+
+    vars(module).update(one=test, two=test_e2e)
+    assert collected(module)["test"] is test
+    assert collected(module)["test.e2e"] is test_e2e
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_to_end_does_not_cut_the_way_down_short(number: signal.Signals) -> None:
+    steps = []
+
+    def command() -> int:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            os.kill(os.getpid(), number)
+            steps.append("taken down")
+        return 0
+
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with pytest.raises(Exit) as caught:
+            ends_with_status(command)()
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert caught.value.code == 128 + number
+    assert steps == ["taken down"]
+
+
+def ran(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "tasks.py", *arguments],
+        cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--help", "nonsense"],
+        ["--list=nonsense"],
+        ["--list", "--list-format=json", "--list-depth=2"],
+        ["bench", "--scale", "many"],
+        ["bench", "--nonsense"],
+        ["--config", "one.toml", "status"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_cannot_be_understood_is_bad_input(arguments: list[str]) -> None:
+    done = ran(*arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["--version"], ["--list"]], ids=" ".join)
+def test_who_stops_reading_gets_no_verdict(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = ran(*arguments, stdout=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["--version"], ["--list"]], ids=" ".join)
+def test_a_full_disk_is_no_verdict(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = ran(*arguments, stdout=full.fileno())
+    assert done.returncode == 4
+    assert done.stderr == "[Errno 28] No space left on device\n"
+
+
+def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
+    for file in ROOT.joinpath("tests").rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        if re.search(r"^@pytest\.mark\.long$", text, re.MULTILINE):
+            assert set(re.findall(r"\bCONCORDE_[A-Z_]+\b", text)) & set(LONG), file

@@ -1,0 +1,37 @@
+import io
+
+from rich.console import Console
+
+from bench.cli.progress import Display, format_bits
+from testbed.scenario import load
+from tests.paths import ROOT
+
+SCENARIO = load(ROOT / "scenarios" / "kubernetes.yaml")
+
+
+def test_plain_lines_where_there_is_no_terminal() -> None:
+    stream = io.StringIO()
+    with Display(Console(file=stream), "kubernetes").traffic(SCENARIO, 0) as on_rates:
+        for tick in range(1, 7):
+            on_rates(tick * 0.5, {"(1) A-1 -> A-4": 955e6, "disturbance": 12.4e9})
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "kubernetes: traffic for 10 s"
+    assert lines[1].startswith("   2.0 s  (1) A-1 -> A-4: 955 Mbit/s  (2) A-2 -> A-3: 0 Mbit/s")
+    assert "disturbance: 12.40 Gbit/s" in lines[1]
+    assert len(lines) == 2  # one line every two seconds
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_terminal_shows_rates_in_place() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80)
+    with Display(console, "kubernetes").traffic(SCENARIO, 0) as on_rates:
+        on_rates(5.0, {"(1) A-1 -> A-4": 955e6})
+    assert "955 Mbit/s" in stream.getvalue()
+
+
+def test_rates_for_people() -> None:
+    assert format_bits(0) == "0 Mbit/s"
+    assert format_bits(238_700) == "239 kbit/s"
+    assert format_bits(953_000_000) == "953 Mbit/s"
+    assert format_bits(3_820_000_000) == "3.82 Gbit/s"

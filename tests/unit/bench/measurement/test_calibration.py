@@ -1,0 +1,38 @@
+from bench.measurement.calibration import with_probes
+from testbed.scenario import load
+from tests.paths import ROOT
+
+CONTMEC = ROOT / "scenarios" / "contmec.yaml"
+
+
+def test_probes_take_the_guaranteed_flows_paths() -> None:
+    scenario = load(CONTMEC)
+    probed = with_probes(scenario)
+    transfers = probed.traffic[len(scenario.traffic) :]
+    assert len(transfers) == 3
+    for flow, transfer in zip(scenario.flows, transfers, strict=True):
+        for end, probe in ((flow.source, transfer.source), (flow.destination, transfer.destination)):
+            original, stand_in = probed.pods[end], probed.pods[probe]
+            assert (stand_in.cluster, stand_in.node) == (original.cluster, original.node)
+            assert stand_in.guarantee is None
+            assert probe not in scenario.pods
+
+
+def test_ports_of_the_scenario_s_own_traffic_stay() -> None:
+    scenario = load(CONTMEC)
+    probed = with_probes(scenario)
+    for traffic in scenario.traffic:
+        assert probed.port_of(traffic) == scenario.port_of(traffic)
+    assert len({probed.port_of(traffic) for traffic in probed.traffic}) == len(probed.traffic)
+
+
+def test_a_probe_does_not_take_a_name_that_is_taken() -> None:
+    scenario = load(CONTMEC, ["pods.probe-1={cluster: a, node: worker-01, guarantee: 5M}"])
+    probed = with_probes(scenario)
+    assert probed.pods["probe-1"].guarantee == 5_000_000
+    assert "probe-1" not in {t.source for t in probed.traffic[len(scenario.traffic) :]}
+
+
+def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
+    scenario = load(CONTMEC, [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")])
+    assert with_probes(scenario) == scenario

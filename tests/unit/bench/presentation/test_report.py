@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+from bench.pipeline import analyse
+from bench.recording.directory import Recording
+
+Recorded = Callable[[str], Recording]
+EVIL = '--><script>alert("x")</script>&amp;{{ 1 }}'
+
+
+class Elements(HTMLParser):
+    """Collects what a browser would see of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.references: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.references += [
+            value or ""
+            for name, value in attrs
+            if name in ("src", "href", "xlink:href", "srcset", "data", "action")
+        ]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(recording: Recording) -> tuple[str, Elements]:
+    analyse(recording)
+    html = recording.report_file.read_text(encoding="utf-8")
+    elements = Elements()
+    elements.feed(html)
+    elements.close()
+    return html, elements
+
+
+def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) -> None:
+    _, elements = page(recorded("violated"))
+    order = [
+        "✗ violated",
+        "48.98 % of the expected 57.3 Mbit/s",
+        "Promised and observed",
+        "57.295",
+        "28.062",
+        "How it was judged",
+        "The machine",
+        "./invokew figures 20261120T091416Z-violated-pod",
+        "--scenario reports/20261120T091416Z-violated-pod/scenario.yaml",
+        "guarantee: 60M",
+        "iperf 3.12",
+    ]
+    places = [elements.text.find(text) for text in order]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_nothing_is_loaded_from_anywhere(recorded: Recorded) -> None:
+    html, elements = page(recorded("held"))
+    assert "svg" in elements.tags
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(elements.tags)
+    assert all(reference.startswith("#") for reference in elements.references)
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#)", html)
+
+
+def test_names_are_text_and_nothing_else(recorded: Recorded) -> None:
+    recording = recorded("held")
+    for file in (recording.scenario_file, recording.run_file):
+        text = file.read_text(encoding="utf-8")
+        quoted = json.dumps(EVIL) if file == recording.run_file else "'" + EVIL + "'"
+        text = text.replace('"(1) A-1 -> A-4"', quoted).replace("name: (1) A-1 -> A-4", f"name: {quoted}")
+        assert EVIL in text or json.dumps(EVIL) in text
+        file.write_text(text, encoding="utf-8")
+    recording.environment_file.write_text(json.dumps({EVIL: {EVIL: [EVIL, {"a": EVIL}]}}))
+    html, elements = page(recording)
+    assert "script" not in elements.tags
+    assert "<script" not in html
+    assert elements.text.count(EVIL) >= 5
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (
+            '{"host": {"cpu": ["a", "b"], "empty": {}, "none": null, "root": false}}',
+            ["a, b", "root", "False"],
+        ),
+        ('{"tc": "line one\\nline two"}', ["line one\nline two"]),
+        ('{"links": [{"name": "eth0", "deep": [{"x": [1, 2, 3, 4, 5]}]}]}', ["eth0", "1\n2\n3\n4\n5"]),
+        ("[1, 2]", ["1, 2"]),
+        ("not json", ["not readable"]),
+    ],
+)
+def test_any_environment_can_be_shown(recorded: Recorded, content: str, shown: list[str]) -> None:
+    recording = recorded("violated")
+    recording.environment_file.write_text(content)
+    _, elements = page(recording)
+    for text in shown:
+        assert text in elements.text
+
+
+def test_a_missing_environment_is_said(recorded: Recorded) -> None:
+    recording = recorded("violated")
+    recording.environment_file.unlink()
+    assert "No such file" in page(recording)[1].text

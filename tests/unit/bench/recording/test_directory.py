@@ -1,0 +1,59 @@
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench.cli.verbs import experiments
+from bench.cli.verbs.scenarios import scenario_file
+from bench.recording.directory import Recording, find
+from bench.recording.records import slug
+from testbed.scenario import load
+from tests.paths import ROOT
+
+SCENARIO = load(ROOT / "scenarios" / "contmec.yaml")
+NOW = datetime(2022, 3, 10, 12, 0, 0, tzinfo=UTC)
+
+
+def test_an_unfinished_recording_is_known_by_its_name(tmp_path: Path) -> None:
+    recording = Recording.begin(tmp_path, SCENARIO, NOW)
+    assert recording.directory.name == "20220310T120000Z-contmec-pod.unfinished"
+    assert recording.run_id == "20220310T120000Z-contmec-pod"
+    final = recording.finish()
+    assert final.directory.name == recording.run_id
+    assert [entry.name for entry in tmp_path.iterdir()] == [recording.run_id]
+
+
+def test_two_recordings_of_one_second_have_two_names(tmp_path: Path) -> None:
+    first = Recording.begin(tmp_path, SCENARIO, NOW)
+    second = Recording.begin(tmp_path, SCENARIO, NOW)
+    third = (first.finish(), Recording.begin(tmp_path, SCENARIO, NOW))[1]
+    assert len({first.run_id, second.run_id, third.run_id}) == 3
+
+
+def test_slugs_are_file_names_and_differ() -> None:
+    taken: set[str] = set()
+    assert slug("(1) A-1 -> A-4", taken) == "1-a-1-a-4"
+    assert slug("[1] A-1 => A-4", taken) == "1-a-1-a-4-2"
+    assert slug("../../x", taken) == "x"
+    assert slug("…", taken) == "transfer"
+
+
+def test_a_recording_is_found_by_path_or_run_id(tmp_path: Path) -> None:
+    recording = Recording.begin(tmp_path, SCENARIO, NOW)
+    recording.scenario_file.write_text("name: x\n")
+    final = recording.finish()
+    assert find(final.run_id, tmp_path).directory == final.directory
+    assert find(str(final.directory), Path("elsewhere")).directory == final.directory
+    with pytest.raises(LookupError, match=f"no recording 'other' .recordings: {final.run_id}"):
+        find("other", tmp_path)
+    with pytest.raises(LookupError, match="none yet"):
+        find("other", tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a/b/c", "\x1b[31m", "."])
+def test_what_is_no_name_of_a_recording_is_refused(name: str, tmp_path: Path) -> None:
+    for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path)):
+        with pytest.raises(LookupError, match="no recording"):
+            search()
+    with pytest.raises(LookupError, match="no scenario"):
+        scenario_file(name)

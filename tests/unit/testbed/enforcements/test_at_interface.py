@@ -1,0 +1,126 @@
+"""Rendering of HTB at the five places, without privileges."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+import pytest
+
+from testbed.access.place import Result
+from testbed.enforcements import at_interface
+from testbed.enforcements.at_interface import Interface, Promise, frame_ratio, render
+from testbed.scenario import ScenarioError, load
+from testbed.scenario.model import Shaping
+from tests.paths import ROOT
+
+SCENARIOS = ROOT / "scenarios" / "places"
+PROMISES = [Promise(IPv4Address("172.16.1.2"), 10**9), Promise(IPv4Address("172.16.1.3"), 3 * 10**9)]
+LINK = 5 * 10**9
+
+
+def test_a_pods_own_interface_gets_what_the_papers_figure_10_shows() -> None:
+    assert render(Shaping(at="eth0"), "eth0", PROMISES[:1], LINK) == (
+        "qdisc add dev eth0 root handle 1: htb default 1\n"
+        "class add dev eth0 parent 1: classid 1:1 htb rate 1000000000bit ceil 1000000000bit "
+        "burst 10485760 cburst 10485760 quantum 65536\n"
+    )
+
+
+def test_without_a_filter_pods_share_one_class_of_the_sum() -> None:
+    lines = render(Shaping(at="vtep"), "flannel.1", PROMISES, LINK).splitlines()
+    assert len(lines) == 2
+    assert "rate 4000000000bit ceil 4000000000bit" in lines[1]
+
+
+def test_a_class_that_may_borrow_has_a_parent_to_borrow_from() -> None:
+    lines = render(Shaping(at="eth0", ceiling="link"), "eth0", PROMISES[:1], LINK).splitlines()
+    assert lines[0].endswith("htb default 10")
+    assert "parent 1: classid 1:1 htb rate 5000000000bit ceil 5000000000bit" in lines[1]
+    assert "parent 1:1 classid 1:10 htb rate 1000000000bit ceil 5000000000bit" in lines[2]
+
+
+def test_with_a_filter_each_pod_has_its_class_and_the_rest_of_the_link_is_for_the_others() -> None:
+    text = render(Shaping(at="vtep", classify="source"), "flannel.1", PROMISES, LINK)
+    assert "htb default 2\n" in text
+    assert "parent 1:1 classid 1:2 htb rate 1000000000bit ceil 5000000000bit" in text
+    assert "classid 1:11 htb rate 3000000000bit ceil 3000000000bit" in text
+    assert "u32 match ip src 172.16.1.3/32 flowid 1:11\n" in text
+
+
+def test_the_inner_source_is_matched_in_two_halves_behind_the_encapsulation() -> None:
+    text = render(Shaping(at="physical", classify="inner-source"), "eth0", PROMISES, LINK)
+    # Outer IPv4 20, UDP 8, VXLAN 8, inner Ethernet 14 bytes; then 12 to the source of the inner IPv4 header.
+    assert "match ip protocol 17 0xff match u16 0xac10 0xffff at 62 match u16 0x0102 0xffff at 64 " in text
+
+
+def test_promises_that_fill_the_link_leave_the_others_a_hundredth() -> None:
+    text = render(Shaping(at="vtep", classify="source"), "flannel.1", PROMISES, 4 * 10**9)
+    assert "classid 1:2 htb rate 40000000bit ceil 4000000000bit" in text
+
+
+def test_only_the_physical_interface_counts_the_encapsulation() -> None:
+    assert frame_ratio(load(SCENARIOS / "eth0.yaml")) == 1
+    assert frame_ratio(load(SCENARIOS / "physical.yaml")) == pytest.approx(1514 / 1464)
+
+
+def test_every_place_has_a_scenario_that_differs_in_nothing_else() -> None:
+    loaded = {file.stem: load(file) for file in SCENARIOS.glob("*.yaml")}
+    assert {"physical", "vtep", "bridge", "bridge-veth", "eth0"} <= set(loaded)
+    for name, scenario in loaded.items():
+        assert scenario.name == name
+        same = {"name": "", "title": "", "shaping": None, "enforcement": "none"}
+        assert scenario.model_copy(update=same) == loaded["eth0"].model_copy(update=same)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["enforcement=pod"], "enforcement: none"),
+        (["underlay.rate=null"], "underlay.rate: shaping needs"),
+        (["shaping.classify=source"], "shaping.classify: eth0 belongs to one pod"),
+        (["shaping.at=bridge", "shaping.classify=inner-source"], "only the physical interface"),
+        (["shaping.at=moon"], "shaping.at"),
+    ],
+)
+def test_shaping_that_cannot_be_is_refused(overrides: list[str], words: str) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        load(SCENARIOS / "eth0.yaml", overrides)
+
+
+def test_bursts_are_the_papers_from_its_least_rate_up_and_as_long_below() -> None:
+    assert at_interface._paper_burst(4 * 10**9) == 10 * 2**20
+    assert at_interface._paper_burst(10**8) == 1_050_000
+
+
+class Answering:
+    """A place where ``tc`` always says the same."""
+
+    name = "worker-01"
+
+    def __init__(self, qdiscs: str, filters: str = "") -> None:
+        self._answers = {"qdisc": qdiscs, "filter": filters}
+
+    def run(self, argv: Sequence[str], **_options: Any) -> Result:
+        return Result(0, self._answers[argv[2]], "")
+
+
+HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
+
+
+@pytest.mark.parametrize(
+    ("qdiscs", "filters", "words"),
+    [
+        (HTB % 0, '[{"options": {"flowid": "1:10"}}, {"options": {"flowid": "1:11"}}, {}]', []),
+        (HTB % 0, "", ["worker-01, flannel.1: 0 filters, not the 2 that were added"]),
+        (HTB % 3, '[{"options": {"flowid": "1:10"}}, {"options": {"flowid": "1:11"}}]',
+         ["worker-01, flannel.1: 3 packets passed by the classes"]),
+        ('[{"kind": "noqueue", "root": true}]', '[{"options": {"flowid": "1:10"}}]',
+         ["worker-01, flannel.1: no HTB, so nothing was shaped",
+          "worker-01, flannel.1: 1 filters, not the 2 that were added"]),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_has_is_compared_with_what_was_set(
+    qdiscs: str, filters: str, words: list[str]
+) -> None:
+    interface = Interface(Answering(qdiscs, filters), "flannel.1", tuple(PROMISES))  # type: ignore[arg-type]
+    assert list(at_interface._faults(Shaping(at="vtep", classify="source"), interface)) == words

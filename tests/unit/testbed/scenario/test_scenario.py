@@ -1,0 +1,308 @@
+import json
+import os
+import time
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from testbed.scenario import ScenarioError, load, render_schema, render_yaml
+from tests.paths import ROOT
+
+SCENARIOS = ROOT / "scenarios"
+CONTMEC = SCENARIOS / "contmec.yaml"
+
+
+@pytest.mark.parametrize("file", sorted(SCENARIOS.rglob("*.yaml")), ids=lambda file: file.stem)
+def test_a_scenario_as_run_reads_back_as_the_same(file: Path, tmp_path: Path) -> None:
+    scenario = load(file)
+    copy = tmp_path / "as-run.yaml"
+    copy.write_text(render_yaml(scenario))
+    assert load(copy) == scenario
+
+
+def test_the_papers_numbers() -> None:
+    scenario = load(CONTMEC)
+    assert [scenario.guarantee_of(flow) for flow in scenario.flows] == [10**9, 3 * 10**9, 4 * 10**9]
+    assert all(scenario.node_of(f.source) != scenario.node_of(f.destination) for f in scenario.traffic)
+    assert [(d.start, d.end) for d in scenario.disturbances] == [(2.5, 7.5)]
+    assert scenario.measurement.interval == 0.1
+    assert scenario.pod_subnet("a", "worker-01") == IPv4Network("172.16.1.0/24")
+    assert scenario.pod_subnet("b", "worker-02") == IPv4Network("172.17.2.0/24")
+    assert scenario.clusters["a"].workers == scenario.clusters["b"].workers
+
+
+def test_scale_multiplies_every_rate_and_nothing_else() -> None:
+    overrides = ["underlay.rate=10G", "pods.A-1.ceiling=2G", "disturbances[0].rate=5G"]
+    whole, tenth = load(CONTMEC, overrides), load(CONTMEC, overrides, scale=0.1)
+    assert tenth.underlay.rate == 10**9
+    assert (tenth.pods["A-1"].guarantee, tenth.pods["A-1"].ceiling) == (10**8, 2 * 10**8)
+    assert tenth.disturbances[0].rate == 5 * 10**8
+    assert tenth.scaled(10) == whole
+
+
+def test_overrides_reach_lists_mappings_and_absent_fields() -> None:
+    scenario = load(CONTMEC, ["flows[1].duration=5", "pods.A-3.guarantee=7M", "thresholds.mean=0.5"])
+    assert scenario.flows[1].duration == 5
+    assert scenario.pods["A-3"].guarantee == 7_000_000
+    assert scenario.thresholds.mean == 0.5
+
+
+FAULTS = {
+    "flows[2].to=A-9": "flows[2].to: no pod 'A-9' (pods: A-1, A-2, A-3, A-4, B-1, B-2)",
+    "flows[0].to=A-1": "flows[0].to: 'A-1' would send to itself",
+    "flows[0].to=B-2": "flows[0].to: 'B-2' is in cluster 'b', 'A-1' in 'a'",
+    "flows[0].from=A-2": "flows[1].from: 'A-2' already sends flows[0] then",
+    "flows[0].duration=2.5": "flows[0].duration: input should be a valid integer",
+    "flows[0].start=-1": "flows[0].start: input should be greater than or equal to 0",
+    "flows[0].start=.nan": "flows[0].start: input should be",
+    "flows[0].protocol=sctp": "flows[0].protocol: input should be 'tcp' or 'udp'",
+    "flows[0].protocol=udp": "flows[0].rate: UDP needs the load to offer",
+    "flows[1].name='(1) A-1 -> A-4'": "flows[1].name: '(1) A-1 -> A-4' is taken by flows[0]",
+    "flows[0].color=red": "flows[0].color: no such field",
+    "disturbances[0].start=9": "disturbances[0]: 9 s to 14 s is outside the run (0 s to 10 s)",
+    "disturbances[0].to=nobody": "disturbances[0].to: no pod or container 'nobody'",
+    "disturbances[0].to=A-1": "disturbances[0].to: a pod and a container have no network in common",
+    "pods.A-1.node=master-01": "pods.A-1.node: 'master-01' is no worker of cluster 'a' (workers: worker-01",
+    "pods.A-1.node=elsewhere": "pods.A-1.node: no node 'elsewhere' (nodes: master-01",
+    "pods.A-1.cluster=c": "pods.A-1.cluster: no cluster 'c' (clusters: a, b)",
+    "pods.A-1.guarantee=fast": "pods.A-1.guarantee: 'fast' is not a rate",
+    "pods.A-1.guarantee=0": "pods.A-1.guarantee: 0 is not a positive rate",
+    "pods.A-1.guarantee=999": "pods.A-1.guarantee: 999 is not between 1k and 1T bits per second",
+    "pods.A-1.ceiling=2T": "pods.A-1.ceiling: 2T is not between 1k and 1T bits per second",
+    "pods.A-1.ceiling=1M": "pods.A-1.ceiling: a ceiling below the guarantee",
+    "pods.a-1={cluster: a, node: worker-01}": "pods.a-1: the name is taken by pods.A-1",
+    "pods.A_1={cluster: a, node: worker-01}": "pods.A_1: string should match pattern",
+    "containers.C={node: worker-09}": "containers.C.node: no node 'worker-09'",
+    "clusters.a.master=nobody": "clusters.a.master: no node 'nobody'",
+    "clusters.a.workers=[worker-01, worker-01]": "clusters.a.workers[1]: 'worker-01' is named twice",
+    "clusters.b.flannel.vni=1": "clusters.b.flannel.vni: cluster 'a' shares a node and already has VNI 1",
+    "clusters.b.pod_cidr=172.16.128.0/17": "clusters.b.pod_cidr: 172.16.128.0/17 overlaps clusters.a",
+    "clusters.b.pod_cidr=172.17.0.1/16": "clusters.b.pod_cidr: input is not a valid IPv4 network",
+    "clusters.b.pod_cidr=172.17.0.0/24": "clusters.b.node_prefix: a node's /24 does not fit",
+    "clusters.b.pod_cidr=172.17.0.0/23": "clusters.b.pod_cidr: 172.17.0.0/23 has no /24 for each of 3 nodes",
+    "clusters.a.node_prefix=30": "clusters.a.node_prefix: a /30 has room for",
+    "container_cidr=172.17.0.0/16": "container_cidr: 172.17.0.0/16 overlaps clusters.b.pod_cidr",
+    "underlay.cidr=192.168.56.0/30": "underlay.cidr: 192.168.56.0/30 cannot hold 4 nodes",
+    "underlay.mtu=100": "underlay.mtu: input should be greater than or equal to 576",
+    "measurement.interval=0.01": "measurement.interval: input should be greater than or equal to 0.1",
+    "measurement.warm_up=9.8": "flows[0].duration: 10 s leave no five samples after the warm-up of 9.8 s",
+    "enforcement=magic": "enforcement: input should be",
+    "enforcement=node": "underlay.rate: enforcement node shares out the nodes' links",
+    "nodes={}": "nodes: ",
+    "nodes.master-01={address: 192.168.56.4}": "nodes.master-02.address: 'master-01' has an address, so",
+    "nodes.master-01={address: 10.0.0.4}": "nodes.master-01.address: 10.0.0.4 is not in underlay.cidr",
+    "nodes.master-01={uplink: eth0 up}": "nodes.master-01.uplink: string should match pattern",
+    'title="a\\eb"': "title: U+001B in it is no character that can be shown",
+    'flows[0].name="\\u202E"': "flows[0].name: U+202E in it is no character that can be shown",
+    "container_cidr=5": "container_cidr: 5 is a number; write four of them with dots",
+    f"underlay.rate={'9' * 100}": "underlay.rate: '99999",
+    "underlay.rate=1e99": "underlay.rate: 1e+99 is more than any link carries",
+    "underlay.rate=2T": "underlay.rate: 2T is more than 1T bits per second",
+    "disturbances[0].rate=1001G": "disturbances[0].rate: 1001G is more than 1T bits per second",
+    "name=no spaces": "name: string should match pattern",
+}
+
+
+@pytest.mark.parametrize(("override", "message"), FAULTS.items(), ids=list(FAULTS))
+def test_a_fault_is_named_with_its_path(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [override])
+    assert str(caught.value).startswith(f"{CONTMEC}: ")
+    assert f"{CONTMEC}: {message}" in str(caught.value)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, ["flows[0].to=A-9", "pods.A-2.node=nowhere"])
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("flows[7].to=A-1", "--set: flows[7]: there are 3 of these, counted from 0"),
+        ("flows[0]", "--set: 'flows[0]' is not path=value"),
+        ("=3", "--set: '=3' is not path=value"),
+        ("flows.to=3", "--set: flows.to: no such field"),
+        ("name[0]=3", "--set: name[0]: no such field"),
+        ("name=[", "--set: name: '[' is not a YAML value"),
+        ("title='\x1b[31m'", "--set: title: \"'\\x1b[31m'\" is not a YAML value"),
+        (f"flows[{'9' * 5000}].to=x", "--set: 'flows[9999"),
+        (f"{'a.' * 50}a=x", "--set: 'a.a.a."),
+    ],
+)
+def test_an_override_that_points_nowhere(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [override])
+    assert str(caught.value).startswith(message)
+
+
+def test_a_scale_that_leaves_no_promise_worth_the_name() -> None:
+    with pytest.raises(ScenarioError, match=r"pods.A-1.guarantee: 100 is not between 1k and 1T"):
+        load(CONTMEC, scale=1e-7)
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])
+def test_a_scale_that_is_none(scale: float) -> None:
+    with pytest.raises(ScenarioError, match="--scale"):
+        load(CONTMEC, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nname: b\n", "line 2, column 1: found duplicate key"),
+        ("pods:\n  A: {}\n  A: {}\n", "found duplicate key"),
+        ("name: [\n", "not YAML"),
+        ("- a list\n", "not a scenario"),
+        ("", "not a scenario"),
+        ("name: a\n---\nname: b\n", "line 2, column 1: not YAML: a second document"),
+        ("1: x\n", "line 1, column 1: the key '1' is no text; write it in quotes"),
+        ("? [a]\n: x\n", "line 1, column 3: not YAML as scenarios use it: a key is text"),
+        ("name: *a\n", "line 1, column 7: not YAML: there is no &a before"),
+        ("<<: 1\n", "line 1, column 5: << is for mappings"),
+        ('"a\\nb\\e": x\n', "['a\\nb\\x1b']: no such field"),
+        ("name: !!python/object:os.system x\n", "not YAML"),
+        ("name: x\n", "nodes: this field is required"),
+    ],
+)
+def test_a_file_that_is_no_scenario(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("title", ["2022-02-30", "2022-02-03", "12:30:45", "yes", "0b12", "1_000", "9" * 50])
+def test_what_other_yaml_takes_for_dates_and_numbers_is_text(title: str) -> None:
+    assert load(CONTMEC, [f"title={title}"]).title == title
+
+
+def test_what_is_used_twice_is_changed_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    text = (
+        CONTMEC.read_text().replace("  A-3: {", "  A-3: &here {").replace("  A-4: {", "  A-4: {<<: *here, ")
+    )
+    file.write_text(text.replace("{<<: *here, cluster: a, node: worker-02}", "*here"))
+    scenario = load(file, ["pods.A-4.guarantee=1G"])
+    assert (scenario.pods["A-3"].guarantee, scenario.pods["A-4"].guarantee) == (None, 10**9)
+
+
+def test_merged_mappings_give_way_to_what_is_stated_and_to_those_before(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    merged = "  A-4: {<<: [{node: worker-02}, {node: worker-01, cluster: b}], cluster: a}\n"
+    lines = CONTMEC.read_text().splitlines(keepends=True)
+    file.write_text("".join(merged if line.startswith("  A-4:") else line for line in lines))
+    assert load(file) == load(CONTMEC)
+
+
+LAUGH = "a0: &a0 [1, 1, 1, 1]\n" + "".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 20)
+)
+MERGES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n}\n  k{n}: 1\n  <<: [{','.join([f'*a{n - 1}'] * 50)}]\n" for n in range(1, 300)
+)
+
+
+def crowd(count: int, **changes: str) -> str:
+    """A scenario of many pods, flows and clusters, all of them at fault if ``changes`` say so."""
+    pod = changes.get("pod", "{cluster: a, node: left, guarantee: 1M}")
+    flow = changes.get("flow", "{from: P%d, to: Q}")
+    clusters = int(changes.get("clusters", "0"))
+    return "".join(
+        [
+            "name: crowd\nnodes: {master: , left: , right: }\nclusters:\n",
+            "  a: {master: master, workers: [left, right], pod_cidr: 10.0.0.0/8, node_prefix: 16}\n",
+            *(
+                f"  c{n}: {{master: master, workers: [left], pod_cidr: 10.0.0.0/8}}\n"
+                for n in range(clusters)
+            ),
+            "pods:\n  Q: {cluster: a, node: right}\n",
+            *(f"  P{n}: {pod}\n" for n in range(count)),
+            "flows:\n",
+            *(f"  - {flow.replace('%d', str(n))}\n" for n in range(count)),
+        ]
+    )
+
+
+HOSTILE = {
+    "aliases of aliases": LAUGH,
+    "merges of merges": MERGES,
+    "one within the other": "[" * 4_000_000,
+    "one within the other, as lists": "- " * 2_000_000,
+    "directives": "".join(f"%TAG !{n}! x\n" for n in range(200_000)),
+    "nothing but lines": "\n" * 4_000_000,
+    "more than fits": "#" * 5_000_000,
+    "values": "[" + "a," * 2_000_000 + "]",
+    "a long key": "x" * 4_000_000 + ": 1",
+    "flows that are none": crowd(0).replace("flows:", "flows: [" + "1," * 240_000 + "]"),
+    "names there are not": crowd(10_000, pod="{cluster: b, node: none}", flow="{from: X%d, to: Y}"),
+    "clusters": crowd(1, clusters="10000"),
+    "flows of one pod": crowd(10_000, flow="{from: P0, to: Q, name: x%d}"),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
+def test_no_file_takes_long_to_refuse(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    began = time.thread_time()
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert time.thread_time() - began < 2
+    assert all(line.startswith(f"{file}: ") for line in str(caught.value).splitlines())
+    assert len(str(caught.value)) < 50_000
+
+
+def test_ten_thousand_flows_are_read_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(crowd(10_000))
+    began = time.thread_time()
+    assert len(load(file).flows) == 10_000
+    assert time.thread_time() - began < 2
+
+
+def test_every_network_that_overlaps_is_named() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, ["underlay.cidr=172.16.0.0/12", "container_cidr=172.17.3.0/24"])
+    said = str(caught.value)
+    assert "clusters.a.pod_cidr: 172.16.0.0/16 overlaps underlay.cidr 172.16.0.0/12" in said
+    assert "clusters.b.pod_cidr: 172.17.0.0/16 overlaps underlay.cidr 172.16.0.0/12" in said
+    assert "container_cidr: 172.17.3.0/24 overlaps clusters.b.pod_cidr 172.17.0.0/16" in said
+
+
+def test_flows_of_one_guarantee_are_found_in_any_order() -> None:
+    flows = [
+        f"{{from: A-1, to: A-3, {span}}}" for span in ("start: 8", "duration: 9", "start: 3, duration: 5")
+    ]
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [f"flows=[{', '.join(flows)}]"])
+    at = [line.partition(": ")[2] for line in str(caught.value).splitlines() if "already sends" in line]
+    assert [(line[:8], line.split("sends ")[1][:8]) for line in at] == [
+        ("flows[1]", "flows[0]"),
+        ("flows[2]", "flows[1]"),
+    ]
+
+
+def test_a_file_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    with pytest.raises(ScenarioError, match="not a file, but something else"):
+        load(tmp_path / "fifo.yaml")
+    with pytest.raises(ScenarioError, match="not a file, but a directory"):
+        load(tmp_path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="No such file"):
+        load(tmp_path / "absent.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        load(tmp_path / "binary.yaml")
+
+
+def test_the_committed_schema_is_current() -> None:
+    assert (SCENARIOS / "scenario.schema.json").read_text() == render_schema()
+    assert json.loads(render_schema())["additionalProperties"] is False

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.supplies import binaries, debian, getting
+from testbed.supplies.binaries import PROGRAMS
+from testbed.supplies.cache import Say
+from testbed.supplies.versions import Version
+from tests.unit.testbed.supplies.builders import MakePrograms, write_program
+
+
+def unexpected(_version: Version, _into: Path, _scratch: Path, _say: Say) -> str:
+    pytest.fail("nothing is to be got")
+
+
+def test_what_is_kept_is_used(make_programs: MakePrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = getting.get("1.20.2", getting.from_directory(make_programs()))
+    monkeypatch.setattr("testbed.supplies.debian.build", unexpected)
+    assert getting.get("1.20.2") == first
+
+
+def test_with_a_source_what_is_kept_is_replaced(own_cache: Path, make_programs: MakePrograms) -> None:
+    getting.get("1.20.2", getting.from_directory(make_programs(name="old")))
+    new = getting.get("1.20.2", getting.from_directory(make_programs(name="new")))
+    assert new.source.endswith("/new")
+    assert binaries.find("1.20.2") == new
+    assert sorted(path.name for path in own_cache.iterdir()) == ["1.20.2", "1.20.2.lock"]
+
+
+def test_what_is_damaged_is_got_again(make_programs: MakePrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = make_programs()
+    kept = getting.get("1.20.2", getting.from_directory(given))
+    kept.path("kubelet").unlink()
+    monkeypatch.setattr("testbed.supplies.debian.build", getting.from_directory(given))
+    stages: list[str] = []
+    getting.get("1.20.2", say=stages.append)
+    assert stages[0].startswith("getting it again: ")
+    assert "kubelet" in stages[0]
+    assert binaries.find("1.20.2") == kept
+
+
+def test_a_version_that_cannot_be_built_must_come_from_somewhere() -> None:
+    with pytest.raises(LookupError, match=r"only 1\.20\.2 can be built here: say --download, or --from"):
+        getting.get("1.27.3")
+
+
+def test_a_directory_must_have_all_programs(make_programs: MakePrograms) -> None:
+    given = make_programs()
+    (given / "kubelet").unlink()
+    (given / "kubeadm").unlink()
+    with pytest.raises(LookupError, match=r"given has no kubelet, kubeadm \(needs kube-apiserver, "):
+        getting.from_directory(given)
+
+
+def test_programs_of_another_version_are_refused(own_cache: Path, make_programs: MakePrograms) -> None:
+    # 1.20.21 begins like 1.20.2, and is another one.
+    source = getting.from_directory(make_programs("1.20.21"))
+    with pytest.raises(LookupError, match=r"not that of Kubernetes 1\.20\.2; it says: Kubernetes v1\.20\.21"):
+        getting.get("1.20.2", source)
+    assert [path.name for path in own_cache.iterdir()] == ["1.20.2.lock"]
+
+
+def test_programs_of_another_machine_are_refused(make_programs: MakePrograms) -> None:
+    given = make_programs()
+    (given / "kubelet").write_bytes(b"\x7fELF of another machine")
+    with pytest.raises(LookupError, match="kubelet does not run on this machine: "):
+        getting.get("1.20.2", getting.from_directory(given))
+
+
+def test_what_fails_leaves_what_was_kept(make_programs: MakePrograms) -> None:
+    kept = getting.get("1.20.2", getting.from_directory(make_programs()))
+
+    def interrupted(_version: Version, into: Path, _scratch: Path, _say: Say) -> str:
+        write_program(into / PROGRAMS[0], "Kubernetes v1.20.2")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        getting.get("1.20.2", interrupted)
+    assert binaries.find("1.20.2") == kept
+
+
+def test_flanneld_is_kept_beside(make_programs: MakePrograms, tmp_path: Path) -> None:
+    flanneld = tmp_path / "flanneld-amd64"
+    write_program(flanneld, "v0.13.0")
+    first = getting.get("1.20.2", getting.from_directory(make_programs()))
+    second = getting.get("1.20.2", flanneld=flanneld)
+    assert second.source == first.source
+    assert second.path("flanneld").read_bytes() == flanneld.read_bytes()
+    assert (first.flanneld, second.flanneld) == ("", "v0.13.0")
+    assert binaries.find("1.20.2") == second
+    assert getting.get("1.20.2") == second
+
+
+def test_flanneld_is_no_longer_kept_when_it_shall_go(make_programs: MakePrograms, tmp_path: Path) -> None:
+    flanneld = tmp_path / "flanneld"
+    write_program(flanneld, "v0.13.0")
+    without = getting.get("1.20.2", getting.from_directory(make_programs()))
+    getting.get("1.20.2", flanneld=flanneld)
+    assert getting.get("1.20.2", without_flanneld=True) == without
+    assert binaries.find("1.20.2").programs == PROGRAMS
+    assert not (without.directory / "flanneld").exists()
+
+
+def test_a_flanneld_that_does_not_run_is_refused(make_programs: MakePrograms, tmp_path: Path) -> None:
+    flanneld = tmp_path / "flanneld"
+    flanneld.write_bytes(b"\x7fELF of another machine")
+    kept = getting.get("1.20.2", getting.from_directory(make_programs()))
+    with pytest.raises(LookupError, match="flanneld does not run on this machine: "):
+        getting.get("1.20.2", flanneld=flanneld)
+    assert binaries.find("1.20.2") == kept
+
+
+def test_flanneld_comes_along_from_a_directory(make_programs: MakePrograms) -> None:
+    given = make_programs()
+    write_program(given / "flanneld", "v0.13.0")
+    assert "flanneld" in getting.get("1.20.2", getting.from_directory(given)).programs
+
+
+def test_a_missing_flanneld_is_an_error_before_anything_begins(own_cache: Path) -> None:
+    with pytest.raises(LookupError, match="--flannel: no file /nowhere/flanneld"):
+        getting.get("1.20.2", flanneld=Path("/nowhere/flanneld"))
+    assert not own_cache.exists()
+
+
+def get_once(given: Path, log: Path) -> None:
+    """Get what is kept, or what a source that is slow gives; in a process of its own."""
+
+    def slow(version: Version, into: Path, scratch: Path, say: Say) -> str:
+        with log.open("a", encoding="utf-8") as out:
+            out.write("began\n")
+        assert not any(scratch.glob("programs/*"))
+        return getting.from_directory(given)(version, into, scratch, say)
+
+    debian.build = slow
+    assert len(getting.get("1.20.2").programs) == len(PROGRAMS)
+
+
+def test_two_at_once_get_it_once(make_programs: MakePrograms, tmp_path: Path) -> None:
+    given, log = make_programs(), tmp_path / "log"
+    fork = multiprocessing.get_context("fork")
+    both = [fork.Process(target=get_once, args=(given, log)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(30)
+    assert [process.exitcode for process in both] == [0, 0]
+    assert log.read_text(encoding="utf-8") == "began\n"
+    assert binaries.find("1.20.2").directory.is_dir()
+
+
+def test_what_a_killed_process_leaves_is_not_taken_for_complete(
+    own_cache: Path, make_programs: MakePrograms
+) -> None:
+    given = make_programs()
+
+    def die(_version: Version, into: Path, _scratch: Path, _say: Say) -> str:
+        for program in PROGRAMS:
+            write_program(into / program, "Kubernetes v1.20.2")
+        os._exit(9)
+
+    process = multiprocessing.get_context("fork").Process(target=getting.get, args=("1.20.2", die))
+    process.start()
+    process.join(30)
+    assert process.exitcode == 9
+    assert (own_cache / "1.20.2.unfinished").is_dir()
+    with pytest.raises(LookupError):
+        binaries.find("1.20.2")
+    getting.get("1.20.2", getting.from_directory(given))
+    assert not (own_cache / "1.20.2.unfinished").exists()
