@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import CommandError
-from testbed.kubernetes import requirements
 from testbed.providers.netns.sandbox import Entrance, Sandbox, SandboxError
-from testbed.providers.vagrant import requirements as machines
 from testbed.supplies import programs
 
 OPTIONAL_TOOLS = {
@@ -107,8 +105,11 @@ PERMISSIONS = (
 )
 
 
-def examine() -> Iterator[Finding]:
-    """Yield what was found, one thing after another; looks at kernel features only if a sandbox starts."""
+def examine(optional: Mapping[str, Callable[[], Iterable[str]]]) -> Iterator[Finding]:
+    """Yield what was found, one thing after another; looks at kernel features only if a sandbox starts.
+
+    ``optional`` parts each yield, in words, what is missing for them.
+    """
     yield from _tools()
     yield Finding(
         f"Python {sys.version_info.major}.{sys.version_info.minor}",
@@ -126,11 +127,9 @@ def examine() -> Iterator[Finding]:
             yield _feature(box.switch, feature)
     finally:
         box.stop()
-    lacking = list(requirements.missing())
-    subject = "real Kubernetes (--orchestrator kubernetes)"
-    yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
-    lacking = list(machines.missing())
-    yield Finding("virtual machines (--provider vagrant)", not lacking, "; ".join(lacking), needed=False)
+    for subject, missing in optional.items():
+        lacking = list(missing())
+        yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
 
 
 def _tools() -> Iterator[Finding]:

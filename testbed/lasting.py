@@ -17,17 +17,16 @@ from pydantic import BaseModel
 
 from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError, InNamespace, Place, in_parallel
-from testbed.access.remote import Remote
-from testbed.assembly import ORCHESTRATORS, demand
-from testbed.enforcements import at_interface
+from testbed.access.place import CommandError, Place, in_parallel
+from testbed.assembly import demand, put_together
 from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client
-from testbed.kubernetes.worker import Cell, wait_until_empty
+from testbed.kubernetes.worker import wait_until_empty
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.netns.sandbox import Claim, Entrance, Sandbox, valid_name
 from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.testbed import Progress, Testbed
 
 SHELL = "/bin/bash"
@@ -77,17 +76,18 @@ def up(scenario: Scenario, name: str, orchestrator: str, progress: Progress) -> 
 
     Raises LookupError for a bad or taken name or an orchestrator there is not, RuntimeError if it fails.
     """
-    demand(orchestrator)
+    runner = demand("netns", orchestrator)
     if not valid_name(name):
         raise LookupError(f"--name: {name!r} is no name for a testbed; use letters, digits and dashes")
     with Claim(name):
         if Sandbox.find(name):
             raise LookupError(f"testbed {name!r} is up already; take it down, or choose another --name")
-        provider = NetnsProvider(scenario, name)
-        testbed = Testbed(scenario, provider, ORCHESTRATORS[orchestrator])
+        addressing = Addressing(scenario)
+        provider = NetnsProvider(addressing, name)
+        testbed = put_together(addressing, provider, runner.make)
         testbed.up(progress)
         try:
-            at_interface.install(testbed)
+            testbed.enforcement.install(testbed)
             assert provider.sandbox is not None
             state = _describe(testbed, provider.sandbox)
             provider.sandbox.switch.run(["tee", STATE], stdin=state.model_dump_json())
@@ -118,7 +118,7 @@ def execute(name: str, place: str, argv: list[str]) -> None:
 
     Raises LookupError if there is no such testbed or place.
     """
-    node, enter = _way(name, place, lambda location: location.entry)
+    node, enter = _find_way(name, place, lambda location: location.entry)
     node.replace_self([*enter, *argv])
 
 
@@ -144,7 +144,7 @@ def capture(name: str, place: str, interface: str, arguments: list[str]) -> None
     tcpdump = shutil.which("tcpdump", path=ENVIRONMENT["PATH"])
     if tcpdump is None:
         raise LookupError("tcpdump is not installed: apt-get install tcpdump")
-    node, enter = _way(name, place, lambda location: location.network)
+    node, enter = _find_way(name, place, lambda location: location.network)
     if os.geteuid() == 0:
         node.replace_self([*enter, tcpdump, "-n", "-l", "-i", interface, *arguments])
     read = [*node.prefix, *enter, sys.executable, "-I", "-S", packets.__file__, interface]
@@ -154,7 +154,7 @@ def capture(name: str, place: str, interface: str, arguments: list[str]) -> None
     os.execv(tcpdump, [tcpdump, "-n", "-l", "-r", "-", *arguments])
 
 
-def _way(name: str, place: str, chosen: Callable[[Location], Way]) -> tuple[Entrance, list[str]]:
+def _find_way(name: str, place: str, chosen: Callable[[Location], Way]) -> tuple[Entrance, list[str]]:
     """Return a node, and the command that leads from there into the place."""
     box, known = _find(name), state(name)
     if place in known.nodes:
@@ -200,8 +200,8 @@ def _describe(testbed: Testbed, box: Sandbox) -> State:
                 kind=kind,
                 node=scenario.node_of(name),
                 address=place.address,
-                entry=_way_to(place),
-                network=_way_to(testbed.networks[name]),
+                entry=_way(place),
+                network=_way(testbed.networks[name]),
                 guarantee_bps=pod.guarantee if pod else None,
             )
     return State(
@@ -213,24 +213,15 @@ def _describe(testbed: Testbed, box: Sandbox) -> State:
     )
 
 
-def _way_to(place: Place) -> Way:
+def _way(place: Place) -> Way:
     """Return how to get to a place from outside."""
-    match place:
-        case InNamespace():
-            way, last = _way_to(place.node), place.entrance
-        case Cell():
-            way, last = _way_to(place.node), place.entrance
-        case Remote():
-            way, last = _way_to(place.origin), list(place.client)
-        case _:
-            return Way(node=place.name)
-    return Way(node=way.node, command=[*way.command, *last])
+    return Way(node=place.route.node, command=list(place.route.command))
 
 
 def _cluster(testbed: Testbed, client: Client, box: Sandbox) -> Cluster:
     """Describe a cluster, and let this machine's programs reach it."""
     master, *workers = testbed.scenario.clusters[client.cluster].nodes
-    address, port = control_plane.endpoint(testbed.scenario, client.cluster)
+    address, port = control_plane.endpoint(testbed.addressing, client.cluster)
     forwarded = box.outside.run(
         ["/usr/bin/python3", "-I", "-S", str(forward.__file__), box.network(master), address, str(port)]
     )

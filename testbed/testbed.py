@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, in_parallel
 from testbed.access.pods import PodPlace
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
-from testbed.networks import containers, vxlan
+from testbed.networks import containers
+from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic, addressing
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 
 Progress = Callable[[str], None]
-# What makes an orchestrator of a scenario and its nodes, which are up.
-Orchestrate = Callable[[Scenario, Mapping[str, Node]], Orchestrator]
 ENTRIES = "flannel's entries, made by the testbed"
 
 # Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
@@ -44,28 +48,44 @@ done 2>/dev/null
 """
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What makes the parts of a testbed that need to know what its nodes have; see testbed.assembly."""
+
+    enforce: Callable[[Addressing], Enforcement]
+    orchestrate: Callable[[Addressing, Enforcement, Mapping[str, Node]], Orchestrator]
+    network: Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
+
+
 class Testbed:
-    """One scenario on one provider's nodes, its pods run by one orchestrator."""
+    """One scenario on one provider's nodes, its pods run by one orchestrator, its promises by an enforcement.
+
+    ``scenario`` is what was asked for, and stays as it is. ``found`` is what nodes that were there before
+    turned out to have, once they are up; ``addressing`` goes by both.
+    """
 
     __test__ = False  # not a test case, whatever its name tells pytest
 
-    def __init__(self, scenario: Scenario, provider: Provider, orchestrate: Orchestrate) -> None:
-        self.scenario = scenario
+    def __init__(self, addressing: Addressing, provider: Provider, parts: Parts) -> None:
+        self.addressing = addressing
+        self.scenario: Scenario = addressing.scenario
+        self.found = Found()
         self.provider = provider
-        self._orchestrate = orchestrate
+        self._parts = parts
+        self.enforcement = parts.enforce(addressing)
         self.orchestrator: Orchestrator | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, Place] = {}
 
     @property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> Mapping[str, Node]:
         """The nodes that are up, by name."""
-        return dict(self.provider.nodes)
+        return self.provider.nodes
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """What is known of clusters that are not the testbed's own, for the recording."""
-        return {}
+        return self.orchestrator.facts if self.orchestrator else {}
 
     @property
     def overlay(self) -> str:
@@ -73,39 +93,34 @@ class Testbed:
         return (self.orchestrator.overlay if self.orchestrator else None) or ENTRIES
 
     @property
-    def clients(self) -> list[Client]:
+    def clients(self) -> Sequence[Client]:
         """What asks the clusters' APIs, where there are any."""
-        return list(self.orchestrator.clients) if self.orchestrator else []
+        return self.orchestrator.clients if self.orchestrator else []
 
     @property
-    def pods(self) -> dict[str, PodPlace]:
+    def pods(self) -> Mapping[str, PodPlace]:
         """The running pods, by name."""
-        return dict(self.orchestrator.pods) if self.orchestrator else {}
+        return self.orchestrator.pods if self.orchestrator else {}
 
     def up(self, progress: Progress = lambda _: None) -> None:
         """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why."""
         try:
             progress("nodes and underlay")
-            self.provider.up()
-            self.scenario = self.provider.scenario
-            self.orchestrator = self.make_orchestrator()
-            progress("container networks" if self.orchestrator.overlay else "pod and container networks")
-            if not self.orchestrator.overlay:
-                in_parallel(self._overlay, self.scenario.nodes)
-            networks = {name: self._container(name) for name in self.scenario.containers}
-            in_parallel(lambda name: self._network(name, networks), self.scenario.nodes)
-            self.orchestrator.up(progress)
-            self.containers = self.orchestrator.contain(networks)
-            self.networks = {**self.orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None and self.provider.between:
+            self._learn(self.provider.up())
+            orchestrator = self._parts.orchestrate(self.addressing, self.enforcement, self.nodes)
+            networks = self._make_networks(orchestrator, progress)
+            self._learn(orchestrator.up(progress))
+            self.orchestrator = orchestrator
+            self.containers = orchestrator.contain(networks)
+            self.networks = {**orchestrator.networks, **networks}
+            if self.scenario.underlay.rate is not None and self.provider.shared_hops:
                 self._settle()
         except BaseException:
+            if self.orchestrator is not None:
+                with suppress(RuntimeError):
+                    self.orchestrator.down()
             self.provider.down()
             raise
-
-    def make_orchestrator(self) -> Orchestrator:
-        """Return what runs the pods on the nodes that are up."""
-        return self._orchestrate(self.scenario, self.nodes)
 
     def down(self) -> None:
         """Take everything down."""
@@ -118,49 +133,59 @@ class Testbed:
         return self.provider.clocks()
 
     def check(self) -> list[str]:
-        """Return, in words, every way in which the pods' networks are not as they were made."""
-        return self.orchestrator.check() if self.orchestrator else ["the testbed is not up"]
+        """Return, in words, every way in which pods' networks and shaping are not as they were made."""
+        if self.orchestrator is None:
+            return ["the testbed is not up"]
+        return [*self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
         return self.pods[name] if name in self.pods else self.containers[name]
 
-    def interface_of(self, name: str) -> str:
-        """Return the interface by which a pod or container sends."""
-        return "eth0"
-
     def address_for(self, traffic: Traffic) -> str:
-        """Return where the sender of a transfer finds its receiver.
+        """Return where the sender of a transfer finds its receiver."""
+        receiver, node_of = self.place(traffic.destination), self.scenario.node_of
+        if node_of(traffic.source) != node_of(traffic.destination) and receiver.published:
+            return receiver.published
+        return receiver.address
 
-        A container on another node is behind the published port of its node.
-        """
-        destination = traffic.destination
-        if destination in self.scenario.containers:
-            node = self.scenario.node_of(destination)
-            if node != self.scenario.node_of(traffic.source):
-                return str(addressing.addresses(self.scenario)[node].ip)
-        return self.place(destination).address
+    def _learn(self, found: Found) -> None:
+        """Take into account what nodes turned out to have."""
+        if found:
+            self.found = self.found.merged(found)
+            self.addressing = Addressing(self.found.applied(self.scenario))
+            self.enforcement = self._parts.enforce(self.addressing)
 
-    def _overlay(self, name: str) -> None:
-        """Give one node what flannel would make there for each of its clusters."""
-        scenario, node = self.scenario, self.provider.nodes[name]
-        node.run(["ip", "-batch", "-"], stdin=vxlan.render_links(scenario, name))
-        node.run(["bridge", "-batch", "-"], stdin=vxlan.render_forwarding(scenario, name))
-        node.run(["mkdir", "-p", "/run/flannel"])
-        for cluster in addressing.clusters_of(scenario, name):
-            text = vxlan.render_subnet_file(scenario, cluster, name)
-            node.run(["tee", addressing.subnet_file(cluster)], stdin=text)
+    def _make_networks(self, orchestrator: Orchestrator, progress: Progress) -> dict[str, InNamespace]:
+        """Make what joins pods of different nodes, and containers, unless others do; return the latter's."""
+        if orchestrator.brings_containers:
+            return {}
+        progress("container networks" if orchestrator.overlay else "pod and container networks")
+        overlays: Mapping[str, PodNetwork] = {}
+        if not orchestrator.overlay:
+            overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
+        networks = {name: self._container(name) for name in self.scenario.containers}
+        in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
+        return networks
 
-    def _network(self, name: str, in_containers: Mapping[str, Place]) -> None:
-        """Let one node forward, and give it its container network."""
-        scenario, node = self.scenario, self.provider.nodes[name]
+    def _prepare(
+        self, name: str, overlays: Mapping[str, PodNetwork], in_containers: Mapping[str, Place]
+    ) -> None:
+        """Give one node its pod networks and its container network, and let it forward."""
+        addressing, node = self.addressing, self.nodes[name]
+        own = [overlays[cluster] for cluster in addressing.clusters_of(name) if cluster in overlays]
+        if own:
+            node.run(["ip", "-batch", "-"], stdin="".join(one.links(name) for one in own))
+            node.run(["bridge", "-batch", "-"], stdin="".join(one.forwarding(name) for one in own))
+        for path, text in (item for one in own for item in one.files(name).items()):
+            node.run(["mkdir", "-p", path.rpartition("/")[0]])
+            node.run(["tee", path], stdin=text)
         node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1\n")
-        own_containers = containers.on_node(scenario, name)
-        if own_containers:
-            node.run(["ip", "-batch", "-"], stdin=containers.render_links(scenario, name))
-            node.run(["nft", "-f", "-"], stdin=containers.render_translation(scenario, name))
-        for container in own_containers:
-            inside = containers.render_inside(scenario, container)
+        if addressing.containers_on(name):
+            node.run(["ip", "-batch", "-"], stdin=containers.render_links(addressing, name))
+            node.run(["nft", "-f", "-"], stdin=containers.render_translation(addressing, name))
+        for container in addressing.containers_on(name):
+            inside = containers.render_inside(addressing, container)
             in_containers[container].run(["ip", "-batch", "-"], stdin=inside)
 
     def _settle(self) -> None:
@@ -168,16 +193,17 @@ class Testbed:
 
         Only where nodes share processors; machines of their own stay as they are.
         """
-        places = [*self.networks.values(), *self.nodes.values(), *self.provider.between]
+        places = [*self.networks.values(), *self.nodes.values(), *self.provider.shared_hops]
         in_parallel(lambda place: place.run(["unshare", "--mount", "sh", "-c", SETTLE]), places)
 
     def _container(self, name: str) -> InNamespace:
+        """Return a container's network namespace; from other nodes it is reached at its node's address."""
         node = self.scenario.containers[name].node
-        index = containers.on_node(self.scenario, node).index(name)
         return InNamespace(
             name=name,
-            node=self.provider.nodes[node],
-            namespace=f"/run/netns/{name}",
-            address=str(containers.address(self.scenario, name).ip),
-            host_interface=containers.host_interface(index),
+            node=self.nodes[node],
+            namespace=self.addressing.namespace(name),
+            address=str(self.addressing.container(name).ip),
+            host_interface=containers.host_interface(self.addressing.containers_on(node).index(name)),
+            published=str(self.addressing.address(node)),
         )

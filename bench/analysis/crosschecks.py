@@ -3,17 +3,19 @@
 A receiver cannot get bytes that nobody sent. If the sender, its interface or its HTB class counted fewer,
 one of the observers is wrong, or the traffic went past the class; either way the run proves nothing. More
 sent than received is the ordinary case (retransmissions, drops, queues) and no contradiction, except for
-TCP, whose sender can be ahead of its receiver only by what the socket buffers hold.
+TCP, whose sender can be ahead of its receiver only by what the socket buffers hold. A sender's own count is
+compared only if its generator says that it is one of payload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.generators import generator_of, guaranteed
 from bench.recording.records import RunRecord, Transfer
 from testbed.scenario import Scenario, Traffic
-from testbed.scenario.addressing import pod_mtu
 from testbed.scenario.frames import payload_share
+from testbed.scenario.networks import path_of
 
 # The counters are read shortly before and after a transfer; a twentieth is far more than that can explain,
 # and less than any bypassed class leaves out.
@@ -32,15 +34,16 @@ def contradictions(
     """
     found: list[str] = []
     for number, repetition in enumerate(record.repetitions):
-        for flow in scenario.flows:
+        for flow in guaranteed(scenario):
             received = totals.get((number, flow.label, "receiver"))
             transfer = repetition.transfers.get(flow.label)
-            if scenario.guarantee_of(flow) is None or not received or transfer is None:
+            if not received or transfer is None:
                 continue
-            sent = totals.get((number, flow.label, "sender"))
+            comparable = generator_of(flow).sender_counts_payload
+            sent = totals.get((number, flow.label, "sender")) if comparable else None
             found += [
                 f"{flow.label}, repetition-{number}: {text}"
-                for text in _compare(flow, received, sent, transfer, pod_mtu(scenario))
+                for text in _compare(flow, received, sent, transfer, path_of(scenario, flow.source)[0])
             ]
     return found
 
@@ -50,7 +53,7 @@ def _compare(flow: Traffic, received: int, sent: int | None, transfer: Transfer,
     counters = (
         ("its sender counted", sent, received),
         ("its pod's eth0 sent", transfer.sender_interface_bytes, received),
-        ("its HTB class counted", transfer.class_bytes, received / payload_share(mtu, flow.protocol, "pod")),
+        ("its HTB class counted", transfer.class_bytes, received / payload_share(mtu, flow.protocol)),
     )
     for name, counted, needed in counters:
         if counted is not None and counted < (1 - TOLERANCE) * needed:

@@ -3,8 +3,8 @@
 A neighbour can crowd a flow out only by getting what the flow does not, and only if the flow has something to
 send. So it was not a neighbour, but the machine, that kept a sample low
 
-* in which the machine stood still (``heartbeat``), or its processors were saturated, or its host took them
-  away, or right after,
+* in which the machine stood still, or its processors were saturated, or its host took them away, or right
+  after (``measurement.watchers``),
 * whose sender was idle: nothing of it waited anywhere, though its window would have carried far more,
 * in which the links on its way had room: nobody took what the flow did not get.
 
@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from bench.generators import generator_of
 from bench.recording.records import Repetition, Stretch
 from testbed.scenario import Scenario, Traffic, frames
-from testbed.scenario.addressing import pod_mtu
+from testbed.scenario.networks import path_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,7 @@ CPU_STOLEN = 0.1
 IDLE_WINDOWS = 3
 
 # A link has room if what arrived over it is less than this share of the payload it can carry. Enforcement
-# node uses 0.99 of a link (testbed.enforcements.concorde.NODE_SHARE); flows that crowd others out fill 0.98
+# node uses 0.99 of a link (testbed.enforcements.node.NODE_SHARE); flows that crowd others out fill 0.98
 # and more.
 FULL_LINK = 0.96
 
@@ -92,16 +93,19 @@ def room(
 ) -> Flags:
     """Tell for each sample of a transfer whether both links on its way had room meanwhile.
 
-    Nothing is told where links have no rate of their own, and of traffic other than TCP's in full packets.
+    Nothing is told where links have no rate of their own, and beside traffic other than TCP's in full
+    packets.
     """
     import numpy as np
 
     nothing = np.zeros(len(starts), dtype=np.bool_)
     rate, own = scenario.underlay.rate, _nodes(scenario, traffic)
     between = [other for other in scenario.traffic if len(set(_nodes(scenario, other))) == 2]
-    if rate is None or traffic not in between or any(other.protocol != "tcp" for other in between):
+    full_packets = all(o.protocol == "tcp" and generator_of(o).saturates for o in between)
+    if rate is None or traffic not in between or not full_packets:
         return nothing
-    full = FULL_LINK * rate * frames.payload_share(pod_mtu(scenario), "tcp", "underlay")
+    mtu, overhead = path_of(scenario, traffic.source)
+    full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", overhead)
     flags = ~nothing
     for end in (0, 1):  # the link of the sender's node, the link of the receiver's
         carried = np.zeros(len(starts))

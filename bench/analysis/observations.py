@@ -15,7 +15,8 @@ from bench.analysis import excuses, phases, statistics
 from bench.analysis.phases import Phase, Span
 from bench.analysis.samples import Role, role_of
 from bench.recording.records import Repetition, RunRecord
-from testbed.scenario import Scenario, Traffic, frames
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.goodput import expected_goodput_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +71,7 @@ def observe(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> lis
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _Slice:
     """The samples of one transfer, phase and repetition."""
 
     rates: Floats
@@ -79,10 +80,10 @@ class _Cell:
     watched: Floats
     doubtful: NDArray[np.bool_]
 
-    def sound(self) -> _Cell:
-        """Return the cell without the doubtful samples."""
+    def sound(self) -> _Slice:
+        """Return the slice without the doubtful samples."""
         kept = ~self.doubtful
-        return _Cell(
+        return _Slice(
             self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.doubtful[kept]
         )
 
@@ -91,19 +92,19 @@ def _observe(
     traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord
 ) -> Iterator[Observation]:
     role = role_of(scenario, traffic)
-    cells: dict[Phase, dict[int, _Cell | None]] = {}
-    expected = frames.expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
+    slices: dict[Phase, dict[int, _Slice | None]] = {}
+    expected = expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     for number, repetition in enumerate(record.repetitions):
         disturbed = phases.disturbances(scenario, repetition)
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
-            cell = _cell(traffic, phase, judged, expected, number, tables, scenario, repetition)
-            cells.setdefault(phase, {})[number] = cell
+            slice_ = _slice(traffic, phase, judged, expected, number, tables, scenario, repetition)
+            slices.setdefault(phase, {})[number] = slice_
     threshold = None if expected is None else scenario.thresholds.sample * expected
     for phase in phases.PHASES:
-        if phase in cells:
-            filled = [cell for cell in cells[phase].values() if cell is not None]
+        if phase in slices:
+            filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
             yield Observation(
                 flow=traffic.label,
                 role=role,
@@ -111,13 +112,13 @@ def _observe(
                 expected_bps=expected,
                 overall=_measure(filled, threshold) if filled else None,
                 repetitions={
-                    number: None if cell is None else _measure([cell], threshold)
-                    for number, cell in cells[phase].items()
+                    number: None if slice_ is None else _measure([slice_], threshold)
+                    for number, slice_ in slices[phase].items()
                 },
             )
 
 
-def _cell(
+def _slice(
     traffic: Traffic,
     phase: Phase,
     judged: Span,
@@ -126,7 +127,7 @@ def _cell(
     tables: Tables,
     scenario: Scenario,
     repetition: Repetition,
-) -> _Cell | None:
+) -> _Slice | None:
     import numpy as np
 
     table = tables.get((traffic.label, number))
@@ -150,28 +151,28 @@ def _cell(
         spare |= excuses.room(starts, ends, traffic, tables, scenario, number)
         if spare.mean() <= excuses.MOST:
             doubtful |= spare
-    return _Cell(received["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, doubtful)
+    return _Slice(received["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, doubtful)
 
 
-def _measure(cells: list[_Cell], threshold: float | None) -> Measured:
+def _measure(slices: list[_Slice], threshold: float | None) -> Measured:
     import numpy as np
 
-    rates = np.concatenate([cell.rates for cell in cells])
-    watched = sum(float(cell.watched.sum()) for cell in cells)
-    busy = sum(float(cell.busy.sum()) for cell in cells)
+    rates = np.concatenate([slice_.rates for slice_ in slices])
+    watched = sum(float(slice_.watched.sum()) for slice_ in slices)
+    busy = sum(float(slice_.busy.sum()) for slice_ in slices)
     return Measured(
         samples=len(rates),
-        mean_bps=statistics.mean(rates, np.concatenate([cell.seconds for cell in cells])),
+        mean_bps=statistics.mean(rates, np.concatenate([slice_.seconds for slice_ in slices])),
         p01_bps=statistics.p01(rates),
         attainment=None if threshold is None else statistics.attainment(rates, threshold),
         cpu_busy=busy / watched if watched > 0 else None,
-        doubtful=sum(int(cell.doubtful.sum()) for cell in cells),
-        sound=_without_doubts(cells, threshold),
+        doubtful=sum(int(slice_.doubtful.sum()) for slice_ in slices),
+        sound=_without_doubts(slices, threshold),
     )
 
 
-def _without_doubts(cells: list[_Cell], threshold: float | None) -> Measured | None:
-    if not any(cell.doubtful.any() for cell in cells):
+def _without_doubts(slices: list[_Slice], threshold: float | None) -> Measured | None:
+    if not any(slice_.doubtful.any() for slice_ in slices):
         return None
-    rest = [sound for cell in cells if len((sound := cell.sound()).rates)]
+    rest = [sound for slice_ in slices if len((sound := slice_.sound()).rates)]
     return _measure(rest, threshold) if rest else None

@@ -1,4 +1,4 @@
-"""What each transfer got, when: iperf3's records as one tidy table on the run's clock.
+"""What each transfer got, when: its generator's records as one tidy table on the run's clock.
 
 The receiver's records are what is judged: a sender counts what it wrote to its socket, which is not what
 arrived. The sender's are kept, as ``source`` = ``sender``, to check the receiver's against.
@@ -7,11 +7,11 @@ arrived. The sender's are kept, as ``source`` = ``sender``, to check the receive
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bench.generators.iperf3 import read_records
-from bench.generators.parsing import RawDataError, Record
+from bench.generators import RawDataError, Record, generator_of, is_guaranteed
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
@@ -31,7 +31,9 @@ COLUMNS = {
     "bits_per_second": "float64",  # payload
     "source": "str",  # receiver or sender
     "window_bps": "float64",  # a sender's congestion window over its round trip; NaN: not known
+    "exchange_s": "float64",  # median time of the exchanges in it, seconds; NaN: none was timed
 }
+ADDED = ("exchange_s",)  # samples of earlier versions do not have these
 SIDES = ("receiver", "sender")
 
 
@@ -47,7 +49,7 @@ def role_of(scenario: Scenario, traffic: Traffic) -> Role:
     """Return the part a flow or disturbance plays in the verdict."""
     if traffic not in scenario.flows:
         return "disturbance"
-    return "unguaranteed" if scenario.guarantee_of(traffic) is None else "guaranteed"
+    return "guaranteed" if is_guaranteed(scenario, traffic) else "unguaranteed"
 
 
 def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Readings:
@@ -72,10 +74,11 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
             if transfer.error:
                 faults.append(f"{where}: {transfer.error}")
                 continue
+            generator, role = generator_of(traffic), role_of(scenario, traffic)
             for source in SIDES:
-                file = recording.raw_file(number, transfer.slug, source)
+                file = recording.raw_file(number, transfer.slug, source, generator.suffix)
                 try:
-                    records = read_records(file)
+                    records = generator.read_records(file)
                 except RawDataError as error:
                     faults.append(f"{where}: {file.relative_to(recording.directory)}: {error}")
                     continue
@@ -84,12 +87,13 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                     values = (
                         number,
                         traffic.label,
-                        role_of(scenario, traffic),
+                        role,
                         round(transfer.started_s + entry.start_s, 6),
                         round(transfer.started_s + entry.end_s, 6),
                         entry.bits_per_second,
                         source,
                         entry.window_bps,
+                        entry.exchange_s,
                     )
                     for column, value in zip(columns.values(), values, strict=True):
                         column.append(value)
@@ -102,7 +106,8 @@ def table(file: Path) -> pd.DataFrame:
 
     try:
         found = pd.read_parquet(io.BytesIO(texts.read_bytes(file)))
-        return found[list(COLUMNS)].astype(COLUMNS)
+        missing = [name for name in ADDED if name not in found]
+        return found.assign(**dict.fromkeys(missing, math.nan))[list(COLUMNS)].astype(COLUMNS)
     except texts.TextError as error:
         raise StoredError(file, str(error)) from None
     except (ValueError, OSError, KeyError, TypeError) as error:  # pyarrow's, and pandas' for columns
@@ -112,7 +117,7 @@ def table(file: Path) -> pd.DataFrame:
 def whole(records: list[Record], interval_s: float, duration_s: float) -> list[Record]:
     """Return the records that are samples.
 
-    Left out are records shorter than half an interval (the rest that iperf3 reports when it ends) and those
+    Left out are records shorter than half an interval (the rest that a tool reports when it ends) and those
     whose middle lies after the transfer's duration (what queues still held when the sender stopped).
     """
     return [

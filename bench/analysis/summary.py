@@ -22,7 +22,7 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario, Traffic
-from testbed.scenario.frames import expected_goodput_of
+from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.model import Title
 
 

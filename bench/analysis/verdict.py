@@ -7,7 +7,7 @@ Being short of processor time can only lower a flow's rate, never raise it. So a
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
 judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
-is none without the samples that may be low because of the machine (``doubts``).
+is none without the samples that may be low because of the machine (``excuses``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Literal
 
+from bench import generators
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES
@@ -79,7 +80,7 @@ def met(scenario: Scenario, observation: Observation) -> bool | None:
 
 def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[str]:
     """What was to be measured and was not."""
-    if not any(scenario.guarantee_of(flow) for flow in scenario.flows):
+    if not generators.guaranteed(scenario):
         yield "no flow has a guarantee, so there is nothing to hold"
         return
     wanted, done = scenario.measurement.repetitions, len(record.repetitions)
@@ -118,7 +119,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[str]:
 
 def _promised(scenario: Scenario) -> float:
     """The most that is promised at one time, bits per second."""
-    flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in scenario.flows]
+    flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in generators.guaranteed(scenario)]
     return max(
         float(sum(rate for flow, rate in flows if flow.start <= moment.start < flow.end))
         for moment in scenario.flows
@@ -128,7 +129,7 @@ def _promised(scenario: Scenario) -> float:
 def _fills_underlay(scenario: Scenario, reached: float) -> bool:
     if scenario.underlay.rate is None:
         return False
-    flows = [flow for flow in scenario.flows if scenario.guarantee_of(flow)]
+    flows = generators.guaranteed(scenario)
     sources = {scenario.node_of(flow.source) for flow in flows}
     destinations = {scenario.node_of(flow.destination) for flow in flows}
     links = min(len(sources), len(destinations))

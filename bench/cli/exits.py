@@ -3,6 +3,8 @@
 0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the run is invalid and proves nothing;
 4 it failed, because something could not be brought up; 128 + n ended by signal n. An error that is none of
 these is a bug: it goes on to where bugs are reported (bugs.py).
+
+Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake in an option need.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from invoke.program import Program
 from invoke.tasks import Task
 
 from bench.cli.terminal import complain
-from testbed.scenario import ScenarioError
 
 P = ParamSpec("P")
 
@@ -64,7 +65,7 @@ def _status(command: Callable[[], int]) -> int:
         return command()
     except (KeyError, IndexError, NotImplementedError, RecursionError):
         raise  # LookupErrors and RuntimeErrors too, but of ours and not of who gave the command
-    except (ScenarioError, LookupError) as error:
+    except LookupError as error:
         return fail(error.args[0] if error.args else error, BAD_INPUT)
     except Terminated:
         return fail("terminated; nothing is left running", 128 + signal.SIGTERM)

@@ -1,4 +1,7 @@
-"""The verbs of the command line: one thin task for each. Run ``./invokew --list``."""
+"""The verbs of the command line: one thin task for each. Run ``./invokew --list``.
+
+Each imports what does it when it is run, so that a list or a mistake costs none of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from invoke.context import Context
 from invoke.tasks import task
 
 from bench.cli import exits
-from bench.cli.verbs import experiments, machines, scenarios, supplies, testbeds
 
 # What options mean that several verbs have.
 SCENARIO = "a scenario's name or file"
@@ -63,6 +65,8 @@ def bench(
     resume: str = "",
 ) -> None:
     """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
+    from bench.cli.verbs import experiments
+
     if resume:
         others = [scenario, set_, kubeconfig, enforcement, repetitions]
         exits.ends_with_status(experiments.resume_bench)(resume, Path(reports), others)
@@ -94,6 +98,8 @@ def matrix(
     reports: str = "reports",
 ) -> None:
     """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
+    from bench.cli.verbs import experiments
+
     run = exits.ends_with_status(experiments.run_matrix)
     run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
 
@@ -115,6 +121,8 @@ def places(
     reports: str = "reports",
 ) -> None:
     """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
+    from bench.cli.verbs import experiments
+
     run = exits.ends_with_status(experiments.run_places)
     run(place, set_, scale, provider, orchestrator, Path(reports))
 
@@ -122,6 +130,8 @@ def places(
 @task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
 def figures(_context: Context, run: str, reports: str = "reports") -> None:
     """Make samples, summary, figures and report again from a recording alone."""
+    from bench.cli.verbs import experiments
+
     exits.ends_with_status(experiments.draw_figures)(run, Path(reports))
 
 
@@ -145,6 +155,8 @@ def up(
     orchestrator: str = "cni",
 ) -> None:
     """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
+    from bench.cli.verbs import testbeds
+
     run = exits.ends_with_status(testbeds.bring_up)
     run(name, scenario, set_, scale, provider, orchestrator)
 
@@ -152,18 +164,24 @@ def up(
 @task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
 def kubeconfig(_context: Context, cluster: str, name: str = "testbed") -> None:
     """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
+    from bench.cli.verbs import testbeds
+
     exits.ends_with_status(testbeds.show_kubeconfig)(name, cluster)
 
 
 @task(help=NAME)
 def status(_context: Context, name: str = "") -> None:
     """Show the testbeds that are up."""
+    from bench.cli.verbs import testbeds
+
     exits.ends_with_status(testbeds.show_status)(name or None)
 
 
 @task(name="exec", positional=["place"], help={**NAME, "place": "a pod, container or node"})
 def execute(_context: Context, place: str, name: str = "testbed") -> None:
     """Run a command in a pod, container or node: exec A-1 -- ip address."""
+    from bench.cli.verbs import testbeds
+
     exits.ends_with_status(testbeds.execute)(name, place, exits.after_dashes())
 
 
@@ -173,6 +191,8 @@ def execute(_context: Context, place: str, name: str = "testbed") -> None:
 )
 def capture(_context: Context, place: str, name: str = "testbed", interface: str = "eth0") -> None:
     """Show the packets of a pod, container or node: capture A-1 -- tcp port 5201."""
+    from bench.cli.verbs import testbeds
+
     exits.ends_with_status(testbeds.capture)(name, place, interface, exits.after_dashes())
 
 
@@ -189,6 +209,8 @@ def ssh(
     _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
 ) -> None:
     """Open a shell on a node, or run a command there: ssh worker-01 -- ip route."""
+    from bench.cli.verbs import testbeds
+
     run = exits.ends_with_status(testbeds.log_in)
     run(name, node, provider, scenario, exits.after_dashes())
 
@@ -209,12 +231,16 @@ def down(
     destroy: bool = False,
 ) -> None:
     """Take a testbed down."""
+    from bench.cli.verbs import testbeds
+
     exits.ends_with_status(testbeds.take_down)(name, provider, scenario, destroy)
 
 
 @task
 def doctor(_context: Context) -> None:
     """Say what this machine lacks, and what to do about it."""
+    from bench.cli.verbs import supplies
+
     exits.ends_with_status(supplies.examine)()
 
 
@@ -240,6 +266,8 @@ def provision(
     reset: bool = False,
 ) -> None:
     """Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure."""
+    from bench.cli.verbs import machines
+
     if reset:
         exits.ends_with_status(machines.reset)(provider, scenario)
     run = exits.ends_with_status(machines.provision)
@@ -252,6 +280,8 @@ def provision(
 )
 def make_bundle(_context: Context, to: str, version: str = "") -> None:
     """Put what machines need of a kept Kubernetes version into a directory, for provision --from."""
+    from bench.cli.verbs import supplies
+
     exits.ends_with_status(supplies.make_bundle)(to, version)
 
 
@@ -274,6 +304,8 @@ def get_kubernetes(
     flannel: str = "",
 ) -> None:
     """Provide the programs of a Kubernetes version and the pods' images, checked and cached."""
+    from bench.cli.verbs import supplies
+
     run = exits.ends_with_status(supplies.get_kubernetes)
     run(version, from_, download, build, flannel)
 
@@ -281,6 +313,8 @@ def get_kubernetes(
 @task(name="deploy.images")
 def deploy_images(_context: Context) -> None:
     """Assemble the images for clusters that exist: the installer's and those of bench's pods."""
+    from bench.cli.verbs import supplies
+
     exits.ends_with_status(supplies.provide_images)()
 
 
@@ -294,12 +328,16 @@ def deploy_images(_context: Context) -> None:
 )
 def build_box(_context: Context, to: str = "", version: str = "", upgrade: bool = False) -> None:
     """Build the virtual machines' box from Debian's packages, as they are pinned."""
+    from bench.cli.verbs import machines
+
     exits.ends_with_status(machines.build_box)(to, version, upgrade)
 
 
 @task
 def schema(_context: Context) -> None:
     """Write the JSON Schema of scenarios, for editors."""
+    from bench.cli.verbs import scenarios
+
     exits.ends_with_status(scenarios.write_schema)()
 
 
@@ -336,6 +374,8 @@ def test_long(context: Context) -> None:
 @task(name="test.e2e")
 def test_e2e(context: Context) -> None:
     """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
+    from bench.cli.verbs import supplies
+
     exits.must(supplies.get_kubernetes, "", "", False, False, "")
     context.run(".venv/bin/pytest tests/e2e/test_verdicts.py")
     # Nothing else is judged by how fast it is, so what is left waits side by side.

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from bench.presentation.words import verbatim
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
-    (console or Console()).print(verbatim(words, style), soft_wrap=True, end=end)
+    from bench.presentation.words import verbatim
+
+    (console or _console()).print(verbatim(words, style), soft_wrap=True, end=end)
 
 
 def complain(words: str) -> None:
     """Say what is wrong, where errors go."""
-    say(words, "red", console=Console(stderr=True))
+    say(words, "red", console=_console(stderr=True))
 
 
 def timed() -> Callable[[str], None]:
@@ -32,3 +34,9 @@ def timed() -> Callable[[str], None]:
         say(f"{time.monotonic() - started:6.1f} s  {stage}")
 
     return tell
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console  # its time is nobody's who is told nothing
+
+    return Console(stderr=stderr)

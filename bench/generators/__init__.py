@@ -1,1 +1,67 @@
-"""What makes traffic; one tool a module: its commands, and how its output is read."""
+"""What makes traffic; one tool a module: its commands, and how its output is read.
+
+A scenario asks for a generator by name, and ``register`` makes one known. A file outside this project can do
+that too: docs/examples/exchange_generator.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.generators.generator import Generator, RawDataError, Record
+from bench.generators.iperf3 import Iperf3
+from testbed.scenario import Scenario, Traffic, rules
+
+__all__ = ["Generator", "RawDataError", "Record", "generator_of", "guaranteed", "is_guaranteed", "register"]
+
+DEFAULT = Iperf3.name  # of transfers whose scenario names none
+
+_registered: dict[str, Generator] = {}
+
+
+def register(generator: Generator) -> None:
+    """Let scenarios ask for a generator by its name. Raises ValueError if the name is taken."""
+    if generator.name in _registered:
+        raise ValueError(f"there is a generator {generator.name!r} already")
+    _registered[generator.name] = generator
+
+
+def generator_of(traffic: Traffic) -> Generator:
+    """Return what makes a transfer's traffic. Raises LookupError for an unknown one."""
+    name = traffic.generator or DEFAULT
+    if name not in _registered:
+        raise LookupError(_unknown(name))
+    return _registered[name]
+
+
+def is_guaranteed(scenario: Scenario, flow: Traffic) -> bool:
+    """Tell whether a flow can be held against a guarantee.
+
+    Its pod was promised one, and its generator sends all that it may. Raises LookupError for an unknown
+    generator.
+    """
+    return scenario.guarantee_of(flow) is not None and generator_of(flow).saturates
+
+
+def guaranteed(scenario: Scenario) -> list[Traffic]:
+    """Return the flows that can be held against a guarantee; see ``is_guaranteed``."""
+    return [flow for flow in scenario.flows if is_guaranteed(scenario, flow)]
+
+
+def _unknown(name: str) -> str:
+    return f"no generator {name!r} (generators: {', '.join(_registered)})"
+
+
+def _faults(scenario: Scenario) -> Iterator[rules.Fault]:
+    """The rule of which generators there are, and what each can do."""
+    for at, traffic in rules.enumerated(scenario):
+        name = traffic.generator or DEFAULT
+        if name not in _registered:
+            yield rules.Fault((*at, "generator"), _unknown(name))
+            continue
+        for field, words in _registered[name].faults(traffic):
+            yield rules.Fault((*at, field), f"generator {name!r}: {words}")
+
+
+register(Iperf3())
+rules.add(_faults)

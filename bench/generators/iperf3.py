@@ -1,4 +1,8 @@
-"""iperf3's command lines, and its own words when something went wrong."""
+"""iperf3: its command lines, its reports, and its own words when something went wrong.
+
+Only the fields that all iperf3 versions since 3.1 have in common are read. A record is one entry of
+``intervals``.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +11,91 @@ import math
 from pathlib import Path
 from typing import Any
 
-from bench.generators.parsing import RawDataError, Record
+from bench.generators.generator import Generator, RawDataError, Record
 from testbed.scenario import Scenario, Traffic, texts
-from testbed.scenario.addressing import pod_mtu
 from testbed.scenario.frames import Protocol, payload_bytes
+from testbed.scenario.networks import path_of
 
 CONNECT_MILLISECONDS = 3000
-
-
-def receiver(scenario: Scenario, traffic: Traffic, interval: float) -> list[str]:
-    """Return the command of a transfer's receiver: a server for one client, with records of its own."""
-    port = str(scenario.port_of(traffic))
-    return ["iperf3", "--server", "--one-off", "--port", port, "--interval", f"{interval:g}", "--json"]
-
-
-def sender(scenario: Scenario, traffic: Traffic, address: str, interval: float) -> list[str]:
-    """Return the command of a transfer's sender.
-
-    ``-l`` is chosen so that one write more or less does not show in a sample (see ``block_size``); ``-b`` is
-    for each stream, so the offered load is divided among them.
-    """
-    rate = scenario.guarantee_of(traffic) or traffic.rate
-    block = block_size(rate, interval, traffic.protocol, pod_mtu(scenario))
-    command = [
-        "iperf3", "--client", address, "--port", str(scenario.port_of(traffic)),
-        "--time", str(traffic.duration), "--interval", f"{interval:g}", "--json",
-        "--length", str(block), "--parallel", str(traffic.parallel),
-        "--connect-timeout", str(CONNECT_MILLISECONDS),
-    ]  # fmt: skip
-    if traffic.protocol == "udp":
-        command.append("--udp")
-    else:
-        command += ["--congestion", scenario.measurement.congestion_control]
-    if traffic.protocol == "udp" or traffic.rate is not None:
-        # For UDP 0 lifts iperf3's default of 1 Mbit/s.
-        command += ["--bitrate", str((traffic.rate or 0) // traffic.parallel)]
-    return command
-
-
-def complaint(output: Path, errors: Path) -> str | None:
-    """Return what iperf3 said went wrong; None if nothing did.
-
-    It says so in its JSON. Its standard error, which also has warnings, counts only where there is no JSON.
-    """
-    try:
-        return decode(output.read_text(encoding="utf-8", errors="replace")).get("error")
-    except (OSError, RawDataError):
-        return errors.read_text(encoding="utf-8", errors="replace").strip() or "no report"
-
-
 KIBIBYTE = 1024
-
 SMALLEST_BLOCK = 1 * KIBIBYTE
-
 LARGEST_BLOCK = 128 * KIBIBYTE  # iperf3's default for TCP
-
 BLOCK_SHARE = 0.005  # one block more or less in an interval moves a sample by at most this share
+
+
+class Iperf3(Generator):
+    """Fills a path as far as it is let, or to a transfer's rate, by TCP or UDP."""
+
+    name = "iperf3"
+    programs = ("iperf3",)
+    saturates = True
+    sender_counts_payload = True
+
+    def receiver(self, scenario: Scenario, traffic: Traffic, interval: float) -> list[str]:
+        """Return the command of a transfer's receiver: a server for one client, with records of its own."""
+        port = str(scenario.port_of(traffic))
+        return ["iperf3", "--server", "--one-off", "--port", port, "--interval", f"{interval:g}", "--json"]
+
+    def sender(self, scenario: Scenario, traffic: Traffic, address: str, interval: float) -> list[str]:
+        """Return the command of a transfer's sender.
+
+        ``-l`` is chosen so that one write more or less does not show in a sample (see ``block_size``); ``-b``
+        is for each stream, so the offered load is divided among them.
+        """
+        rate = scenario.guarantee_of(traffic) or traffic.rate
+        block = block_size(rate, interval, traffic.protocol, path_of(scenario, traffic.source)[0])
+        command = [
+            "iperf3", "--client", address, "--port", str(scenario.port_of(traffic)),
+            "--time", str(traffic.duration), "--interval", f"{interval:g}", "--json",
+            "--length", str(block), "--parallel", str(traffic.parallel),
+            "--connect-timeout", str(CONNECT_MILLISECONDS),
+        ]  # fmt: skip
+        if traffic.protocol == "udp":
+            command.append("--udp")
+        else:
+            command += ["--congestion", scenario.measurement.congestion_control]
+        if traffic.protocol == "udp" or traffic.rate is not None:
+            # For UDP 0 lifts iperf3's default of 1 Mbit/s.
+            command += ["--bitrate", str((traffic.rate or 0) // traffic.parallel)]
+        return command
+
+    def complaint(self, output: Path, errors: Path) -> str | None:
+        """Return what iperf3 said went wrong; None if nothing did.
+
+        It says so in its JSON. Its standard error, which also has warnings, counts only where there is no
+        JSON.
+        """
+        try:
+            return decode(output.read_text(encoding="utf-8", errors="replace")).get("error")
+        except (OSError, RawDataError):
+            return errors.read_text(encoding="utf-8", errors="replace").strip() or "no report"
+
+    def read_records(self, file: Path) -> list[Record]:
+        """Return the records in one file of iperf3 output, in order of time.
+
+        Raises RawDataError if the file is missing, empty or cut off, if iperf3 reported an error in it, and
+        if it holds no record.
+        """
+        try:
+            text = texts.read_bytes(file).decode("utf-8", errors="replace")
+        except texts.TextError as error:
+            raise RawDataError(str(error)) from None
+        output = decode(text)
+        if "error" in output:
+            raise RawDataError(f"iperf3: {output['error']}")
+        try:
+            records = [
+                _record(interval["streams"])
+                for interval in output["intervals"]
+                if not any(stream.get("omitted") for stream in interval["streams"])
+            ]
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+            raise RawDataError(f"not iperf3 output as known: {type(error).__name__} {error}") from None
+        if not all(math.isfinite(number) for record in records for number in record if number is not None):
+            raise RawDataError("not iperf3 output as known: a number without end")
+        if not records:
+            raise RawDataError("iperf3 finished without a single interval")
+        return records
 
 
 def block_size(rate_bps: float | None, interval_s: float, protocol: Protocol = "tcp", mtu: int = 1450) -> int:
@@ -78,34 +111,6 @@ def block_size(rate_bps: float | None, interval_s: float, protocol: Protocol = "
         return LARGEST_BLOCK
     block = int(rate_bps * interval_s / 8 * BLOCK_SHARE) // KIBIBYTE * KIBIBYTE
     return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, block))
-
-
-def read_records(file: Path) -> list[Record]:
-    """Return the records in one file of iperf3 output, in order of time.
-
-    Raises RawDataError if the file is missing, empty or cut off, if iperf3 reported an error in it, and if it
-    holds no record.
-    """
-    try:
-        text = texts.read_bytes(file).decode("utf-8", errors="replace")
-    except texts.TextError as error:
-        raise RawDataError(str(error)) from None
-    output = decode(text)
-    if "error" in output:
-        raise RawDataError(f"iperf3: {output['error']}")
-    try:
-        records = [
-            _record(interval["streams"])
-            for interval in output["intervals"]
-            if not any(stream.get("omitted") for stream in interval["streams"])
-        ]
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise RawDataError(f"not iperf3 output as known: {type(error).__name__} {error}") from None
-    if not all(math.isfinite(number) for record in records for number in record if number is not None):
-        raise RawDataError("not iperf3 output as known: a number without end")
-    if not records:
-        raise RawDataError("iperf3 finished without a single interval")
-    return records
 
 
 def decode(text: str) -> dict[str, Any]:

@@ -7,12 +7,14 @@ without a guarantee, on the same nodes and in the same clusters: same veth, brid
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.generators.iperf3 import read_records
-from bench.generators.parsing import RawDataError
+from bench.generators import RawDataError, generator_of, guaranteed
 from bench.measurement import transfers
-from bench.recording.records import Calibration
+from bench.measurement.plan import plan
+from bench.recording.records import Calibration, Transfer
 from testbed.scenario import Pod, Scenario, Traffic
 from testbed.testbed import Testbed
 
@@ -20,11 +22,16 @@ SECONDS = 1
 DIRECTORY = "calibration"
 
 
-def with_probes(scenario: Scenario) -> Scenario:
-    """Return the scenario with the probes' pods and, after its own traffic, the probes' transfers.
+@dataclass(frozen=True)
+class Probed:
+    """A scenario with its probes."""
 
-    There is one transfer for each guaranteed flow, in their order. This is what a run brings up.
-    """
+    scenario: Scenario  # what a run brings up: with the probes' pods and transfers, after its own
+    probes: Mapping[str, Traffic]  # by the label of the guaranteed flow whose path it takes
+
+
+def with_probes(scenario: Scenario) -> Probed:
+    """Return the scenario with probes of guaranteed flows. Raises LookupError for an unknown generator."""
     pods = dict(scenario.pods)
     names: dict[tuple[str, str, str], str] = {}
 
@@ -37,47 +44,47 @@ def with_probes(scenario: Scenario) -> Scenario:
             pods[names[key]] = Pod(cluster=pod.cluster, node=pod.node)
         return names[key]
 
-    transfers = [
-        Traffic(
+    probes = {
+        flow.label: Traffic(
             name=f"calibration {number}",
             source=probe(flow.source, "sender"),
             destination=probe(flow.destination, "receiver"),
             duration=SECONDS,
+            generator=flow.generator,
         )
-        for number, flow in enumerate(_guaranteed(scenario), start=1)
-    ]
-    return scenario.model_copy(update={"pods": pods, "disturbances": [*scenario.disturbances, *transfers]})
+        for number, flow in enumerate(guaranteed(scenario), start=1)
+    }
+    disturbances = [*scenario.disturbances, *probes.values()]
+    return Probed(scenario.model_copy(update={"pods": pods, "disturbances": disturbances}), probes)
 
 
-def measure(testbed: Testbed, scenario: Scenario, raw: Path) -> Calibration | None:
-    """Run the probes' transfers on a testbed of ``with_probes(scenario)``; None if nothing is promised.
+def measure(testbed: Testbed, probes: Mapping[str, Traffic], raw: Path) -> Calibration | None:
+    """Run the transfers of a scenario's probes on a testbed that has them; None if there are none.
 
-    iperf3's output lands in a directory of its own under ``raw``.
+    Their output lands in a directory of its own under ``raw``.
     """
-    probing = testbed.scenario.traffic[len(scenario.traffic) :]
-    if not probing:
+    if not probes:
         return None
-    begin = time.monotonic()
-    done = transfers.run(testbed, probing, float(SECONDS), raw / DIRECTORY, lambda _seconds, _rates: None)
+    begin, directory = time.monotonic(), raw / DIRECTORY
+    planned = plan(testbed, list(probes.values()), float(SECONDS))
+    done = transfers.run(planned, directory, lambda _seconds, _rates: None)
     rates: dict[str, float] = {}
     errors: list[str] = []
-    for flow, (label, transfer) in zip(_guaranteed(scenario), done.transfers.items(), strict=True):
+    for flow, probe in probes.items():
+        transfer = done.transfers[probe.label]
         try:
             if transfer.error:
                 raise RawDataError(transfer.error)
-            rates[flow.label] = _received(raw / DIRECTORY / f"{transfer.slug}.receiver.json")
+            rates[flow] = _received(directory, transfer, probe)
         except RawDataError as error:
-            errors.append(f"{label}: {error}")
+            errors.append(f"{probe.label}: {error}")
     return Calibration(
         seconds=time.monotonic() - begin, bits_per_second=rates, error="; ".join(errors) or None
     )
 
 
-def _guaranteed(scenario: Scenario) -> list[Traffic]:
-    return [flow for flow in scenario.flows if scenario.guarantee_of(flow)]
-
-
-def _received(output: Path) -> float:
+def _received(directory: Path, transfer: Transfer, probe: Traffic) -> float:
     """Return a receiver's mean rate, payload bits per second. Raises RawDataError."""
-    records = read_records(output)
+    generator = generator_of(probe)
+    records = generator.read_records(directory / f"{transfer.slug}.receiver.{generator.suffix}")
     return sum(record.bytes for record in records) * 8 / records[-1].end_s

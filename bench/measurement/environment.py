@@ -18,10 +18,9 @@ from typing import Any
 
 from testbed.access import batch
 from testbed.access.clocks import Clock
-from testbed.access.place import CommandError, Place, Result, in_parallel
+from testbed.access.place import Place, Result
 from testbed.networks import containers
 from testbed.resources import HOME
-from testbed.scenario import addressing
 from testbed.testbed import Testbed
 
 TOOLS = {
@@ -58,36 +57,33 @@ Environment = dict[str, Any]
 
 def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     """Return everything about host, tools, nodes and pods as data for ``environment.json``."""
-    scenario = testbed.scenario
-    places = [*testbed.pods, *testbed.containers]
+    addressing = testbed.addressing
+    ends = {name: testbed.place(name) for name in (*testbed.pods, *testbed.containers)}
     # A pod's network is looked at from its node, where that is possible: kubectl exec takes its time.
-    inside = {name: testbed.networks.get(name, testbed.place(name)) for name in places}
-    nodes = dict(
-        zip(
-            testbed.nodes,
-            in_parallel(lambda name: _node(testbed, name), testbed.nodes),
-            strict=True,
-        )
-    )
-    pods = dict(
-        zip(
-            places,
-            in_parallel(lambda place: _pod(_look(place, _looks_at_pod())), inside.values()),
-            strict=True,
-        )
-    )
+    pods: dict[str, Place] = {name: testbed.networks.get(name, end) for name, end in ends.items()}
+    looks = {f"pod {name}": (place, _looks_at_pod()) for name, place in pods.items()}
+    looks |= {
+        f"node {name}": (node, _looks_at_pod(addressing.uplink(name)) | LOOKS_AT_NODE)
+        for name, node in testbed.nodes.items()
+    }
+    looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS)
+    said = batch.look_around(looks)
     return {
         "host": _host(),
-        "tools": _tools(next(iter(testbed.nodes.values()))),
+        "tools": {name: _text(shown).partition("\n")[0].strip() for name, shown in said["tools"].items()},
         "harness": _harness(),
-        "addresses": {name: testbed.place(name).address for name in places},
-        "mtu": {"underlay": scenario.underlay.mtu, "pod": addressing.pod_mtu(scenario)},
+        "addresses": {name: place.address for name, place in ends.items()},
+        "mtu": {
+            "underlay": addressing.scenario.underlay.mtu,
+            "pod": min(map(addressing.pod_mtu, addressing.scenario.clusters)),
+        },
         "container_bridge": containers.BRIDGE,
         "overlay": testbed.overlay,
         "clusters": testbed.facts,
         "clocks": {name: asdict(clock) for name, clock in clocks.items()},
-        "nodes": nodes,
-        "pods": pods,
+        "nodes": {name: _node(said[f"node {name}"]) for name in testbed.nodes},
+        "pods": {name: _pod(said[f"pod {name}"]) for name in ends},
+        "shaping": dict(testbed.enforcement.counters(testbed)),
     }
 
 
@@ -132,13 +128,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
-def _tools(node: Place) -> Environment:
-    return {name: _text(said).partition("\n")[0].strip() for name, said in _look(node, TOOLS).items()}
-
-
-def _node(testbed: Testbed, name: str) -> Environment:
-    node, uplink = testbed.nodes[name], addressing.uplink(testbed.scenario, name)
-    said = _look(node, _looks_at_pod(uplink) | LOOKS_AT_NODE)
+def _node(said: Mapping[str, Result]) -> Environment:
     return {
         **_pod(said),
         "nft": _data(said["nft"]),
@@ -177,14 +167,6 @@ def _sysctls(text: str) -> Environment:
         path, _, value = block.partition(" <==\n")
         values[path.removeprefix("/proc/sys/").replace("/", ".")] = value.strip()
     return values
-
-
-def _look(place: Place, commands: Mapping[str, list[str]]) -> dict[str, Result]:
-    try:
-        results = batch.look(place, list(commands.values()))
-    except CommandError as error:
-        results = [Result(1, "", str(error))] * len(commands)
-    return dict(zip(commands, results, strict=True))
 
 
 def _data(said: Result) -> Any:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.cli.progress import Display
-from bench.measurement import calibration, counters, environment, neighbours, transfers
+from bench.measurement import calibration, classes, environment, neighbours, plan, transfers
+from bench.measurement.display import Display
+from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Calibration, Finished, RunRecord, Seconds
 from testbed.access import clocks
-from testbed.access.place import CommandError, Place
 from testbed.assembly import assemble
-from testbed.enforcements import at_interface
-from testbed.scenario import Scenario, addressing, render_yaml
+from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.testbed import Testbed
 
 
@@ -33,14 +32,15 @@ def run(
 
     Raises RuntimeError when the testbed cannot be brought up, LookupError for a part there is not.
     """
-    testbed = assemble(calibration.with_probes(scenario), provider, orchestrator)
+    probed = calibration.with_probes(scenario)
+    testbed = assemble(probed.scenario, provider, orchestrator)
     recording = Recording.begin(reports, scenario)
     recording.raw_directory.mkdir()
     atomic.write(recording.scenario_file, render_yaml(scenario).encode())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     beginning = Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
     atomic.write_model(recording.beginning_file, beginning)
-    return _go_on(testbed, scenario, recording, beginning, display)
+    return _go_on(testbed, scenario, probed.probes, recording, beginning, display)
 
 
 def resume(recording: Recording, display: Display) -> Recording:
@@ -51,20 +51,26 @@ def resume(recording: Recording, display: Display) -> Recording:
     """
     if not recording.directory.name.endswith(UNFINISHED):
         raise LookupError(f"--resume: {recording.directory} is complete")
-    beginning, scenario = recording.beginning(), recording.scenario()
+    beginning, scenario = recording.beginning(), recording.asked_scenario()
     recording.finished()  # nothing is started if one of them cannot be read
-    testbed = assemble(calibration.with_probes(scenario), beginning.provider, beginning.orchestrator)
-    return _go_on(testbed, scenario, recording, beginning, display)
+    probed = calibration.with_probes(scenario)
+    testbed = assemble(probed.scenario, beginning.provider, beginning.orchestrator)
+    return _go_on(testbed, scenario, probed.probes, recording, beginning, display)
 
 
 def _go_on(
-    testbed: Testbed, scenario: Scenario, recording: Recording, beginning: Beginning, display: Display
+    testbed: Testbed,
+    scenario: Scenario,
+    probes: Mapping[str, Traffic],
+    recording: Recording,
+    beginning: Beginning,
+    display: Display,
 ) -> Recording:
     """Make the repetitions that a recording lacks, and complete it."""
     clock = _Clock()
     with _locked(recording):
         try:
-            notes, surroundings = _measure(testbed, scenario, recording, clock, display)
+            notes, surroundings = _measure(testbed, scenario, probes, recording, clock, display)
         except BaseException:
             done, total = len(recording.finished()), scenario.measurement.repetitions
             if done:
@@ -79,7 +85,12 @@ def _go_on(
 
 
 def _measure(
-    testbed: Testbed, scenario: Scenario, recording: Recording, clock: _Clock, display: Display
+    testbed: Testbed,
+    scenario: Scenario,
+    probes: Mapping[str, Traffic],
+    recording: Recording,
+    clock: _Clock,
+    display: Display,
 ) -> tuple[list[str], environment.Environment]:
     """Bring the testbed up, repeat, and take it down; return notes and environment."""
     finished = recording.finished()
@@ -90,18 +101,18 @@ def _measure(
     with clock.measure("up"):
         testbed.up(display.stage)
     try:
-        # What nodes that exist have, the scenario cannot know.
-        found = testbed.scenario
-        scenario = scenario.model_copy(update={"underlay": found.underlay, "nodes": found.nodes})
-        atomic.write(recording.scenario_file, render_yaml(scenario).encode())
+        planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
+        plan.demand(planned)
+        if testbed.found:
+            atomic.write_model(recording.found_file, testbed.found)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
-            calibrated = calibration.measure(testbed, scenario, recording.raw_directory)
-        at_interface.install(testbed)
+            calibrated = calibration.measure(testbed, probes, recording.raw_directory)
+        testbed.enforcement.install(testbed)
         for number in range(len(finished), scenario.measurement.repetitions):
-            _repeat(testbed, scenario, recording, number, calibrated, display)
+            _repeat(testbed, planned, scenario, recording, number, calibrated, display)
         compared = testbed.clocks()
-        surroundings = environment.describe(testbed, compared) | {"shaping": at_interface.counters(testbed)}
+        surroundings = environment.describe(testbed, compared)
     finally:
         with clock.measure("down"):
             testbed.down()
@@ -110,6 +121,7 @@ def _measure(
 
 def _repeat(
     testbed: Testbed,
+    planned: Plan,
     scenario: Scenario,
     recording: Recording,
     number: int,
@@ -117,23 +129,17 @@ def _repeat(
     display: Display,
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
-    before, beside = _unclassed(testbed, scenario), neighbours.look()
+    guarded = testbed.enforcement.guarded(testbed)
+    before, beside = classes.passed(guarded), neighbours.look()
     clock = _Clock()
     with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
-        repetition = transfers.run(
-            testbed,
-            scenario.traffic,
-            scenario.measurement.interval,
-            recording.repetition_directory(number),
-            on_rates,
-        )
+        repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
     still_beside = neighbours.look()
     display.stage("checking what the kernel has against what was configured")
     compared, interval = testbed.clocks(), scenario.measurement.interval
     faults = [
         *testbed.check(),
-        *_unshaped(before, _unclassed(testbed, scenario)),
-        *at_interface.check(testbed),
+        *classes.faults(before, classes.passed(guarded)),
         *clocks.faults(compared, interval),
     ]
     finished = Finished(
@@ -156,43 +162,6 @@ def _locked(recording: Recording) -> Iterator[None]:
         except BlockingIOError:
             raise LookupError(f"--resume: {recording.directory} is being worked on") from None
         yield
-
-
-def _shaped(testbed: Testbed, scenario: Scenario) -> dict[str, tuple[Place, str]]:
-    """Return every interface that must have classes, with its place, by what people call it."""
-    guaranteed = {name: pod for name, pod in scenario.pods.items() if pod.guarantee is not None}
-    if scenario.enforcement == "pod":
-        return {f"pod {name}": (testbed.place(name), "eth0") for name in guaranteed}
-    if scenario.enforcement == "node":
-        nodes = {pod.node for pod in guaranteed.values()}
-        return {f"node {n}": (testbed.nodes[n], addressing.uplink(testbed.scenario, n)) for n in nodes}
-    return {}
-
-
-def _unclassed(testbed: Testbed, scenario: Scenario) -> dict[str, int | str]:
-    """Return how many packets have left each of these interfaces past its classes, or what is wrong."""
-    found: dict[str, int | str] = {}
-    for name, (place, interface) in _shaped(testbed, scenario).items():
-        try:
-            count = counters.read(place, interface)
-        except CommandError as error:
-            found[name] = str(error)
-            continue
-        without = f"{interface} has no HTB, so nothing kept a guarantee"
-        found[name] = without if count.class_bytes is None else count.direct_packets
-    return found
-
-
-def _unshaped(before: dict[str, int | str], after: dict[str, int | str]) -> list[str]:
-    """Return a fault for every interface that packets left past its classes, or that had none."""
-    faults = []
-    for name, count in after.items():
-        earlier = before[name]
-        if isinstance(count, str) or isinstance(earlier, str):
-            faults.append(f"{name}: {count if isinstance(count, str) else earlier}")
-        elif count > earlier:
-            faults.append(f"{name}: {count - earlier} packets passed by its classes")
-    return faults
 
 
 def _record(recording: Recording, beginning: Beginning, clock: _Clock, notes: Sequence[str]) -> RunRecord:

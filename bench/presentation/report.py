@@ -18,7 +18,8 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
-from testbed.scenario.addressing import pod_mtu
+from testbed.scenario.frames import frame_bytes, payload_bytes
+from testbed.scenario.networks import pod_mtu
 from testbed.scenario.units import (
     format_bps,
     format_fixed,
@@ -38,6 +39,7 @@ SENTENCES = {
 
 def render(recording: Recording, scenario: Scenario, record: RunRecord, summary: Summary, svg: bytes) -> str:
     """Return the page; ``svg`` is the figure as ``figures.render`` gives it."""
+    mtu = min(pod_mtu(scenario, cluster) for cluster in scenario.clusters)
     return (
         templates()
         .get_template("report.html.j2")
@@ -54,7 +56,9 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
             cpu=_cpu(record),
             limits=verdict,
             fewest_samples=FEWEST_SAMPLES,
-            pod_mtu=pod_mtu(scenario),
+            pod_mtu=mtu,
+            frame=frame_bytes(mtu),
+            payload={"tcp": payload_bytes(mtu, "tcp"), "udp": payload_bytes(mtu, "udp")},
         )
     )
 

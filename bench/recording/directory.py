@@ -27,6 +27,7 @@ from bench.recording.records import (
     slug,
 )
 from testbed.scenario import Scenario, load, texts
+from testbed.scenario.found import Found
 
 UNFINISHED = ".unfinished"
 # A scenario as run has every default filled in, and this is its last field.
@@ -96,6 +97,11 @@ class Recording:
         return self.directory / "raw" / "beginning.json"
 
     @property
+    def found_file(self) -> Path:
+        """What nodes that were there before turned out to have, where there were any."""
+        return self.raw_directory / "found.json"
+
+    @property
     def samples_file(self) -> Path:
         """One row a sample."""
         return self.directory / "samples.parquet"
@@ -121,12 +127,15 @@ class Recording:
         return self.directory / "raw"
 
     def repetition_directory(self, repetition: int) -> Path:
-        """iperf3's output of one repetition."""
+        """The generators' output of one repetition."""
         return self.raw_directory / f"repetition-{repetition}"
 
-    def raw_file(self, repetition: int, slug: str, role: str) -> Path:
-        """iperf3's untouched output; ``role`` is ``receiver`` or ``sender``."""
-        return self.repetition_directory(repetition) / f"{slug}.{role}.json"
+    def raw_file(self, repetition: int, slug: str, role: str, suffix: str = "json") -> Path:
+        """The untouched output of one side of a transfer; ``role`` is ``receiver`` or ``sender``.
+
+        ``suffix`` is its generator's.
+        """
+        return self.repetition_directory(repetition) / f"{slug}.{role}.{suffix}"
 
     def finished_file(self, repetition: int) -> Path:
         """The Finished of one repetition."""
@@ -147,7 +156,17 @@ class Recording:
         return atomic.read(self.beginning_file, Beginning)
 
     def scenario(self) -> Scenario:
-        """Read the scenario back. Raises ScenarioError, StoredError if its end is missing."""
+        """Read the scenario back, with what its nodes turned out to have.
+
+        Raises ScenarioError, and StoredError for a file that is not as it was written.
+        """
+        scenario = self.asked_scenario()
+        if not os.path.lexists(self.found_file):
+            return scenario
+        return atomic.read(self.found_file, Found).applied(scenario)
+
+    def asked_scenario(self) -> Scenario:
+        """Read back what was asked for. Raises ScenarioError, StoredError if its end is missing."""
         scenario = load(self.scenario_file)
         # Everything has a default, so what is left of a scenario may be one, but another.
         if not _SCENARIO_END.search(texts.read(self.scenario_file)):

@@ -18,11 +18,11 @@ Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
 
 
 class Transfer(Entry):
-    """One iperf3 transfer of one repetition."""
+    """One transfer of one repetition."""
 
-    slug: Slug  # names the raw files: <slug>.receiver.json, <slug>.sender.json
+    slug: Slug  # names the raw files: iperf3's are <slug>.receiver.json and <slug>.sender.json
     started_s: float  # when its client was started, seconds after the repetition's beginning
-    error: str | None = None  # iperf3's own words, if it failed
+    error: str | None = None  # the generator's own words, if it failed
     sender_interface_bytes: int | None = None  # sent by the source's eth0 meanwhile, layer 2
     class_bytes: int | None = None  # counted by the HTB class of the source, layer 2; None: no class
 
@@ -81,7 +81,7 @@ class Beginning(Entry):
 
 
 class Finished(Entry):
-    """``raw/repetition-N/finished.json``: all there is of one repetition beside iperf3's own output.
+    """``raw/repetition-N/finished.json``: all there is of one repetition beside the generators' own output.
 
     It is written when nothing of the repetition is missing, its checks included. What was made once for
     several repetitions, as the calibration was, is in each of them.
@@ -95,7 +95,7 @@ class Finished(Entry):
 
 
 class RunRecord(Entry):
-    """``raw/run.json``: what was done, beside iperf3's own output."""
+    """``raw/run.json``: what was done, beside the generators' own output."""
 
     schema_version: Literal[1] = 1
     run_id: str  # the recording's name when it was made; it may be kept under another

@@ -7,9 +7,9 @@ twenty things, one is enough.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from testbed.access.place import Place, Result
+from testbed.access.place import CommandError, Place, Result, in_parallel
 
 # For any POSIX shell. The first argument is a mark; then come the commands, each with the number of its words
 # before it. ``run`` moves the first command's words behind all others, and then drops those. What a command
@@ -52,6 +52,26 @@ def look(place: Place, commands: Sequence[Sequence[str]]) -> list[Result]:
     words = [word for command in commands for word in (str(len(command)), *command)]
     answered = place.run(["sh", "-c", SCRIPT, "sh", mark, *words]).stdout
     return list(_results(answered.split(f"\n{mark}\n")))
+
+
+def look_around(
+    looks: Mapping[str, tuple[Place, Mapping[str, Sequence[str]]]],
+) -> dict[str, dict[str, Result]]:
+    """Run in several places, all at the same time, commands that change nothing; return what each left.
+
+    Looks, and the commands of each, are known by names. Where a place cannot be reached, each command has
+    failed with the words that say so.
+    """
+
+    def look_there(name: str) -> dict[str, Result]:
+        place, commands = looks[name]
+        try:
+            results = look(place, list(commands.values()))
+        except CommandError as error:
+            results = [Result(1, "", str(error))] * len(commands)
+        return dict(zip(commands, results, strict=True))
+
+    return dict(zip(looks, in_parallel(look_there, looks), strict=True))
 
 
 def _results(parts: Sequence[str]) -> Iterator[Result]:

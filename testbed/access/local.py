@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import environ
 from pathlib import Path
 
-from testbed.access.place import RUN_SECONDS, CommandError, Process, Result
+from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route
 
 # What Go's client says (net/http, transport.go) of a server that takes connections and after ten seconds has
 # not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
@@ -24,6 +24,7 @@ class Here:
     """Where kubectl runs; satisfies testbed.access.place.Place."""
 
     name = "this machine"
+    route = Route("this machine")
 
     def run(
         self,

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 # How long a command may take of which nothing else is said. Most end at once; this is for what never ends: on
 # emulated machines with their hands full a search for a few programs took more than a minute, and so did the
@@ -68,12 +68,27 @@ class Process(Protocol):
         """End it and wait for its end; nothing happens if it has ended already."""
 
 
+class Route(NamedTuple):
+    """How commands get to a place: to which node, and by which command from there."""
+
+    node: str
+    command: tuple[str, ...] = ()
+
+    def then(self, *command: str) -> Route:
+        """Return the route that goes on from there by a command."""
+        return Route(self.node, (*self.command, *command))
+
+
 class Place(Protocol):
     """Somewhere commands run: a node, or a pod or container on one."""
 
     @property
     def name(self) -> str:
         """The name in the scenario."""
+
+    @property
+    def route(self) -> Route:
+        """How commands get there."""
 
     def run(
         self,
@@ -151,6 +166,11 @@ class Within:
         """How commands get from the node to the place."""
         raise NotImplementedError
 
+    @property
+    def route(self) -> Route:
+        """How commands get there: by the node."""
+        return self.node.route.then(*self.entrance)
+
     def run(
         self,
         argv: Sequence[str],
@@ -179,6 +199,8 @@ class InNamespace(Within):
     namespace: str  # path of the network namespace on the node
     address: str  # its IPv4 address
     host_interface: str  # the node's end of its veth pair
+    published: str = ""  # see testbed.access.pods.PodPlace
+    interface: str = "eth0"
 
     @property
     def entrance(self) -> list[str]:

@@ -12,7 +12,15 @@ class PodPlace(Place, Protocol):
 
     @property
     def address(self) -> str:
-        """Its IPv4 address."""
+        """Its IPv4 address, by which its own node's reach it."""
+
+    @property
+    def published(self) -> str:
+        """The address at which it is reached from other nodes; empty if that is its own."""
+
+    @property
+    def interface(self) -> str:
+        """The interface by which it sends."""
 
     @property
     def host_interface(self) -> str:

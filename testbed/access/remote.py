@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.access.place import RUN_SECONDS, CommandError, Place, Process, Result
+from testbed.access.place import RUN_SECONDS, CommandError, Place, Process, Result, Route
 
 # For any POSIX shell; tested with dash, busybox and bash. Its first argument is ``now`` or ``held``, the rest
 # is the command. A held command begins with the first line, for which the guard says that it waits, and gets
@@ -64,6 +64,11 @@ class Remote:
     origin: Place  # where the client runs
     client: Sequence[str]  # its command line, up to the command over there
 
+    @property
+    def route(self) -> Route:
+        """How commands get there: by where the client runs."""
+        return self.origin.route.then(*self.client)
+
     def run(
         self,
         argv: Sequence[str],
@@ -98,6 +103,16 @@ class Remote:
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
         """Start a client over there, behind ours; see Place."""
         return self.origin.attach([*self.client, *argv], stdout=stdout, stderr=stderr)
+
+
+@dataclass(frozen=True)
+class RemotePod(Remote):
+    """A pod or container that a client program leads to; satisfies testbed.access.pods.PodPlace."""
+
+    address: str
+    host_interface: str
+    published: str = ""
+    interface: str = "eth0"
 
 
 class RemoteProcess:

@@ -7,6 +7,7 @@ from typing import Any
 
 from testbed.clusters.kubeconfigs import NAMESPACE
 from testbed.clusters.survey import Machine
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.scenario import Scenario
@@ -63,9 +64,11 @@ def helper(node: str, machine: Machine, image: str, seconds: int) -> Manifest:
     )
 
 
-def pod(scenario: Scenario, name: str, machine: Machine, image: str, seconds: int) -> Manifest:
+def pod(
+    scenario: Scenario, enforcement: Enforcement, name: str, machine: Machine, image: str, seconds: int
+) -> Manifest:
     """Return a scenario's pod; what it says of bandwidth is what it says anywhere."""
-    known = manifests.pod(scenario, name)
+    known = manifests.pod(scenario, enforcement, name)
     (container,) = known["spec"]["containers"]
     container |= {"image": image, "imagePullPolicy": "IfNotPresent"}
     if not machine.publishes:

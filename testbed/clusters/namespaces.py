@@ -19,9 +19,7 @@ from testbed.kubernetes.client import PodError
 from testbed.scenario import Scenario
 
 READY_SECONDS = 900.0
-
 REMOVAL_SECONDS = 900
-
 # What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
 # machines of a slow host.
 AROUND_SECONDS = 3600
@@ -29,10 +27,6 @@ AROUND_SECONDS = 3600
 
 class Ways(Protocol):
     """How the harness gets to what it makes in clusters."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """The scenario, with what its nodes really have."""
 
     @property
     def seconds(self) -> int:

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.clusters import kubeconfigs
-from testbed.enforcements.bandwidth import RESOURCE
+from testbed.enforcements.enforcement import Enforcement
+from testbed.enforcements.resource import RESOURCE
 from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
 from testbed.scenario.rules import Fault
-
-KEPT = ("pod", "node")  # enforcements that are Concorde's
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,9 @@ class Ground:
         return next((c, machine) for (c, name), machine in self.machines.items() if name == node)
 
 
-def survey(scenario: Scenario, answers: Mapping[str, Answers]) -> tuple[Ground, list[Fault]]:
+def survey(
+    scenario: Scenario, enforcement: Enforcement, answers: Mapping[str, Answers]
+) -> tuple[Ground, list[Fault]]:
     """Return where a scenario will run, and all that speaks against it."""
     faults: list[Fault] = []
     if scenario.shaping is not None:
@@ -82,7 +83,7 @@ def survey(scenario: Scenario, answers: Mapping[str, Answers]) -> tuple[Ground, 
     for cluster, answer in answers.items():
         network = _network(answer)
         networks[cluster] = network
-        faults += _configured(scenario, cluster, network)
+        faults += _configured(scenario, enforcement, cluster, network)
     machines = {c: {m.name: m for m in map(Machine.read, a.nodes)} for c, a in answers.items()}
     found, more = _places(scenario, machines)
     directories = {cluster: answer.configuration.get(DIRECTORY, "") for cluster, answer in answers.items()}
@@ -110,12 +111,14 @@ def _network(answer: Answers) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _configured(scenario: Scenario, cluster: str, network: Mapping[str, Any]) -> Iterator[Fault]:
+def _configured(
+    scenario: Scenario, enforcement: Enforcement, cluster: str, network: Mapping[str, Any]
+) -> Iterator[Fault]:
     """The cluster's nodes keep guarantees as their configuration says, not as the scenario does."""
     entries = [plugin for plugin in network.get("plugins", []) if plugin.get("type") == "concorde"]
     where = f"ConfigMap {CONFIGURATION} in namespace {CONFIGURATION} of cluster {cluster!r}"
     if not entries:
-        if scenario.enforcement in KEPT:
+        if enforcement.installed:
             yield Fault(
                 ("enforcement",),
                 f"{scenario.enforcement} needs the plugin on the nodes, and there is no {where}: "

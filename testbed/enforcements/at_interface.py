@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from testbed.access.place import CommandError, Place
+from testbed.enforcements import paper
+from testbed.enforcements.concorde import Concorde
+from testbed.enforcements.enforcement import Footprint, Up
 from testbed.networks import underlay
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario, networks
+from testbed.scenario.frames import frame_bytes
 from testbed.scenario.model import Shaping
-from testbed.testbed import Testbed
 
-ETHERNET_HEADER = 14
 # The tree is a little slower than the link, so that packets queue here, where they are told apart.
 LINK_SHARE = 0.98
-# The paper's burst of 10 MiB (fig. 10), which is 84 ms at the least of its rates; below, as long in time.
-PAPER_BURST = 10 * 2**20
-PAPER_BURST_SECONDS = 0.084
 # One turn of a class that shares spare capacity: the largest offloaded packet. All get the same turn.
 QUANTUM = 65_536
 
@@ -40,6 +39,7 @@ class Promise:
 
     address: IPv4Address
     rate: int  # bits per second, of frames as they pass this interface
+    overhead: int = 0  # bytes that the pod network puts before its packets
 
 
 @dataclass(frozen=True)
@@ -51,34 +51,73 @@ class Interface:
     promises: tuple[Promise, ...]
 
 
-def install(testbed: Testbed) -> None:
-    """Shape at the place the scenario asks for, if any. The pods must be up. Raises CommandError."""
-    scenario = testbed.scenario
-    if scenario.shaping is None:
-        return
-    for interface in _interfaces(testbed, scenario.shaping):
-        text = render(scenario.shaping, interface.name, interface.promises, _link_rate(scenario))
-        interface.place.run(["tc", "-batch", "-"], stdin=text)
+@dataclass(frozen=True)
+class AtInterface(Concorde):
+    """See testbed.enforcements.enforcement.Enforcement. The plugin only attaches the pods."""
 
+    def install(self, up: Up) -> None:
+        """Shape at the interface that the scenario asks for."""
+        for interface in self._interfaces(up):
+            link_bps = link_rate(self.addressing.scenario)
+            text = render(self._shaping, interface.name, interface.promises, link_bps)
+            interface.place.run(["tc", "-batch", "-"], stdin=text)
 
-def check(testbed: Testbed) -> list[str]:
-    """Return, in words, every way in which the kernel's shaping is not what ``install`` set."""
-    shaping = testbed.scenario.shaping
-    if shaping is None:
-        return []
-    return [fault for interface in _interfaces(testbed, shaping) for fault in _faults(shaping, interface)]
+    def check(self, up: Up) -> list[str]:
+        """Compare the kernel's classes and filters with those that were added."""
+        return [fault for one in self._interfaces(up) for fault in _faults(self._shaping, one)]
 
+    def counters(self, up: Up) -> dict[str, str]:
+        """Return what ``tc`` says of the classes of each shaped interface (iproute2 6.1: text only)."""
+        return {
+            f"{one.place.name} {one.name}": one.place.run(
+                ["tc", "-s", "-d", "class", "show", "dev", one.name]
+            ).stdout
+            for one in self._interfaces(up)
+        }
 
-def counters(testbed: Testbed) -> dict[str, str]:
-    """Return what ``tc`` says of the classes of each shaped interface (iproute2 6.1: text only)."""
-    if testbed.scenario.shaping is None:
-        return {}
-    return {
-        f"{interface.place.name} {interface.name}": interface.place.run(
-            ["tc", "-s", "-d", "class", "show", "dev", interface.name]
-        ).stdout
-        for interface in _interfaces(testbed, testbed.scenario.shaping)
-    }
+    def footprint(self, node: str) -> Footprint:
+        """Return what the plugin has, and the tree if it is on the node's own interface."""
+        plain = super().footprint(node)
+        trees = (self.addressing.uplink(node),) if self._shaping.at == "physical" else ()
+        return Footprint(plain.state, plain.tables, trees)
+
+    @property
+    def _shaping(self) -> Shaping:
+        shaping = self.addressing.scenario.shaping
+        assert shaping is not None
+        return shaping
+
+    def _interfaces(self, up: Up) -> Iterator[Interface]:
+        """Yield every interface of this kind: one a node, one a cluster and node, or one a pod."""
+        scenario, at = self.addressing.scenario, self._shaping.at
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, pod in scenario.pods.items():
+            if pod.guarantee is not None:
+                depth = {"physical": 1, "vtep": 2, "bridge": 2, "bridge-veth": 3, "eth0": 3}[at]
+                groups.setdefault((pod.node, pod.cluster, name)[:depth], []).append(name)
+        for pods in groups.values():
+            first = pods[0]
+            pod, place = scenario.pods[first], up.pods[first]
+            interface = {
+                "physical": self.addressing.uplink(pod.node),
+                "vtep": self.addressing.vtep(pod.cluster),
+                "bridge": self.addressing.bridge(pod.cluster),
+                "bridge-veth": place.host_interface,
+                "eth0": place.interface,
+            }[at]
+            yield Interface(
+                place=place if at == "eth0" else up.nodes[pod.node],
+                name=interface,
+                promises=tuple(self._promise(up, name) for name in pods),
+            )
+
+    def _promise(self, up: Up, name: str) -> Promise:
+        scenario = self.addressing.scenario
+        pod = scenario.pods[name]
+        assert pod.guarantee is not None
+        rate = round(pod.guarantee * frame_ratio(scenario, pod.cluster))
+        overhead = networks.of(scenario.clusters[pod.cluster]).overhead
+        return Promise(IPv4Address(up.pods[name].address), rate, overhead)
 
 
 def render(shaping: Shaping, interface: str, promises: Sequence[Promise], link_bps: int) -> str:
@@ -98,7 +137,7 @@ def render(shaping: Shaping, interface: str, promises: Sequence[Promise], link_b
     pods = [
         _class(interface, "1:1", minor, promise.rate, _ceiling(shaping, promise.rate, link_bps))
         + f"filter add dev {interface} parent 1: protocol ip prio 1 u32 "
-        f"{_match(shaping, promise.address)} flowid 1:{minor:x}\n"
+        f"{_match(shaping, promise)} flowid 1:{minor:x}\n"
         for minor, promise in enumerate(promises, start=FIRST)
     ]
     return _qdisc(interface, REST) + root + rest + "".join(pods)
@@ -117,13 +156,13 @@ def _class(interface: str, parent: str, minor: int, rate: int, ceiling: int, bor
     )
 
 
-def _match(shaping: Shaping, address: IPv4Address) -> str:
+def _match(shaping: Shaping, promise: Promise) -> str:
     """Return a u32 selector for packets a pod sent; offsets count from the outermost IP header."""
     if shaping.classify == "source":
-        return f"match ip src {address}/32"
+        return f"match ip src {promise.address}/32"
     # The inner source address starts at no multiple of four bytes, as u32 compares, so it takes two halves.
-    at = addressing.ENCAPSULATION_BYTES + 12
-    high, low = divmod(int(address), 1 << 16)
+    at = promise.overhead + 12
+    high, low = divmod(int(promise.address), 1 << 16)
     return (
         f"match ip protocol 17 0xff match u16 {high:#06x} 0xffff at {at} "
         f"match u16 {low:#06x} 0xffff at {at + 2}"
@@ -135,61 +174,31 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(PAPER_BURST, max(underlay.SMALLEST_BUCKET, round(rate / 8 * PAPER_BURST_SECONDS)))
+    return min(paper.BURST, max(underlay.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:
     return max(underlay.SMALLEST_BUCKET, round(rate / 8 * underlay.BUCKET_SECONDS))
 
 
-def frame_ratio(scenario: Scenario) -> float:
-    """Return how much longer a full frame of a pod is at this place than on the pod's eth0."""
+def frame_ratio(scenario: Scenario, cluster: str) -> float:
+    """Return how much longer a full frame of a cluster's pod is at this interface than on the pod's eth0."""
     if scenario.shaping is None or scenario.shaping.at != "physical":
         return 1.0
-    return _encapsulated(scenario)
+    return _encapsulated(scenario, cluster)
 
 
-def _encapsulated(scenario: Scenario) -> float:
-    frame = addressing.pod_mtu(scenario) + ETHERNET_HEADER
-    return (frame + addressing.ENCAPSULATION_BYTES) / frame
-
-
-def _link_rate(scenario: Scenario) -> int:
-    """Return what the node's link carries, in frames as they pass this place."""
+def link_rate(scenario: Scenario) -> int:
+    """Return what a node's link carries, bits per second in frames as they pass this interface."""
     assert scenario.underlay.rate is not None
-    return round(scenario.underlay.rate * LINK_SHARE / _encapsulated(scenario) * frame_ratio(scenario))
+    ratio = max(_encapsulated(scenario, cluster) for cluster in scenario.clusters)
+    here = ratio if scenario.shaping is not None and scenario.shaping.at == "physical" else 1.0
+    return round(scenario.underlay.rate * LINK_SHARE / ratio * here)
 
 
-def _interfaces(testbed: Testbed, shaping: Shaping) -> Iterator[Interface]:
-    """Yield every interface of this place: one a node, one a cluster and node, or one a pod."""
-    scenario = testbed.scenario
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for name, pod in scenario.pods.items():
-        if pod.guarantee is not None:
-            depth = {"physical": 1, "vtep": 2, "bridge": 2, "bridge-veth": 3, "eth0": 3}[shaping.at]
-            groups.setdefault((pod.node, pod.cluster, name)[:depth], []).append(name)
-    for pods in groups.values():
-        first = pods[0]
-        pod, place = scenario.pods[first], testbed.pods[first]
-        interface = {
-            "physical": addressing.uplink(scenario, pod.node),
-            "vtep": addressing.vtep_name(scenario, pod.cluster),
-            "bridge": f"cni-{pod.cluster}",
-            "bridge-veth": place.host_interface,
-            "eth0": "eth0",
-        }[shaping.at]
-        yield Interface(
-            place=place if shaping.at == "eth0" else testbed.nodes[pod.node],
-            name=interface,
-            promises=tuple(_promise(testbed, name) for name in pods),
-        )
-
-
-def _promise(testbed: Testbed, name: str) -> Promise:
-    scenario = testbed.scenario
-    guarantee = scenario.pods[name].guarantee
-    assert guarantee is not None
-    return Promise(IPv4Address(testbed.pods[name].address), round(guarantee * frame_ratio(scenario)))
+def _encapsulated(scenario: Scenario, cluster: str) -> float:
+    mtu, overhead = networks.pod_mtu(scenario, cluster), networks.of(scenario.clusters[cluster]).overhead
+    return frame_bytes(mtu, overhead) / frame_bytes(mtu)
 
 
 def _faults(shaping: Shaping, interface: Interface) -> Iterator[str]:

@@ -1,43 +1,50 @@
-"""A worker's bandwidth as an extended resource, so that the scheduler knows what fits on no node at all.
-
-It counts what guarantees count: a pod asks for exactly what its annotation says. Each cluster's scheduler
-sees the whole of an overlapped worker; what the other cluster holds there only the plugin's ledger knows, and
-has the last word.
-"""
+"""The reference ``bandwidth`` plugin limits pods to what they were promised: all that others can do."""
 
 from __future__ import annotations
 
-from testbed.enforcements import concorde
-from testbed.scenario import Scenario, addressing
+from dataclasses import dataclass
 
-RESOURCE = "concorde.contmec.dev/egress"  # bits per second
-RESERVE = 0.02  # the plugin's default: docs/node-enforcement.md, "Configuration keys"
-ETHERNET_HEADER = 14
-TCP_HEADERS = 52  # IPv4 20 + TCP 32 bytes with timestamps
+from testbed.enforcements.concorde import Concorde, stated
+from testbed.enforcements.enforcement import Footprint
+from testbed.networks.cni import Json, NetworkList
+from testbed.scenario import Pod
 
-
-def capacity(scenario: Scenario) -> int | None:
-    """Return what a worker can promise, bits per second; None if its link has no known rate."""
-    rate = scenario.underlay.rate
-    if rate is None:
-        return None
-    if scenario.enforcement != "node":
-        return rate
-    mtu = addressing.pod_mtu(scenario)
-    frame = mtu + ETHERNET_HEADER
-    counted = frame if scenario.count == "layer2" else mtu - TCP_HEADERS
-    on_uplink = round(rate * concorde.NODE_SHARE) * (1 - RESERVE)
-    return int(on_uplink * counted / (frame + addressing.ENCAPSULATION_BYTES))
+ADDRESSES = "/run/cni-addresses"
 
 
-def offer(scenario: Scenario) -> dict[str, str]:
-    """Return the resource a worker has to give; nothing if its link has no known rate."""
-    rate = capacity(scenario)
-    return {} if rate is None else {RESOURCE: str(rate)}
+@dataclass(frozen=True)
+class BandwidthPlugin(Concorde):
+    """See testbed.enforcements.enforcement.Enforcement.
 
+    It knows only limits, so the guarantee is written as what it understands.
+    """
 
-def request(scenario: Scenario, guarantee: int | None) -> dict[str, str]:
-    """Return the resource a container must ask for to get a guarantee; nothing where none is published."""
-    if guarantee is None or capacity(scenario) is None:
-        return {}
-    return {RESOURCE: str(guarantee)}
+    def network_list(self, cluster: str, node: str) -> NetworkList:
+        """Return the reference plugins as a cluster without Concorde uses them."""
+        bridge: Json = {
+            "type": "bridge",
+            "bridge": self.addressing.bridge(cluster),
+            "isGateway": True,
+            "mtu": self.addressing.pod_mtu(cluster),
+            "ipam": {
+                "type": "host-local",
+                "dataDir": ADDRESSES,
+                "ranges": [[{"subnet": str(self.addressing.pod_subnet(cluster, node))}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
+        }
+        chain = [bridge, {"type": "bandwidth", "capabilities": {"bandwidth": True}}]
+        # CHECK of the reference bandwidth plugin crashes for a pod without a limit (release 1.1.1).
+        return NetworkList(self.addressing.network_name(cluster), chain, disable_check=True)
+
+    def annotations(self, pod: Pod) -> dict[str, str]:
+        """Return the guarantee as a limit."""
+        return stated(None, pod.guarantee)
+
+    def limit(self, pod: Pod) -> int | None:
+        """Return the guarantee."""
+        return pod.guarantee
+
+    def footprint(self, node: str) -> Footprint:
+        """Return where host-local keeps addresses."""
+        return Footprint(ADDRESSES)

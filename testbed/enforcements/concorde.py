@@ -1,28 +1,35 @@
-"""The Concorde plugin as the testbed sees it: a program to build, and a network configuration to write."""
+"""The Concorde plugin as the testbed sees it: a program to build, and a network configuration to write.
+
+What all enforcements have in common that have a half in the plugin, or are measured with its pods.
+"""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from testbed import resources
-from testbed.networks.cni import Json, NetworkList
-from testbed.scenario import Pod, Scenario, addressing, ports
+from testbed.enforcements import paper
+from testbed.enforcements.enforcement import Footprint, Guarded, Up
+from testbed.networks.cni import Attachment, Json, NetworkList
+from testbed.scenario import Pod
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.quantities import format_rate
 
 DIRECTORY = resources.BUILT_PLUGIN
 # Where Debian and Kubernetes put the reference plugins.
 REFERENCE_DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni")
 
-# A node's tree is a little slower than its link, so that packets queue where they are told apart, on the
-# node, and not at the switch, which knows no pods.
-NODE_SHARE = 0.99
-PAPER_BURST_BITS = 8 * 10 * 2**20  # the paper's burst of 10 MiB (fig. 10) ...
-PAPER_BURST_MILLISECONDS = 84  # ... which is this long at the least of its rates, 1 Gbit/s
-
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+
+STATE = "/run/concorde"
+# The plugin's, whatever the enforcement (plugin/concorde/node/tables.py).
+TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde"))
 
 
 def build(directory: Path = DIRECTORY) -> Path:
@@ -35,71 +42,99 @@ def build(directory: Path = DIRECTORY) -> Path:
     return directory
 
 
-def network_list(scenario: Scenario, cluster: str, node: str) -> NetworkList:
-    """Return the configuration of one cluster's pod network on one of its nodes."""
-    name = f"cluster-{cluster}"
-    if scenario.enforcement == "bandwidth":
-        # CHECK of the reference bandwidth plugin crashes for a pod without a limit (release 1.1.1).
-        return NetworkList(name, _reference_chain(scenario, cluster, node), disable_check=True)
-    return NetworkList(name, [_concorde(scenario, cluster, node)])
+@dataclass(frozen=True)
+class Concorde:
+    """Pods attached by the plugin; see testbed.enforcements.enforcement.Enforcement."""
 
+    addressing: Addressing
 
-def _concorde(scenario: Scenario, cluster: str, node: str) -> Json:
-    configuration: Json = {
-        "type": "concorde",
-        "bridge": f"cni-{cluster}",
-        "subnetFile": addressing.subnet_file(cluster),
-        "enforcement": scenario.enforcement,
-        "count": scenario.count,
-        "capabilities": {ANNOTATIONS: True},
-    }
-    if scenario.enforcement == "node":
-        assert scenario.underlay.rate is not None
-        configuration["uplink"] = addressing.uplink(scenario, node)
-        configuration["controlPorts"] = ports.control(scenario, node)
-        configuration["capacity"] = str(round(scenario.underlay.rate * NODE_SHARE))
-    return configuration
+    programs: ClassVar[Path | None] = DIRECTORY
+    installed: ClassVar[bool] = False
+    in_plugin: ClassVar[str] = "none"  # what the plugin calls its half
 
+    def prepare(self) -> None:
+        """Build the plugin."""
+        build()
 
-def _reference_chain(scenario: Scenario, cluster: str, node: str) -> list[Json]:
-    """Return the reference plugins as a cluster without Concorde uses them; they only know limits."""
-    return [
-        {
-            "type": "bridge",
-            "bridge": f"cni-{cluster}",
-            "isGateway": True,
-            "mtu": addressing.pod_mtu(scenario),
-            "ipam": {
-                "type": "host-local",
-                "dataDir": "/run/cni-addresses",
-                "ranges": [[{"subnet": str(scenario.pod_subnet(cluster, node))}]],
-                "routes": [{"dst": "0.0.0.0/0"}],
-            },
-        },
-        {"type": "bandwidth", "capabilities": {"bandwidth": True}},
-    ]
-
-
-def pod_annotations(pod: Pod) -> dict[str, str]:
-    """Return what a pod's deployment file says about its bandwidth."""
-    stated = {GUARANTEE: pod.guarantee, CEILING: pod.ceiling}
-    return {name: format_rate(rate) for name, rate in stated.items() if rate is not None}
-
-
-def capabilities(scenario: Scenario, pod: Pod) -> Json:
-    """Return what a runtime hands to plugins that declare these capabilities, in containerd's spelling.
-
-    The reference plugin knows only limits, so there the guarantee is written as what it understands. Its
-    burst is the paper's: containerd's own, 2^32 - 1 bits, lets a pod send for seconds without any limit
-    (kubernetes/kubernetes#90839), which would be no comparison.
-    """
-    offered: Json = {ANNOTATIONS: pod_annotations(pod)}
-    limit = pod.guarantee if scenario.enforcement == "bandwidth" else pod.ceiling
-    if limit is not None:
-        offered["bandwidth"] = {
-            "IngressRate": 0,
-            "IngressBurst": 0,
-            "EgressRate": limit,
-            "EgressBurst": min(PAPER_BURST_BITS, max(limit * PAPER_BURST_MILLISECONDS // 1000, 40_000)),
+    def network_list(self, cluster: str, node: str) -> NetworkList:
+        """Return the configuration of one cluster's pod network on one of its nodes."""
+        scenario = self.addressing.scenario
+        configuration: Json = {
+            "type": "concorde",
+            "bridge": self.addressing.bridge(cluster),
+            "subnetFile": self.addressing.subnet_file(cluster),
+            "enforcement": self.in_plugin,
+            "count": scenario.count,
+            "capabilities": {ANNOTATIONS: True},
+            **self.settings(node),
         }
-    return offered
+        return NetworkList(self.addressing.network_name(cluster), [configuration])
+
+    def settings(self, node: str) -> Json:
+        """Return what the configuration says of a node besides."""
+        return {}
+
+    def attachment(self, pod: str) -> Attachment:
+        """Return the attachment of a pod to the network of its cluster."""
+        scenario = self.addressing.scenario
+        return Attachment(
+            container_id=f"{scenario.name}-{pod}",
+            namespace=self.addressing.namespace(pod),
+            capabilities=self._capabilities(scenario.pods[pod]),
+            arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
+        )
+
+    def annotations(self, pod: Pod) -> dict[str, str]:
+        """Return what a pod's manifest says about its bandwidth."""
+        return stated(pod.guarantee, pod.ceiling)
+
+    def capacity(self) -> int | None:
+        """Return the rate of a worker's link, bits per second, if it is known."""
+        return self.addressing.scenario.underlay.rate
+
+    def install(self, up: Up) -> None:
+        """Nothing is left to do: the plugin has done it."""
+
+    def check(self, up: Up) -> list[str]:
+        """Nothing besides what the plugin checks itself."""
+        return []
+
+    def guarded(self, up: Up) -> dict[str, Guarded]:
+        """No interface must have classes."""
+        return {}
+
+    def counters(self, up: Up) -> dict[str, str]:
+        """Nothing besides what every interface is asked."""
+        return {}
+
+    def footprint(self, node: str) -> Footprint:
+        """Return the plugin's state and tables."""
+        return Footprint(STATE, TABLES)
+
+    def limit(self, pod: Pod) -> int | None:
+        """Return what a runtime says a pod is limited to, bits per second."""
+        return pod.ceiling
+
+    def _capabilities(self, pod: Pod) -> Mapping[str, Any]:
+        """Return what a runtime hands to plugins that declare these capabilities, in containerd's spelling.
+
+        The burst is the paper's: containerd's own, 2^32 - 1 bits, lets a pod send for seconds without any
+        limit (kubernetes/kubernetes#90839), which would be no comparison.
+        """
+        offered: Json = {ANNOTATIONS: stated(pod.guarantee, pod.ceiling)}
+        limit = self.limit(pod)
+        if limit is not None:
+            burst = min(8 * paper.BURST, max(limit * paper.BURST_MILLISECONDS // 1000, 40_000))
+            offered["bandwidth"] = {
+                "IngressRate": 0,
+                "IngressBurst": 0,
+                "EgressRate": limit,
+                "EgressBurst": burst,  # bits
+            }
+        return offered
+
+
+def stated(guarantee: int | None, ceiling: int | None) -> dict[str, str]:
+    """Return the annotations of a deployment file with these rates, bits per second."""
+    rates = {GUARANTEE: guarantee, CEILING: ceiling}
+    return {name: format_rate(rate) for name, rate in rates.items() if rate is not None}

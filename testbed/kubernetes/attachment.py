@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.place import Node
-from testbed.access.remote import Remote
 from testbed.kubernetes.worker import RESULTS
 from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
-
-
-@dataclass(frozen=True)
-class PodInCluster(Remote):
-    """A pod of a cluster, entered by ``kubectl exec``."""
-
-    address: str
-    host_interface: str
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.kubernetes.certificates import Authority, Subject, render_kubeconfig
-from testbed.scenario import Scenario, addressing, ports
+from testbed.scenario import ports
+from testbed.scenario.addressing import Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.versions import Version
 
@@ -23,23 +24,23 @@ def directory_of(cluster: str) -> str:
     return f"/run/kubernetes/{cluster}"
 
 
-def endpoint(scenario: Scenario, cluster: str) -> tuple[str, int]:
+def endpoint(addressing: Addressing, cluster: str) -> tuple[str, int]:
     """Return the address and port of a cluster's API server, on the underlay."""
-    address = addressing.addresses(scenario)[scenario.clusters[cluster].master].ip
-    return str(address), ports.api(scenario, cluster)
+    address = addressing.address(addressing.scenario.clusters[cluster].master)
+    return str(address), ports.api(addressing, cluster)
 
 
 class ControlPlane:
     """The control plane of one cluster."""
 
-    def __init__(self, scenario: Scenario, cluster: str, master: Node, programs: Binaries) -> None:
+    def __init__(self, addressing: Addressing, cluster: str, master: Node, programs: Binaries) -> None:
         self.cluster = cluster
         self.master = master
-        self.address, self.port = endpoint(scenario, cluster)
+        self.address, self.port = endpoint(addressing, cluster)
         self.server = f"https://{self.address}:{self.port}"
         self.directory = directory_of(cluster)
         self.components: dict[str, Component] = {}
-        self._scenario = scenario
+        self._addressing = addressing
         self._programs = programs
 
     @property
@@ -50,7 +51,7 @@ class ControlPlane:
     def begin(self) -> None:
         """Start what needs no waiting for: etcd; and make the identities that all others need."""
         self.master.run(["mkdir", "-p", self.directory])
-        etcd_port = ports.ETCD_PORT + 2 * ports.position(self._scenario, self.cluster)
+        etcd_port = ports.ETCD_PORT + 2 * ports.position(self._addressing, self.cluster)
         self._start("etcd", ["etcd", *etcd_arguments(f"{self.directory}/etcd/data", etcd_port)])
         self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
         serving = Subject(

@@ -21,7 +21,8 @@ from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import Manifest
 from testbed.networks import vxlan
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 
 USER = "flannel"
 JOINED_SECONDS = 120.0
@@ -35,22 +36,22 @@ def render_network(scenario: Scenario, cluster: str) -> str:
     return json.dumps({"Network": str(own.pod_cidr), "Backend": backend}, indent=1)
 
 
-def arguments(scenario: Scenario, cluster: str, node: str) -> list[str]:
+def arguments(addressing: Addressing, cluster: str, node: str) -> list[str]:
     """Return flanneld's arguments on a node of a cluster."""
     directory = directory_of(cluster)
     return [
         "--kube-subnet-mgr",
         f"--kubeconfig-file={directory}/flanneld.conf",
         f"--net-config-path={directory}/net-conf.json",
-        f"--iface={addressing.uplink(scenario, node)}",
-        f"--public-ip={addressing.addresses(scenario)[node].ip}",
+        f"--iface={addressing.uplink(node)}",
+        f"--public-ip={addressing.address(node)}",
         f"--subnet-file={addressing.subnet_file(cluster)}",
         "--ip-masq=false",
         "--iptables-forward-rules=false",
     ]
 
 
-def render_manifests(scenario: Scenario, cluster: str) -> list[Manifest]:
+def render_manifests(addressing: Addressing, cluster: str) -> list[Manifest]:
     """Return what flanneld needs of an API: rights, and a node with a subnet for the master as well."""
     group = "rbac.authorization.k8s.io"
     rules = [
@@ -70,7 +71,7 @@ def render_manifests(scenario: Scenario, cluster: str) -> list[Manifest]:
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
         "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
     }
-    return [role, binding, manifests.master(scenario, cluster)]
+    return [role, binding, manifests.master(addressing, cluster)]
 
 
 @dataclass(frozen=True)
@@ -81,24 +82,23 @@ class Seen:
     words: frozenset[str] = frozenset()
 
 
-def lacking(scenario: Scenario, cluster: str, seen: Mapping[str, Seen]) -> list[str]:
+def lacking(overlay: vxlan.Overlay, seen: Mapping[str, Seen]) -> list[str]:
     """Return, in words and with its node, what is not there that the testbed would have made itself."""
     macs = {node: one.mac for node, one in seen.items()}
     return [
         f"{node}: {words}"
         for node, one in seen.items()
-        for words in _wanted(scenario, cluster, node, macs)
+        for words in _wanted(overlay, node, macs)
         if words not in one.words
     ]
 
 
-def _wanted(scenario: Scenario, cluster: str, node: str, macs: Mapping[str, str]) -> Iterator[str]:
-    yield from vxlan.render_subnet_file(scenario, cluster, node).splitlines()
-    own, address = scenario.clusters[cluster].flannel, addressing.addresses(scenario)[node].ip
-    yield _vtep(
-        own.vni, own.port, str(address), addressing.uplink(scenario, node), addressing.pod_mtu(scenario)
-    )
-    for remote in vxlan.remotes(scenario, cluster, node):
+def _wanted(overlay: vxlan.Overlay, node: str, macs: Mapping[str, str]) -> Iterator[str]:
+    addressing, cluster = overlay.addressing, overlay.cluster
+    yield from overlay.subnet_env(node).splitlines()
+    own, address = addressing.scenario.clusters[cluster].flannel, addressing.address(node)
+    yield _vtep(own.vni, own.port, str(address), addressing.uplink(node), addressing.pod_mtu(cluster))
+    for remote in overlay.remotes(node):
         mac = macs[remote.node]
         yield _neighbour(str(remote.vtep), mac)
         yield _forwarding(mac, str(remote.address))
@@ -142,19 +142,21 @@ def _forwarding(mac: str, address: str) -> str:
     return f"{mac or 'a VTEP that is not there'} behind {address}"
 
 
-class Overlay:
+class Flannel:
     """One cluster's overlay, made by a flanneld on each of its nodes."""
 
-    def __init__(self, scenario: Scenario, cluster: str, nodes: Mapping[str, Node], program: Path) -> None:
+    def __init__(
+        self, addressing: Addressing, cluster: str, nodes: Mapping[str, Node], program: Path
+    ) -> None:
         self.cluster = cluster
-        self._scenario = scenario
-        self._nodes = {name: nodes[name] for name in scenario.clusters[cluster].nodes}
+        self._overlay = vxlan.Overlay(addressing, cluster)
+        self._nodes = {name: nodes[name] for name in addressing.scenario.clusters[cluster].nodes}
         self._flannelds = {
             name: Component(
                 f"flanneld of cluster {cluster}",
                 node,
                 f"{directory_of(cluster)}/flanneld",
-                [str(program), *arguments(scenario, cluster, name)],
+                [str(program), *arguments(addressing, cluster, name)],
                 env={"NODE_NAME": manifests.name_of(name)},
             )
             for name, node in self._nodes.items()
@@ -186,13 +188,16 @@ class Overlay:
         return [f"the overlay of cluster {self.cluster} lacks, on {words}" for words in self._lacking()]
 
     def _lacking(self) -> list[str]:
-        file = addressing.subnet_file(self.cluster)
-        vtep = addressing.vtep_name(self._scenario, self.cluster)
+        addressing = self._overlay.addressing
+        file, vtep = addressing.subnet_file(self.cluster), addressing.vtep(self.cluster)
         seen = in_parallel(lambda node: look(node, file, vtep), self._nodes.values())
-        return lacking(self._scenario, self.cluster, dict(zip(self._nodes, seen, strict=True)))
+        return lacking(self._overlay, dict(zip(self._nodes, seen, strict=True)))
 
     def _start(self, name: str, kubeconfig: str) -> None:
         node, directory = self._nodes[name], directory_of(self.cluster)
-        node.run(["tee", f"{directory}/net-conf.json"], stdin=render_network(self._scenario, self.cluster))
+        node.run(
+            ["tee", f"{directory}/net-conf.json"],
+            stdin=render_network(self._overlay.addressing.scenario, self.cluster),
+        )
         node.run(["tee", f"{directory}/flanneld.conf"], stdin=kubeconfig)
         self._flannelds[name].start()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.enforcements import bandwidth, concorde
-from testbed.scenario import Pod, Scenario
+from testbed.enforcements import resource
+from testbed.enforcements.enforcement import Enforcement
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.supplies.images import TRAFFIC
 from testbed.supplies.versions import Version
 
@@ -32,15 +34,15 @@ def account() -> Manifest:
     }
 
 
-def node(scenario: Scenario, cluster: str, name: str) -> Manifest:
+def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    return _node(scenario, cluster, name) | _status({"pods": "110"} | bandwidth.offer(scenario))
+    return _node(addressing, cluster, name) | _status({"pods": "110"} | resource.offer(enforcement))
 
 
-def publication(scenario: Scenario, version: Version) -> Manifest:
+def publication(enforcement: Enforcement, version: Version) -> Manifest:
     """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
-    offered = bandwidth.offer(scenario)
+    offered = resource.offer(enforcement)
     return _status(offered) if offered and not version.can_forgo_device_plugins else {}
 
 
@@ -48,15 +50,15 @@ def _status(resources: dict[str, str]) -> Manifest:
     return {"status": {"capacity": resources, "allocatable": resources}}
 
 
-def master(scenario: Scenario, cluster: str) -> Manifest:
+def master(addressing: Addressing, cluster: str) -> Manifest:
     """Return a cluster's master, which has no kubelet: its subnet is known, and no pod is placed there."""
-    node = _node(scenario, cluster, scenario.clusters[cluster].master)
+    node = _node(addressing, cluster, addressing.scenario.clusters[cluster].master)
     node["spec"]["unschedulable"] = True
     return node
 
 
-def _node(scenario: Scenario, cluster: str, name: str) -> Manifest:
-    subnet = str(scenario.pod_subnet(cluster, name))
+def _node(addressing: Addressing, cluster: str, name: str) -> Manifest:
+    subnet = str(addressing.pod_subnet(cluster, name))
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -65,17 +67,7 @@ def _node(scenario: Scenario, cluster: str, name: str) -> Manifest:
     }
 
 
-def stated(scenario: Scenario, wanted: Pod) -> dict[str, str]:
-    """Return what the pod's manifest says about bandwidth.
-
-    The reference plugin knows only limits, so there the guarantee is written as one.
-    """
-    if scenario.enforcement == "bandwidth":
-        wanted = wanted.model_copy(update={"guarantee": None, "ceiling": wanted.guarantee})
-    return concorde.pod_annotations(wanted)
-
-
-def pod(scenario: Scenario, name: str) -> Manifest:
+def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
     """Return a scenario's pod. The scheduler places it, on the one node that it selects."""
     wanted = scenario.pods[name]
     container: Manifest = {
@@ -85,7 +77,7 @@ def pod(scenario: Scenario, name: str) -> Manifest:
         # The scenario says TCP's congestion control, and not every host lets everybody choose every one.
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
     }
-    if resources := bandwidth.request(scenario, wanted.guarantee):
+    if resources := resource.request(enforcement, wanted.guarantee):
         container["resources"] = {"limits": resources}
     return {
         "apiVersion": "v1",
@@ -94,7 +86,7 @@ def pod(scenario: Scenario, name: str) -> Manifest:
             "name": name_of(name),
             "namespace": NAMESPACE,
             "labels": {LABEL: name_of(scenario.name)},
-            "annotations": stated(scenario, wanted),
+            "annotations": dict(enforcement.annotations(wanted)),
         },
         "spec": {
             "nodeSelector": {"kubernetes.io/hostname": name_of(wanted.node)},

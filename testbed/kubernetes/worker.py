@@ -10,14 +10,16 @@ from typing import Any
 
 from testbed.access.components import Component
 from testbed.access.place import InNamespace, Node, Within
-from testbed.access.remote import Remote
+from testbed.access.remote import RemotePod
 from testbed.enforcements import concorde
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import cell
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.networks.cni import NetworkList
-from testbed.scenario import Scenario, addressing, ports
+from testbed.scenario import ports
+from testbed.scenario.addressing import Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.images import PAUSE, Image
 from testbed.supplies.versions import Version
@@ -25,7 +27,7 @@ from testbed.supplies.versions import Version
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 CONTAINERD_SECONDS = 300.0
 DOWN_SECONDS = 8.0
-ENTER = Path(__file__).parent / "enter-cell"
+ENTER = Path(__file__).with_name("enter-cell")
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
@@ -111,14 +113,6 @@ class _InCgroups(Cell):
         return [str(ENTER), str(self.pid)]
 
 
-@dataclass(frozen=True)
-class Container(Remote):
-    """A container of containerd, without Kubernetes, entered by ``ctr``."""
-
-    address: str
-    host_interface: str
-
-
 class Containerd:
     """A containerd in a cell, with the images it will need."""
 
@@ -160,7 +154,7 @@ class Containerd:
         for image in images:  # two at once would disturb each other: their archives' indexes have one name
             self.cell.run(["ctr", f"--namespace={namespace}", "images", "import", str(image.archive)])
 
-    def run_container(self, image: str, network: InNamespace) -> Container:
+    def run_container(self, image: str, network: InNamespace) -> RemotePod:
         """Start a container beside Kubernetes, in a network that is there already. Raises CommandError."""
         assert self.cell is not None
         into = f"network:{network.namespace}"
@@ -181,16 +175,25 @@ class Containerd:
             ]
         )
         client = way_into(BESIDE, network.name)
-        return Container(network.name, self.cell, client, network.address, network.host_interface)
+        return RemotePod(
+            network.name, self.cell, client, network.address, network.host_interface, network.published
+        )
 
 
 class Worker:
     """One cluster's containerd and kubelet on one worker."""
 
-    def __init__(self, scenario: Scenario, cluster: str, node: Node, programs: Binaries) -> None:
+    def __init__(
+        self,
+        addressing: Addressing,
+        enforcement: Enforcement,
+        cluster: str,
+        node: Node,
+        programs: Binaries,
+    ) -> None:
         self.cluster = cluster
         self.containerd = Containerd(node, directory_of(cluster), f"cluster {cluster}")
-        self._scenario = scenario
+        self._addressing, self._enforcement = addressing, enforcement
         self._node = node
         self._programs = programs
         self._directory = directory_of(cluster)
@@ -209,13 +212,13 @@ class Worker:
 
     def prepare(self, images: Sequence[Image]) -> None:
         """Do all that needs no API server."""
-        network = concorde.network_list(self._scenario, self.cluster, self._node.name)
+        network = self._enforcement.network_list(self.cluster, self._node.name)
         self.containerd.up(network, images, KUBELETS)
 
     def join(self, control_plane: ControlPlane) -> None:
         """Start the kubelet; its node is known to the API already."""
         name = name_of(self._node.name)
-        address = str(addressing.addresses(self._scenario)[self._node.name].ip)
+        address = str(self._addressing.address(self._node.name))
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
         identity = control_plane.identity(subject)
         files = {
@@ -226,7 +229,7 @@ class Worker:
                 self._programs.version,
                 self._directory,
                 address,
-                ports.beside(self._scenario, self.cluster, self._node.name),
+                ports.beside(self._addressing, self.cluster, self._node.name),
             ),
         }
         for file, text in files.items():

@@ -1,1 +1,1 @@
-"""Networks as text for ``ip``, ``bridge``, ``tc`` and ``nft``: rendered here, run elsewhere."""
+"""How packets go, as text for ``ip``, ``bridge``, ``tc`` and ``nft``: rendered here, run elsewhere."""

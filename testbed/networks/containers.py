@@ -7,24 +7,11 @@ and firewalls").
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
-
 from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 
 BRIDGE = "docker0"
 TABLE = "containers"
-
-
-def on_node(scenario: Scenario, node: str) -> list[str]:
-    """Return the containers of a node, in the order of the scenario."""
-    return [name for name, container in scenario.containers.items() if container.node == node]
-
-
-def address(scenario: Scenario, container: str) -> IPv4Interface:
-    """Return a container's address on its node: the first after the bridge's is the first container's."""
-    index = on_node(scenario, scenario.containers[container].node).index(container)
-    network = scenario.container_cidr
-    return IPv4Interface((int(network.network_address) + 2 + index, network.prefixlen))
 
 
 def host_interface(index: int) -> str:
@@ -32,17 +19,17 @@ def host_interface(index: int) -> str:
     return f"vethc{index}"
 
 
-def render_links(scenario: Scenario, node: str) -> str:
+def render_links(addressing: Addressing, node: str) -> str:
     """Return the ``ip -batch`` text for the node's side, the containers' namespaces included."""
-    mtu = scenario.underlay.mtu
-    network = scenario.container_cidr
+    mtu = addressing.scenario.underlay.mtu
+    network = addressing.scenario.container_cidr
     lines = [
         f"link add {BRIDGE} type bridge",
         f"link set {BRIDGE} mtu {mtu} addrgenmode none",
         f"link set {BRIDGE} up",
         f"address add {network.network_address + 1}/{network.prefixlen} broadcast + dev {BRIDGE}",
     ]
-    for index, name in enumerate(on_node(scenario, node)):
+    for index, name in enumerate(addressing.containers_on(node)):
         veth = host_interface(index)
         lines += [
             f"netns add {name}",
@@ -53,24 +40,25 @@ def render_links(scenario: Scenario, node: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_inside(scenario: Scenario, container: str) -> str:
+def render_inside(addressing: Addressing, container: str) -> str:
     """Return the ``ip -batch`` text for a container's own side."""
     return (
         "link set lo up\n"
-        f"address add {address(scenario, container)} broadcast + dev eth0\n"
+        f"address add {addressing.container(container)} broadcast + dev eth0\n"
         "link set eth0 up\n"
-        f"route add default via {scenario.container_cidr.network_address + 1} dev eth0\n"
+        f"route add default via {addressing.scenario.container_cidr.network_address + 1} dev eth0\n"
     )
 
 
-def render_translation(scenario: Scenario, node: str) -> str:
+def render_translation(addressing: Addressing, node: str) -> str:
     """Return the ``nft -f`` text: published ports in, masquerading out."""
+    scenario, own = addressing.scenario, set(addressing.containers_on(node))
     published = "".join(
         f"    fib daddr type local {traffic.protocol} dport {port} "
-        f"dnat to {address(scenario, traffic.destination).ip}:{port}\n"
+        f"dnat to {addressing.container(traffic.destination).ip}:{port}\n"
         for traffic in scenario.traffic
-        if traffic.destination in on_node(scenario, node)
-        for port in [scenario.port_of(traffic)]
+        if traffic.destination in own
+        for port in [addressing.port_of(traffic)]
     )
     untracked = _untracked(scenario)
     return (

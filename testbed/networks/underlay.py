@@ -8,8 +8,10 @@ one's cable; shaping it twice would only cost processor time that the flows are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from testbed.scenario import Scenario
-from testbed.scenario.addressing import addresses, uplink
+from testbed.scenario.addressing import Addressing
 
 SWITCH = "switch"
 
@@ -27,12 +29,13 @@ def port_name(index: int) -> str:
     return f"port{index}"
 
 
-def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
+def render_switch(addressing: Addressing, namespaces: Mapping[str, str]) -> str:
     """Return the ``ip -batch`` text that makes the switch and a cable to each node.
 
     ``namespaces`` holds the path of each node's network namespace.
     """
-    mtu = scenario.underlay.mtu
+    scenario = addressing.scenario
+    mtu, spreading = scenario.underlay.mtu, _spreading(scenario)
     # Everything here speaks IPv4 only; without link-local addresses (addrgenmode, before the link is up) no
     # neighbour discovery is flooded through the bridges while something is measured.
     lines = [
@@ -41,13 +44,13 @@ def render_switch(scenario: Scenario, namespaces: dict[str, str]) -> str:
         f"link set {SWITCH} up",
     ]
     for index, node in enumerate(scenario.nodes):
-        port, far = port_name(index), uplink(scenario, node)
+        port, far = port_name(index), addressing.uplink(node)
         lines += [
             f"link add {port} mtu {mtu} type veth peer name {far} mtu {mtu} netns {namespaces[node]}",
             f"link set {port} master {SWITCH} addrgenmode none",
             f"link set {port} up",
         ]
-        if scenario.underlay.rate is not None and _sends_to_several(scenario, node):
+        if scenario.underlay.rate is not None and node in spreading:
             lines += [
                 f"link add {port}-in mtu {mtu} type ifb",
                 f"link set {port}-in addrgenmode none",
@@ -67,12 +70,12 @@ def render_rates(scenario: Scenario) -> str:
         return ""
     bucket = max(SMALLEST_BUCKET, round(rate / 8 * BUCKET_SECONDS))
     limit = bucket + round(rate / 8 * QUEUE_SECONDS)
-    lines = []
+    lines, spreading = [], _spreading(scenario)
     for index, node in enumerate(scenario.nodes):
         port = port_name(index)
         shaper = f"root tbf rate {rate}bit burst {bucket} limit {limit}"
         lines.append(f"qdisc add dev {port} {shaper}")
-        if _sends_to_several(scenario, node):
+        if node in spreading:
             lines += [
                 f"qdisc add dev {port}-in {shaper}",
                 f"qdisc add dev {port} handle ffff: ingress",
@@ -82,21 +85,21 @@ def render_rates(scenario: Scenario) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sends_to_several(scenario: Scenario, node: str) -> bool:
-    others = {
-        scenario.node_of(traffic.destination)
-        for traffic in scenario.traffic
-        if scenario.node_of(traffic.source) == node
-    }
-    return len(others - {node}) > 1
+def _spreading(scenario: Scenario) -> set[str]:
+    """Return the nodes whose traffic goes to several others."""
+    towards: dict[str, set[str]] = {}
+    for traffic in scenario.traffic:
+        source, destination = scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+        towards.setdefault(source, set()).add(destination)
+    return {node for node, others in towards.items() if len(others - {node}) > 1}
 
 
-def render_uplink(scenario: Scenario, node: str) -> str:
+def render_uplink(addressing: Addressing, node: str) -> str:
     """Return the ``ip -batch`` text for a node's own end of its cable."""
-    end = uplink(scenario, node)
+    end = addressing.uplink(node)
     return (
         "link set lo up\n"
-        f"address add {addresses(scenario)[node]} broadcast + dev {end}\n"
+        f"address add {addressing.nodes[node]} broadcast + dev {end}\n"
         f"link set {end} addrgenmode none\n"
         f"link set {end} up\n"
     )

@@ -5,16 +5,19 @@ time (flannel, ``pkg/backend/vxlan/vxlan_network.go``): a route to its pod subne
 address, ``onlink`` because that address is on no local network; the neighbour entry from that address to the
 remote VTEP's MAC; the forwarding entry from that MAC to the node's address on the underlay. A worker of two
 clusters has two VTEPs with different network identifiers, and a ``subnet.env`` for each.
+
+So a cluster's nodes have as many entries together as the square of their number. What is written of a node is
+the same on all others, and is made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario import Scenario, addressing
-from testbed.scenario.addressing import clusters_of, pod_mtu, vtep_name
+from testbed.scenario.addressing import Addressing
 
 
 @dataclass(frozen=True)
@@ -27,67 +30,93 @@ class Remote:
     address: IPv4Address  # on the underlay
 
 
-def remotes(scenario: Scenario, cluster: str, node: str) -> Iterator[Remote]:
-    """Yield what a node must know of each other node of a cluster."""
-    for other in scenario.clusters[cluster].nodes:
-        if other != node:
-            subnet = scenario.pod_subnet(cluster, other)
-            yield Remote(other, subnet, _vtep_address(scenario, cluster, other), _address(scenario, other))
+@dataclass(frozen=True)
+class Overlay:
+    """One cluster's overlay; see testbed.networks.pod_network.PodNetwork."""
 
+    addressing: Addressing
+    cluster: str
 
-def vtep_mac(scenario: Scenario, cluster: str, node: str) -> str:
-    """Return a VTEP's MAC address: locally administered, made of its network identifier and node address."""
-    low_byte = scenario.clusters[cluster].flannel.vni & 0xFF
-    return ":".join(f"{byte:02x}" for byte in (0x0E, low_byte, *_address(scenario, node).packed))
-
-
-def render_links(scenario: Scenario, node: str) -> str:
-    """Return the ``ip -batch`` text for all VTEPs of a node, with their routes and neighbours."""
-    lines = []
-    for cluster in clusters_of(scenario, node):
-        vxlan = scenario.clusters[cluster].flannel
-        vtep = vtep_name(scenario, cluster)
-        lines += [
-            f"link add {vtep} address {vtep_mac(scenario, cluster, node)} mtu {pod_mtu(scenario)} type vxlan "
-            f"id {vxlan.vni} dev {addressing.uplink(scenario, node)} local {_address(scenario, node)} "
-            f"dstport {vxlan.port} nolearning",
-            f"link set {vtep} addrgenmode none",
-            f"link set {vtep} up",
-            f"address add {_vtep_address(scenario, cluster, node)}/32 dev {vtep}",
+    def links(self, node: str) -> str:
+        """Return the ``ip -batch`` text for a node's VTEP, with its routes and neighbours."""
+        addressing, vxlan = self.addressing, self.addressing.scenario.clusters[self.cluster].flannel
+        vtep, mtu = addressing.vtep(self.cluster), addressing.pod_mtu(self.cluster)
+        lines = [
+            f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
+            f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
+            f"dstport {vxlan.port} nolearning\n",
+            f"link set {vtep} addrgenmode none\n",
+            f"link set {vtep} up\n",
+            f"address add {self.vtep_address(node)}/32 dev {vtep}\n",
         ]
-        for remote in remotes(scenario, cluster, node):
-            mac = vtep_mac(scenario, cluster, remote.node)
-            lines += [
-                f"neighbour add {remote.vtep} lladdr {mac} dev {vtep} nud permanent",
-                f"route add {remote.subnet} via {remote.vtep} dev {vtep} onlink",
-            ]
-    return "".join(f"{line}\n" for line in lines)
+        return "".join(lines) + "".join(text for other, text in self._entries.items() if other != node)
 
+    def forwarding(self, node: str) -> str:
+        """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
+        return "".join(text for other, text in self._forwarding.items() if other != node)
 
-def render_forwarding(scenario: Scenario, node: str) -> str:
-    """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
-    return "".join(
-        f"fdb add {vtep_mac(scenario, cluster, remote.node)} dev {vtep_name(scenario, cluster)} "
-        f"dst {remote.address} self permanent\n"
-        for cluster in clusters_of(scenario, node)
-        for remote in remotes(scenario, cluster, node)
-    )
+    def files(self, node: str) -> Mapping[str, str]:
+        """Return what flannel writes to ``subnet.env`` on a node."""
+        return {self.addressing.subnet_file(self.cluster): self.subnet_env(node)}
 
+    def devices(self, node: str) -> Sequence[str]:
+        """Return the VTEP."""
+        return [self.addressing.vtep(self.cluster)]
 
-def render_subnet_file(scenario: Scenario, cluster: str, node: str) -> str:
-    """Return what flannel writes to ``subnet.env`` on a node."""
-    subnet = scenario.pod_subnet(cluster, node)
-    return (
-        f"FLANNEL_NETWORK={scenario.clusters[cluster].pod_cidr}\n"
-        f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
-        f"FLANNEL_MTU={pod_mtu(scenario)}\n"
-        "FLANNEL_IPMASQ=false\n"
-    )
+    def routes(self, node: str) -> Sequence[IPv4Network]:
+        """Return the whole network of the cluster's pods."""
+        return [self.addressing.scenario.clusters[self.cluster].pod_cidr]
 
+    def remotes(self, node: str) -> list[Remote]:
+        """Return what a node must know of each other node of the cluster."""
+        return [remote for other, remote in self._remotes.items() if other != node]
 
-def _address(scenario: Scenario, node: str) -> IPv4Address:
-    return addressing.addresses(scenario)[node].ip
+    def mac(self, node: str) -> str:
+        """Return a VTEP's MAC: locally administered, made of its network identifier and node address."""
+        low_byte = self.addressing.scenario.clusters[self.cluster].flannel.vni & 0xFF
+        packed = self.addressing.address(node).packed
+        return ":".join(f"{byte:02x}" for byte in (0x0E, low_byte, *packed))
 
+    def vtep_address(self, node: str) -> IPv4Address:
+        """Return a VTEP's own address: the first of its node's pod subnet."""
+        return self.addressing.pod_subnet(self.cluster, node).network_address
 
-def _vtep_address(scenario: Scenario, cluster: str, node: str) -> IPv4Address:
-    return scenario.pod_subnet(cluster, node).network_address
+    def subnet_env(self, node: str) -> str:
+        """Return what flannel writes of a node's subnet for CNI plugins."""
+        subnet = self.addressing.pod_subnet(self.cluster, node)
+        return (
+            f"FLANNEL_NETWORK={self.addressing.scenario.clusters[self.cluster].pod_cidr}\n"
+            f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
+            f"FLANNEL_MTU={self.addressing.pod_mtu(self.cluster)}\n"
+            "FLANNEL_IPMASQ=false\n"
+        )
+
+    @cached_property
+    def _remotes(self) -> dict[str, Remote]:
+        return {
+            node: Remote(
+                node,
+                self.addressing.pod_subnet(self.cluster, node),
+                self.vtep_address(node),
+                self.addressing.address(node),
+            )
+            for node in self.addressing.scenario.clusters[self.cluster].nodes
+        }
+
+    @cached_property
+    def _entries(self) -> dict[str, str]:
+        """Neighbour and route of each node, for all others."""
+        vtep = self.addressing.vtep(self.cluster)
+        return {
+            node: f"neighbour add {remote.vtep} lladdr {self.mac(node)} dev {vtep} nud permanent\n"
+            f"route add {remote.subnet} via {remote.vtep} dev {vtep} onlink\n"
+            for node, remote in self._remotes.items()
+        }
+
+    @cached_property
+    def _forwarding(self) -> dict[str, str]:
+        vtep = self.addressing.vtep(self.cluster)
+        return {
+            node: f"fdb add {self.mac(node)} dev {vtep} dst {remote.address} self permanent\n"
+            for node, remote in self._remotes.items()
+        }

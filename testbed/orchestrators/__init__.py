@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from testbed.access.place import InNamespace, Place
 from testbed.access.pods import PodPlace
 from testbed.kubernetes.client import Client
+from testbed.scenario.found import Found
 
 
 class Orchestrator(Protocol):
@@ -15,7 +16,15 @@ class Orchestrator(Protocol):
 
     @property
     def overlay(self) -> str | None:
-        """What makes the entries between the nodes, if the orchestrator starts it; None: others make them."""
+        """What makes the entries between the nodes, if not the testbed does, in words."""
+
+    @property
+    def brings_containers(self) -> bool:
+        """Whether containers come with the pods; else ``contain`` is given network namespaces for them."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known of clusters that are not the testbed's own, for the recording."""
 
     @property
     def pods(self) -> Mapping[str, PodPlace]:
@@ -29,8 +38,11 @@ class Orchestrator(Protocol):
     def clients(self) -> Sequence[Client]:
         """What asks the clusters' APIs; nothing where there are none."""
 
-    def up(self, progress: Callable[[str], None]) -> None:
-        """Start every pod of the scenario. Raises a RuntimeError that says which pod was refused and why."""
+    def up(self, progress: Callable[[str], None]) -> Found:
+        """Start every pod of the scenario, and return what clusters that exist turned out to have.
+
+        On failure nothing of it stays. Raises a RuntimeError that says which pod was refused and why.
+        """
 
     def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
         """Return the scenario's containers as they shall be, given network namespaces for them."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
 from testbed.enforcements import concorde
-from testbed.enforcements.attachment import NAMESPACES, attachment
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.networks.cni import CniError, Json, NetworkList, Runtime
-from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 
 ATTACHMENTS = "/run/cni-attachments"  # what the runtime keeps of them; a machine's is in the run's directory
 
@@ -19,9 +21,12 @@ class CniOrchestrator:
     """Runs pods as containerd would, minus the containers; see testbed.orchestrators.Orchestrator."""
 
     overlay: str | None = None
+    brings_containers = False
+    facts: Mapping[str, Any] = {}
 
-    def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
-        self._scenario = scenario
+    def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
+        self._addressing, self._enforcement = addressing, enforcement
+        self._scenario = addressing.scenario
         self._nodes = nodes
         self._runtimes: dict[str, Runtime] = {}
         self._results: dict[str, Json] = {}
@@ -37,17 +42,18 @@ class CniOrchestrator:
         """No cluster has an API."""
         return []
 
-    def up(self, progress: Callable[[str], None]) -> None:
+    def up(self, progress: Callable[[str], None]) -> Found:
         """Start every pod; one after another on each node and cluster, so that addresses follow names."""
         progress("pods")
-        directory = concorde.build()
-        runners = {pod.node for pod in self._scenario.pods.values()}
-        self._runtimes = dict(in_parallel(lambda name: (name, self._provide(name, directory)), runners))
+        self._enforcement.prepare()
+        runners = dict.fromkeys(pod.node for pod in self._scenario.pods.values())
+        self._runtimes = dict(zip(runners, in_parallel(self._provide, runners), strict=True))
         groups: dict[tuple[str, str], list[str]] = {}
         for name, pod in self._scenario.pods.items():
             groups.setdefault((pod.node, pod.cluster), []).append(name)
         in_parallel(self._start_all, groups.values())
         self.pods = {name: self._place(name) for name in self._scenario.pods}
+        return Found()
 
     def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         """Leave the containers as they are: network namespaces."""
@@ -60,30 +66,34 @@ class CniOrchestrator:
     def down(self) -> None:
         """Leave the pods to the end of their nodes, which is the end of all that the plugin made."""
 
-    def _provide(self, name: str, directory: Path) -> Runtime:
+    def _provide(self, name: str) -> Runtime:
         """Return what calls the plugins on a node, once they are there."""
-        node = self._nodes[name]
-        there = path_on(node, directory)
-        cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
-        return Runtime(node, (there, *concorde.REFERENCE_DIRECTORIES), cache)
+        node, directories, cache = self._nodes[name], list(concorde.REFERENCE_DIRECTORIES), ATTACHMENTS
+        if self._enforcement.programs is not None:
+            there = path_on(node, self._enforcement.programs)
+            directories.insert(0, there)
+            cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
+        return Runtime(node, tuple(directories), cache)
 
-    def _start_all(self, names: list[str]) -> None:
+    def _start_all(self, names: Sequence[str]) -> None:
         for name in names:
             self._start(name)
 
     def _start(self, name: str) -> None:
         runtime = self._runtime(name)
         runtime.node.run(["ip", "-batch", "-"], stdin=f"netns add {name}\n")
-        runtime.node.run(["nsenter", f"--net={NAMESPACES}/{name}", "ip", "link", "set", "lo", "up"])
+        runtime.node.run(
+            ["nsenter", f"--net={self._addressing.namespace(name)}", "ip", "link", "set", "lo", "up"]
+        )
         try:
-            self._results[name] = runtime.add(self._network(name), attachment(self._scenario, name))
+            self._results[name] = runtime.add(self._network(name), self._enforcement.attachment(name))
         except CniError as error:
             raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
 
     def _check(self, name: str) -> str | None:
         try:
             self._runtime(name).check(
-                self._network(name), attachment(self._scenario, name), self._results[name]
+                self._network(name), self._enforcement.attachment(name), self._results[name]
             )
         except CniError as error:
             return f"pod {name}: {error}"
@@ -94,14 +104,14 @@ class CniOrchestrator:
 
     def _network(self, name: str) -> NetworkList:
         pod = self._scenario.pods[name]
-        return concorde.network_list(self._scenario, pod.cluster, pod.node)
+        return self._enforcement.network_list(pod.cluster, pod.node)
 
     def _place(self, name: str) -> InNamespace:
         result = self._results[name]
         return InNamespace(
             name=name,
             node=self._runtime(name).node,
-            namespace=f"{NAMESPACES}/{name}",
+            namespace=self._addressing.namespace(name),
             address=result["ips"][0]["address"].partition("/")[0],
             # The node's end of the pair is the interface without a sandbox that is no bridge: the one that
             # stands before the pod's (CNI specification, section 5 "Result types", interfaces).

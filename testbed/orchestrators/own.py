@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import CommandError, InNamespace, Node, in_parallel
+from testbed.access.remote import RemotePod
 from testbed.enforcements import concorde
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
-from testbed.kubernetes.attachment import Attached, PodInCluster, read_results
+from testbed.kubernetes.attachment import Attached, read_results
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
-from testbed.kubernetes.flanneld import Overlay, render_manifests
+from testbed.kubernetes.flanneld import Flannel, render_manifests
 from testbed.kubernetes.manifests import name_of
-from testbed.kubernetes.worker import BESIDE, Container, Containerd, Worker, wait_until_empty
-from testbed.scenario import Scenario
+from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_empty
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 from testbed.supplies import binaries, images
 
 READY_SECONDS = 300.0
@@ -24,17 +28,18 @@ READY_SECONDS = 300.0
 class KubernetesOrchestrator:
     """Runs pods by real clusters; see testbed.orchestrators.Orchestrator."""
 
-    def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
-        self._scenario = scenario
+    def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
+        self._addressing, self._enforcement = addressing, enforcement
+        self._scenario = addressing.scenario
         self._nodes = nodes
         self._programs = binaries.find()
         self._control_planes: dict[str, ControlPlane] = {}
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
-        self._overlays: dict[str, Overlay] = {}  # those that a flanneld makes
+        self._overlays: dict[str, Flannel] = {}  # those that a flanneld makes
         self._others: list[Containerd] = []  # on nodes that are no workers
         self._images: list[images.Image] = []
         self._clients: dict[str, Client] = {}
-        self.pods: dict[str, PodInCluster] = {}
+        self.pods: dict[str, RemotePod] = {}
         self.networks: dict[str, InNamespace] = {}
 
     @property
@@ -42,27 +47,32 @@ class KubernetesOrchestrator:
         """What makes the entries between the nodes: flanneld, if one was given; see Orchestrator."""
         return f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
 
+    brings_containers = False
+    facts: Mapping[str, Any] = {}
+
     @property
     def clients(self) -> list[Client]:
         """One for each cluster."""
         return list(self._clients.values())
 
-    def up(self, progress: Callable[[str], None]) -> None:
+    def up(self, progress: Callable[[str], None]) -> Found:
         """Start the clusters, all at once, and in them the pods; see Orchestrator."""
-        concorde.build()
+        self._enforcement.prepare()
         programs = self._programs
         self._images = images.provide()
         for name, cluster in self._scenario.clusters.items():
-            control_plane = ControlPlane(self._scenario, name, self._nodes[cluster.master], programs)
+            control_plane = ControlPlane(self._addressing, name, self._nodes[cluster.master], programs)
             self._control_planes[name] = control_plane
             self._clients[name] = Client(
                 name, control_plane.master, str(programs.path("kubectl")), control_plane.admin
             )
             for worker in cluster.workers:
-                self._workers[name, worker] = Worker(self._scenario, name, self._nodes[worker], programs)
+                self._workers[name, worker] = Worker(
+                    self._addressing, self._enforcement, name, self._nodes[worker], programs
+                )
             if self.overlay:
                 program = programs.path(binaries.FLANNELD)
-                self._overlays[name] = Overlay(self._scenario, name, self._nodes, program)
+                self._overlays[name] = Flannel(self._addressing, name, self._nodes, program)
         progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
         tasks: list[Callable[[], None]] = [
             *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
@@ -78,6 +88,7 @@ class KubernetesOrchestrator:
         progress("pods")
         in_parallel(self._start_pods, self._scenario.clusters)
         self._find_pods()
+        return Found()
 
     def check(self) -> list[str]:
         """Let the plugin check every pod, as no container runtime does; see Orchestrator."""
@@ -100,7 +111,7 @@ class KubernetesOrchestrator:
         self.pods = {}
         self.networks = {}
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> dict[str, Container]:
+    def contain(self, containers: Mapping[str, InNamespace]) -> dict[str, RemotePod]:
         """Run a container in each network: by a worker's first containerd, but not by Kubernetes."""
         traffic = [image for image in self._images if image.name == images.TRAFFIC]
         nodes = dict.fromkeys(network.node.name for network in containers.values())
@@ -126,8 +137,11 @@ class KubernetesOrchestrator:
         control_plane.begin()
         control_plane.finish()
         cluster = control_plane.cluster
-        nodes = [manifests.node(self._scenario, cluster, n) for n in self._scenario.clusters[cluster].workers]
-        for_flanneld = render_manifests(self._scenario, cluster) if cluster in self._overlays else []
+        nodes = [
+            manifests.node(self._addressing, self._enforcement, cluster, worker)
+            for worker in self._scenario.clusters[cluster].workers
+        ]
+        for_flanneld = render_manifests(self._addressing, cluster) if cluster in self._overlays else []
         self._clients[cluster].apply([manifests.account(), *nodes, *for_flanneld])
 
     def _start_pods(self, cluster: str) -> None:
@@ -135,10 +149,10 @@ class KubernetesOrchestrator:
         if not pods:
             return
         client = self._clients[cluster]
-        if published := manifests.publication(self._scenario, self._programs.version):
+        if published := manifests.publication(self._enforcement, self._programs.version):
             for worker in self._scenario.clusters[cluster].workers:
                 client.publish(name_of(worker), published, READY_SECONDS)
-        client.apply([manifests.pod(self._scenario, name) for name in pods])
+        client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])
         client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)
 
     @property
@@ -169,7 +183,7 @@ class KubernetesOrchestrator:
     def _find_pods(self) -> None:
         for name, one in sorted(self._attachments().items()):
             client = self._clients[self._scenario.pods[name].cluster]
-            self.pods[name] = PodInCluster(
+            self.pods[name] = RemotePod(
                 name, client.place, client.execution(name_of(name)), one.address, one.host_interface
             )
             self.networks[name] = InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
@@ -178,7 +192,7 @@ class KubernetesOrchestrator:
 
     def _check(self, name: str, one: Attached) -> str | None:
         pod = self._scenario.pods[name]
-        network = concorde.network_list(self._scenario, pod.cluster, pod.node)
+        network = self._enforcement.network_list(pod.cluster, pod.node)
         directories = (str(concorde.DIRECTORY), *concorde.REFERENCE_DIRECTORIES)
         complaint = one.complaint(network, directories)
         return complaint and f"pod {name}: {complaint}"

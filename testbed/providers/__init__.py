@@ -7,15 +7,11 @@ from typing import Protocol
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
-from testbed.scenario import Scenario
+from testbed.scenario.found import Found
 
 
 class Provider(Protocol):
     """Supplies the nodes of one scenario, joined by the underlay."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """The scenario, once they are up with the addresses and uplinks that the nodes really have."""
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -25,15 +21,18 @@ class Provider(Protocol):
         """Compare the nodes' clocks with ours, now; without those that have ours."""
 
     @property
-    def between(self) -> Sequence[Place]:
+    def shared_hops(self) -> Sequence[Place]:
         """What the nodes' packets pass through on the same machine, if it is the provider's own."""
 
     @property
-    def beneath(self) -> Sequence[Place]:
+    def hosts(self) -> Sequence[Place]:
         """What the nodes run on, if it is within reach and they do not see how busy it is."""
 
-    def up(self) -> None:
-        """Bring up the nodes and the underlay. Raises a RuntimeError that says what failed."""
+    def up(self) -> Found:
+        """Bring up the nodes and the underlay, and return what they have that was there before.
+
+        Raises a RuntimeError that says what failed.
+        """
 
     def down(self) -> None:
         """Remove everything this provider made, and nothing else."""

@@ -13,9 +13,9 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from testbed.access.local import SIGN_OF_LIFE
+from testbed.kubernetes import layout
 from testbed.kubernetes.control_plane import FREE, SERVICES
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
-from testbed.provisioning import layout
 from testbed.scenario import ports
 from testbed.supplies.bundle import ETCD, SITE
 from testbed.supplies.versions import Version

@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from testbed.enforcements import concorde
-from testbed.kubernetes import manifests
+from testbed.enforcements import registry
+from testbed.enforcements.enforcement import Enforcement
+from testbed.kubernetes import layout, manifests
 from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
 from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
@@ -19,9 +20,11 @@ from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.networks import vxlan
+from testbed.networks.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
-from testbed.provisioning import kubeadm, layout
-from testbed.scenario import Scenario, ScenarioError, addressing, ports
+from testbed.provisioning import kubeadm
+from testbed.scenario import Scenario, ScenarioError, ports
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import Fault
 from testbed.supplies.bundle import Bundle
 
@@ -53,9 +56,11 @@ def inventory(scenario: Scenario, machines: Mapping[str, Machine], bundle: Bundl
     """
     if faults := unfit(scenario):
         raise ScenarioError(f"scenario {scenario.name}", faults)
+    addressing = Addressing(scenario)
+    enforcement = registry.of(addressing)
     found = bare_inventory({name: machines[name] for name in scenario.nodes})
     for name, host in found["all"]["hosts"].items():
-        host |= _host(scenario, name, bundle)
+        host |= _host(addressing, enforcement, name, bundle)
     found["all"]["vars"] |= {
         "kubelet_environment": kubeadm.PATIENT,
         "bundle": str(bundle.directory),
@@ -111,24 +116,28 @@ def connection(machine: Machine) -> Variables:
     return found
 
 
-def _host(scenario: Scenario, node: str, bundle: Bundle) -> Variables:
-    clusters = addressing.clusters_of(scenario, node)
-    masters = [cluster for cluster in clusters if scenario.clusters[cluster].master == node]
+def _host(addressing: Addressing, enforcement: Enforcement, node: str, bundle: Bundle) -> Variables:
+    clusters = addressing.clusters_of(node)
+    networks = [of_cluster(addressing, cluster) for cluster in clusters]
+    masters = [cluster for cluster in clusters if addressing.scenario.clusters[cluster].master == node]
     wanted = bundle.images if masters else bundle.for_pods
     files = [*bundle.below("bin"), *bundle.below("cni"), *(one.file for one in wanted)]
     return {
         "files": files,
         "sums": "".join(f"{bundle.sums[file]}  {file}\n" for file in files),
-        "cells": [_cell(scenario, cluster, node, bundle) for cluster in clusters],
-        "flannel_links": vxlan.render_links(scenario, node),
-        "flannel_forwarding": vxlan.render_forwarding(scenario, node),
-        "uplink": addressing.uplink(scenario, node),
+        "cells": [_cell(addressing, enforcement, cluster, node, bundle) for cluster in clusters],
+        "flannel_links": "".join(one.links(node) for one in networks),
+        "flannel_forwarding": "".join(one.forwarding(node) for one in networks),
+        "uplink": addressing.uplink(node),
     }
 
 
-def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variables:
+def _cell(
+    addressing: Addressing, enforcement: Enforcement, cluster: str, node: str, bundle: Bundle
+) -> Variables:
+    scenario = addressing.scenario
     is_master = scenario.clusters[cluster].master == node
-    address = addressing.addresses(scenario)[node].ip
+    address = addressing.address(node)
     found: Variables = {
         "cluster": cluster,
         "node": name_of(node),
@@ -143,22 +152,22 @@ def _cell(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> Variab
             {"name": one.name, "file": one.file, "digest": one.digest}
             for one in (bundle.images if is_master else bundle.for_pods)
         ],
-        "plugin": _network_list(scenario, cluster, node),
-        "kubeadm": _kubeadm(scenario, cluster, node, bundle),
-        "vtep": addressing.vtep_name(scenario, cluster),
+        "plugin": _network_list(enforcement, cluster, node),
+        "kubeadm": _kubeadm(addressing, cluster, node, bundle),
+        "vtep": addressing.vtep(cluster),
         "subnet_file": addressing.subnet_file(cluster),
-        "subnet": vxlan.render_subnet_file(scenario, cluster, node),
+        "subnet": vxlan.Overlay(addressing, cluster).subnet_env(node),
         "flannel": render_flannel_network(scenario, cluster),
     }
     if is_master:
-        own = str(scenario.pod_subnet(cluster, node))
+        own = str(addressing.pod_subnet(cluster, node))
         found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
         found["kubeadm_option"] = kubeadm.option(bundle.version, cluster)
         found["patches_directory"] = layout.patches(cluster)
         found["patches"] = kubeadm.render_patches()
-        found["nodes"] = _nodes(scenario, cluster)
-        found["configuration"] = _configuration(scenario, cluster)
-        found["publications"] = _publications(scenario, cluster, bundle)
+        found["nodes"] = _nodes(addressing, enforcement, cluster)
+        found["configuration"] = _configuration(scenario, enforcement, cluster)
+        found["publications"] = _publications(scenario, enforcement, cluster, bundle)
     return found
 
 
@@ -172,35 +181,38 @@ def _wishes(cluster: str) -> Variables:
     }
 
 
-def _network_list(scenario: Scenario, cluster: str, node: str) -> str:
-    return render_network(concorde.network_list(scenario, cluster, node))
+def _network_list(enforcement: Enforcement, cluster: str, node: str) -> str:
+    return render_network(enforcement.network_list(cluster, node))
 
 
-def _kubeadm(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> str:
-    address = addressing.addresses(scenario)[node].ip
-    beside = ports.beside(scenario, cluster, node)
-    server, port = endpoint(scenario, cluster)
-    if scenario.clusters[cluster].master == node:
+def _kubeadm(addressing: Addressing, cluster: str, node: str, bundle: Bundle) -> str:
+    address = addressing.address(node)
+    beside = ports.beside(addressing, cluster, node)
+    server, port = endpoint(addressing, cluster)
+    if addressing.scenario.clusters[cluster].master == node:
         return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside)
     return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, beside)
 
 
-def _nodes(scenario: Scenario, cluster: str) -> str:
+def _nodes(addressing: Addressing, enforcement: Enforcement, cluster: str) -> str:
     """Return the workers as their kubelets shall find them: with subnets and bandwidth."""
-    workers = scenario.clusters[cluster].workers
-    items = [manifests.account(), *(manifests.node(scenario, cluster, name) for name in workers)]
+    workers = addressing.scenario.clusters[cluster].workers
+    nodes = [manifests.node(addressing, enforcement, cluster, name) for name in workers]
+    items = [manifests.account(), *nodes]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-def _publications(scenario: Scenario, cluster: str, bundle: Bundle) -> list[dict[str, str]]:
+def _publications(
+    scenario: Scenario, enforcement: Enforcement, cluster: str, bundle: Bundle
+) -> list[dict[str, str]]:
     """Return the bandwidth of workers that is to be published again, for their kubelets take it out."""
-    status = manifests.publication(scenario, bundle.version)
+    status = manifests.publication(enforcement, bundle.version)
     workers = scenario.clusters[cluster].workers if status else []
     patch = json.dumps(status)
     return [{"cluster": cluster, "node": name_of(name), "patch": patch} for name in workers]
 
 
-def _configuration(scenario: Scenario, cluster: str) -> str:
+def _configuration(scenario: Scenario, enforcement: Enforcement, cluster: str) -> str:
     """Return the ConfigMap that says how the nodes keep guarantees; bench compares it with its scenario."""
     worker = scenario.clusters[cluster].workers[0]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIGURATION}}
@@ -208,6 +220,6 @@ def _configuration(scenario: Scenario, cluster: str) -> str:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIGURATION, "namespace": CONFIGURATION},
-        "data": {LIST: _network_list(scenario, cluster, worker), DIRECTORY: layout.CNI},
+        "data": {LIST: _network_list(enforcement, cluster, worker), DIRECTORY: layout.CNI},
     }
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, configuration]})

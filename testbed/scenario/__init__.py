@@ -1,5 +1,6 @@
 """An experiment as data: its model, the rules a model alone cannot state, and its file."""
 
+from testbed.scenario import enforcements, networks  # whose names the model knows
 from testbed.scenario.files import ScenarioError, load, render_schema, render_yaml
 from testbed.scenario.model import Cluster, Container, Pod, Scenario, Traffic, TrafficEndpoint
 
@@ -11,7 +12,9 @@ __all__ = [
     "ScenarioError",
     "Traffic",
     "TrafficEndpoint",
+    "enforcements",
     "load",
+    "networks",
     "render_schema",
     "render_yaml",
 ]

@@ -1,54 +1,151 @@
-"""Addresses, names of devices and MTU, as they follow from a scenario."""
+"""Where everything of a scenario is, and what it is called: addresses, ports, devices, MTUs, computed once.
+
+One object is handed to all who need any of it. Nothing here asks a node: what nodes that exist turned out to
+have (``found``) is part of the scenario by then.
+"""
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
-from testbed.scenario import Scenario
-
-# IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
-ENCAPSULATION_BYTES = 50
-
-
-def clusters_of(scenario: Scenario, node: str) -> list[str]:
-    """Return the clusters a node belongs to."""
-    return [name for name, cluster in scenario.clusters.items() if node in cluster.nodes]
-
-
-def pod_mtu(scenario: Scenario) -> int:
-    """Return the MTU of VTEPs and pods, bytes: the underlay's, less the encapsulation."""
-    return scenario.underlay.mtu - ENCAPSULATION_BYTES
-
-
-def vtep_name(scenario: Scenario, cluster: str) -> str:
-    """Return the name of a cluster's VXLAN device, the same on every node."""
-    return f"flannel.{scenario.clusters[cluster].flannel.vni}"
-
-
-def subnet_file(cluster: str) -> str:
-    """Return the path of the file in which flannel tells CNI plugins a node's subnet and MTU."""
-    return f"/run/flannel/subnet-{cluster}.env"
-
+from testbed.scenario import networks
+from testbed.scenario.model import Scenario, Traffic
 
 UPLINK = "eth0"
-
 # Leaves .1 to .10 to gateways and hosts, as lab networks do, where the network is large enough.
 FIRST_HOST = 11
+FIRST_PORT = 5201  # iperf3's own; one server serves one client
+NAMESPACES = "/run/netns"  # where iproute2 keeps named network namespaces
 
 
-def addresses(scenario: Scenario) -> dict[str, IPv4Interface]:
-    """Return each node's address on the underlay, in the order of the scenario.
+@dataclass(frozen=True)
+class Addressing:
+    """The addressing of one scenario. Every question is answered in constant time."""
 
-    Nodes that state none are numbered; they all do or none does (testbed.scenario.rules).
-    """
-    cidr = scenario.underlay.cidr
-    first = FIRST_HOST if FIRST_HOST + len(scenario.nodes) < cidr.num_addresses else 1
-    return {
-        name: IPv4Interface((node.address or cidr.network_address + first + index, cidr.prefixlen))
-        for index, (name, node) in enumerate(scenario.nodes.items())
-    }
+    scenario: Scenario
+
+    @cached_property
+    def nodes(self) -> Mapping[str, IPv4Interface]:
+        """Each node's address on the underlay, in the order of the scenario.
+
+        Nodes that state none are numbered; they all do or none does (testbed.scenario.rules).
+        """
+        cidr = self.scenario.underlay.cidr
+        first = FIRST_HOST if FIRST_HOST + len(self.scenario.nodes) < cidr.num_addresses else 1
+        return {
+            name: IPv4Interface((node.address or cidr.network_address + first + index, cidr.prefixlen))
+            for index, (name, node) in enumerate(self.scenario.nodes.items())
+        }
+
+    def address(self, node: str) -> IPv4Address:
+        """Return a node's address on the underlay."""
+        return self.nodes[node].ip
+
+    def uplink(self, node: str) -> str:
+        """Return the name of a node's interface on the underlay."""
+        return self.scenario.nodes[node].uplink or UPLINK
+
+    def clusters_of(self, node: str) -> Sequence[str]:
+        """Return the clusters a node belongs to, in the order of the scenario."""
+        return self._clusters_of.get(node, ())
+
+    def pods_on(self, node: str) -> Sequence[str]:
+        """Return the pods of a node, in the order of the scenario."""
+        return self._pods_on.get(node, ())
+
+    def containers_on(self, node: str) -> Sequence[str]:
+        """Return the containers of a node, in the order of the scenario."""
+        return self._containers_on.get(node, ())
+
+    def container(self, name: str) -> IPv4Interface:
+        """Return a container's address on its node: the first after the bridge's is the first container's."""
+        return self._containers[name]
+
+    def pod_subnet(self, cluster: str, node: str) -> IPv4Network:
+        """Return the pod subnet of a cluster on one of its nodes.
+
+        The master has the first subnet, so that the paper's workers get 172.16.1.0/24 and 172.16.2.0/24
+        (figs. 4 to 6).
+        """
+        return self._subnets[cluster, node]
+
+    def network(self, cluster: str) -> networks.Network:
+        """Return what kind a cluster's pod network is."""
+        return networks.of(self.scenario.clusters[cluster])
+
+    def pod_mtu(self, cluster: str) -> int:
+        """Return the MTU of a cluster's pods, bytes: the underlay's, less what its network adds."""
+        return networks.pod_mtu(self.scenario, cluster)
+
+    def bridge(self, cluster: str) -> str:
+        """Return the name of a cluster's bridge, the same on every node."""
+        return f"cni-{cluster}"
+
+    def network_name(self, cluster: str) -> str:
+        """Return what CNI calls a cluster's network."""
+        return f"cluster-{cluster}"
+
+    def vtep(self, cluster: str) -> str:
+        """Return the name of a cluster's VXLAN device, the same on every node (flannel's own)."""
+        return f"flannel.{self.scenario.clusters[cluster].flannel.vni}"
+
+    def subnet_file(self, cluster: str) -> str:
+        """Return the path of the file in which flannel tells CNI plugins a node's subnet and MTU."""
+        return f"/run/flannel/subnet-{cluster}.env"
+
+    def namespace(self, place: str) -> str:
+        """Return the path, on its node, of the network namespace of a pod or container."""
+        return f"{NAMESPACES}/{place}"
+
+    def port_of(self, traffic: Traffic) -> int:
+        """Return the port of a transfer's own receiver."""
+        return self._ports[traffic.label]
+
+    @cached_property
+    def _clusters_of(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, cluster in self.scenario.clusters.items():
+            for node in cluster.nodes:
+                found.setdefault(node, []).append(name)
+        return found
+
+    @cached_property
+    def _pods_on(self) -> dict[str, list[str]]:
+        return _by_node({name: pod.node for name, pod in self.scenario.pods.items()})
+
+    @cached_property
+    def _containers_on(self) -> dict[str, list[str]]:
+        return _by_node({name: one.node for name, one in self.scenario.containers.items()})
+
+    @cached_property
+    def _containers(self) -> dict[str, IPv4Interface]:
+        network = self.scenario.container_cidr
+        return {
+            name: IPv4Interface((int(network.network_address) + 2 + index, network.prefixlen))
+            for names in self._containers_on.values()
+            for index, name in enumerate(names)
+        }
+
+    @cached_property
+    def _subnets(self) -> dict[tuple[str, str], IPv4Network]:
+        found = {}
+        for name, cluster in self.scenario.clusters.items():
+            step = 1 << (32 - cluster.node_prefix)
+            first = int(cluster.pod_cidr.network_address)
+            for index, node in enumerate(cluster.nodes):
+                found[name, node] = IPv4Network((first + step * index, cluster.node_prefix))
+        return found
+
+    @cached_property
+    def _ports(self) -> dict[str, int]:
+        return {traffic.label: port for port, traffic in enumerate(self.scenario.traffic, start=FIRST_PORT)}
 
 
-def uplink(scenario: Scenario, node: str) -> str:
-    """Return the name of a node's interface on the underlay."""
-    return scenario.nodes[node].uplink or UPLINK
+def _by_node(nodes: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, node in nodes.items():
+        found.setdefault(node, []).append(name)
+    return found

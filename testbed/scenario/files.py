@@ -19,8 +19,11 @@ from testbed.scenario.rules import Fault, Path, faults, render_path
 MOST_SHOWN = 50  # faults
 
 
-class ScenarioError(ValueError):
-    """A scenario that cannot be run; the message names the file, the path to each fault and what is right."""
+class ScenarioError(LookupError):
+    """A scenario that cannot be run; the message names the file, the path to each fault and what is right.
+
+    A LookupError like all bad input, so that the command line need not know scenarios to end with its status.
+    """
 
     def __init__(self, file: str, problems: Iterable[Fault]) -> None:
         found = list(problems)

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from testbed.scenario import Scenario, Traffic
-from testbed.scenario.addressing import ENCAPSULATION_BYTES, pod_mtu
-
 Protocol = Literal["tcp", "udp"]
-Place = Literal["pod", "underlay"]
 Count = Literal["layer2", "payload"]
 
 ETHERNET_HEADER = 14  # IEEE 802.3; the kernel's ETH_HLEN. HTB sees neither preamble nor frame check sequence
@@ -31,40 +27,28 @@ def payload_bytes(mtu: int, protocol: Protocol) -> int:
     return payload
 
 
-def frame_bytes(mtu: int, place: Place) -> int:
+def frame_bytes(mtu: int, overhead: int = 0) -> int:
     """Return the layer-2 bytes that a class charges for one full packet of a pod's ``mtu``.
 
-    On the pod's eth0 (``pod``; likewise its bridge port and the VTEP) it sees the inner frame, on the
-    physical interface (``underlay``) the encapsulated one. Kernels before Linux 6.17 charge encapsulated GSO
-    packets less than that (net: account for encap headers in qdisc pkt len, July 2025).
+    On the pod's eth0 (likewise its bridge port and the VTEP) it sees the inner frame; on the physical
+    interface the pod network's ``overhead`` comes on top (testbed.scenario.networks). Kernels before Linux
+    6.17 charge encapsulated GSO packets less than that (net: account for encap headers in qdisc pkt len, July
+    2025).
     """
-    return mtu + ETHERNET_HEADER + (ENCAPSULATION_BYTES if place == "underlay" else 0)
+    return mtu + ETHERNET_HEADER + overhead
 
 
-def payload_share(mtu: int, protocol: Protocol, place: Place) -> float:
+def payload_share(mtu: int, protocol: Protocol, overhead: int = 0) -> float:
     """Return the share of the charged bytes that is payload: 1398/1464 for TCP in a pod of MTU 1450."""
-    return payload_bytes(mtu, protocol) / frame_bytes(mtu, place)
+    return payload_bytes(mtu, protocol) / frame_bytes(mtu, overhead)
 
 
 def expected_goodput(
-    rate_bps: float, mtu: int, protocol: Protocol, count: Count = "layer2", place: Place = "pod"
+    rate_bps: float, mtu: int, protocol: Protocol, count: Count = "layer2", overhead: int = 0
 ) -> float:
     """Return the payload bits per second that a guarantee of ``rate_bps`` must give.
 
     ``mtu`` is the pod's, in bytes. With ``count`` = ``payload`` the guarantee already is one of payload.
     Raises ValueError for an MTU without room for payload.
     """
-    return rate_bps if count == "payload" else rate_bps * payload_share(mtu, protocol, place)
-
-
-def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
-    """Return the goodput a flow's receiver must see, bits per second; None for one without a guarantee.
-
-    A flow that offers less than its guarantee can only get what it offers (iperf3's ``-b`` counts payload).
-    """
-    guarantee = scenario.guarantee_of(flow)
-    if guarantee is None:
-        return None
-    # Both enforcements, none and pod, are judged by what a class on the pod's eth0 lets through.
-    goodput = expected_goodput(guarantee, pod_mtu(scenario), flow.protocol, scenario.count)
-    return goodput if flow.rate is None else min(float(flow.rate), goodput)
+    return rate_bps if count == "payload" else rate_bps * payload_share(mtu, protocol, overhead)

@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from testbed.scenario.names import ENFORCEMENTS, NETWORKS
 from testbed.scenario.quantities import format_rate, parse_rate
 from testbed.scenario.texts import unshown
 
@@ -123,6 +124,11 @@ class Cluster(Part):
     pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
     node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
     flannel: Flannel = Flannel()
+    network: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
+        "vxlan",
+        description="how its pods reach those of other nodes",
+        json_schema_extra=NETWORKS.describe,
+    )
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -149,7 +155,7 @@ TrafficEndpoint = Name
 
 
 class Traffic(Part):
-    """One iperf3 transfer between two pods or containers."""
+    """One transfer between two pods or containers."""
 
     name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
@@ -159,6 +165,7 @@ class Traffic(Part):
     duration: int = Field(10, ge=1, le=86_400, description="seconds; iperf3 counts whole ones")
     parallel: int = Field(1, ge=1, le=128, description="streams")
     rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
+    generator: Name | None = Field(None, description="the tool that makes the traffic; without one, iperf3")
 
     @property
     def label(self) -> str:
@@ -216,16 +223,17 @@ class Scenario(Part):
     title: Title = Field("", max_length=120)
     underlay: Underlay = Underlay()
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
-    nodes: dict[Name, Node] = Field(min_length=2, max_length=200)
+    nodes: dict[Name, Node] = Field(min_length=2, max_length=1000)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     container_cidr: Network = Field(
         IPv4Network("172.18.0.0/16"),
         description="every node's container network, behind masquerading as Docker's",
     )
-    enforcement: Literal["none", "pod", "node", "bandwidth"] = Field(
+    enforcement: Annotated[str, BeforeValidator(ENFORCEMENTS.check)] = Field(
         "pod",
         description="how guarantees are kept: not at all, by HTB on the pod's eth0 (the paper's), "
         "by one tree on the node's uplink, or by the limit of the reference bandwidth plugin",
+        json_schema_extra=ENFORCEMENTS.describe,
     )
     count: Literal["layer2", "payload"] = Field(
         "layer2", description="what a guarantee counts: Ethernet frames as tc does, or the payload users see"
@@ -260,24 +268,13 @@ class Scenario(Part):
         return place.node
 
     def port_of(self, traffic: Traffic) -> int:
-        """Return the port of a transfer's own iperf3 server: one server serves one client."""
+        """Return the port of a transfer's own receiver: one receiver serves one sender."""
         return 5201 + self.traffic.index(traffic)
 
     def guarantee_of(self, flow: Traffic) -> int | None:
         """Return what the flow's sender was promised, bits per second; None without a promise."""
         pod = self.pods.get(flow.source)
         return pod.guarantee if pod else None
-
-    def pod_subnet(self, cluster_name: str, node: str) -> IPv4Network:
-        """Return the pod subnet of a cluster on one of its nodes.
-
-        The master has the first subnet, so that the paper's workers get 172.16.1.0/24 and 172.16.2.0/24
-        (figs. 4 to 6).
-        """
-        cluster = self.clusters[cluster_name]
-        step = 1 << (32 - cluster.node_prefix)
-        first = int(cluster.pod_cidr.network_address)
-        return IPv4Network((first + step * cluster.nodes.index(node), cluster.node_prefix))
 
     def scaled(self, factor: float) -> Scenario:
         """Return the same experiment with every rate multiplied by ``factor``."""

@@ -7,11 +7,12 @@ exist only look at those that do, so one wrong name gives one fault.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
 from typing import NamedTuple
 
+from testbed.scenario import enforcements, networks
 from testbed.scenario.model import Scenario, Traffic
 from testbed.scenario.quantities import format_rate
 from testbed.scenario.texts import shortened, unshown
@@ -37,9 +38,20 @@ class Fault(NamedTuple):
     message: str
 
 
+Rule = Callable[[Scenario], Iterable[Fault]]
+
+# Of those who know more of some field than a scenario does, as which names it may hold.
+_added: list[Rule] = []
+
+
+def add(rule: Rule) -> None:
+    """Let one more rule be checked whenever a scenario is read."""
+    _added.append(rule)
+
+
 def faults(scenario: Scenario) -> list[Fault]:
     """Return everything in which the scenario contradicts itself, in the order of its fields."""
-    rules = (
+    rules: tuple[Rule, ...] = (
         _addresses,
         _enforcement,
         _rates,
@@ -53,6 +65,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _traffic,
         _disturbances,
         _schedules,
+        *_added,
     )
     return [fault for rule in rules for fault in rule(scenario)]
 
@@ -96,18 +109,21 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:
-    """A node knows one VXLAN device of each VNI."""
-    taken: dict[tuple[str, int], str] = {}
+    """What a network has once only, no other of its kind may have on the same node."""
+    taken: dict[tuple[str, str, Hashable], str] = {}
     for name, cluster in scenario.clusters.items():
-        vni = cluster.flannel.vni
-        earlier = next((taken[node, vni] for node in cluster.nodes if (node, vni) in taken), None)
+        identity = networks.of(cluster).identity(cluster)
+        if identity is None:
+            continue
+        own = [(node, cluster.network, identity.value) for node in cluster.nodes]
+        earlier = next((taken[one] for one in own if one in taken), None)
         if earlier is not None:
             yield Fault(
-                ("clusters", name, "flannel", "vni"),
-                f"cluster {earlier!r} shares a node and already has VNI {vni}",
+                ("clusters", name, *identity.field),
+                f"cluster {earlier!r} shares a node and already has {identity.words}",
             )
-        for node in cluster.nodes:
-            taken.setdefault((node, vni), name)
+        for one in own:
+            taken.setdefault(one, name)
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
@@ -128,17 +144,18 @@ def _addresses(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _enforcement(scenario: Scenario) -> Iterator[Fault]:
-    if scenario.enforcement == "node" and scenario.underlay.rate is None:
+    if enforcements.of(scenario).shares_links and scenario.underlay.rate is None:
         yield Fault(
             ("underlay", "rate"),
-            "enforcement node shares out the nodes' links, so their rate must be known, such as 9G",
+            f"enforcement {scenario.enforcement} shares out the nodes' links, so their rate must be known, "
+            "such as 9G",
         )
 
 
 def _rates(scenario: Scenario) -> Iterator[Fault]:
     """What is offered may be as little as one likes."""
     rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
-    rates += [((*at, "rate"), traffic.rate) for at, traffic in _enumerated(scenario)]
+    rates += [((*at, "rate"), traffic.rate) for at, traffic in enumerated(scenario)]
     for at, rate in rates:
         if rate is not None and rate > HIGHEST_RATE:
             yield Fault(at, f"{format_rate(rate)} is more than 1T bits per second")
@@ -156,6 +173,11 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(("shaping", "classify"), f"{shaping.at} belongs to one pod: nothing to tell apart")
     if shaping.classify == "inner-source" and shaping.at != "physical":
         yield Fault(("shaping", "classify"), "only the physical interface sees packets inside VXLAN")
+    if shaping.at == "vtep" or shaping.classify == "inner-source":
+        for name, cluster in scenario.clusters.items():
+            if not networks.of(cluster).has_device:
+                words = f"network {cluster.network} of cluster {name!r} has no device that packets pass"
+                yield Fault(("shaping",), words)
 
 
 def _networks(scenario: Scenario) -> Iterator[Fault]:
@@ -239,7 +261,8 @@ def _names(scenario: Scenario) -> Iterator[Fault]:
             seen.setdefault(name.lower(), at)
 
 
-def _enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
+def enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
+    """Return all traffic, flows before disturbances, each with the path to it."""
     for group in ("flows", "disturbances"):
         for index, traffic in enumerate(getattr(scenario, group)):
             yield (group, index), traffic
@@ -250,7 +273,7 @@ def _traffic(scenario: Scenario) -> Iterator[Fault]:
     kinds = {"flows": "pod", "disturbances": "pod or container"}
     # As keys of a dictionary: in order, and found at once.
     known = {"flows": scenario.pods.keys(), "disturbances": {**scenario.pods, **scenario.containers}.keys()}
-    for at, traffic in _enumerated(scenario):
+    for at, traffic in enumerated(scenario):
         group = str(at[0])
         ends = known[group]
         for field, end in (("from", traffic.source), ("to", traffic.destination)):

@@ -47,7 +47,7 @@ def with_pods(scenario: Scenario, pods: dict[str, Pod]) -> Scenario:
 
 
 def render(pair: Testbed, name: str, pod: Pod) -> Manifest:
-    return manifests.pod(with_pods(pair.scenario, {name: pod}), name)
+    return manifests.pod(with_pods(pair.scenario, {name: pod}), pair.enforcement, name)
 
 
 def unlimited(manifest: Manifest) -> Manifest:
@@ -90,7 +90,7 @@ def test_both_apis_have_the_same_workers_with_the_scenarios_subnets(pair: Testbe
         nodes.pop(pair.scenario.clusters[client.cluster].master, None)  # flanneld needs it too
         assert set(nodes) == {"worker-01", "worker-02"}
         for name, node in nodes.items():
-            assert node["spec"]["podCIDR"] == str(pair.scenario.pod_subnet(client.cluster, name))
+            assert node["spec"]["podCIDR"] == str(pair.addressing.pod_subnet(client.cluster, name))
             assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.20.2"
             assert int(node["status"]["allocatable"]["concorde.contmec.dev/egress"]) > 900_000_000
 
@@ -169,7 +169,7 @@ def create(pair: Testbed, client: Client) -> None:
     """Create pods in a cluster, delete every fifth while they are coming, and create others instead."""
     wanted = churned(client.cluster)
     scenario = with_pods(pair.scenario, wanted)
-    rendered = [manifests.pod(scenario, name) for name in wanted]
+    rendered = [manifests.pod(scenario, pair.enforcement, name) for name in wanted]
     for half in (rendered[:25], rendered[25:CHURNED]):
         insist(partial(client.apply, half))
         insist(partial(delete, client, *(pod["metadata"]["name"] for pod in half[::5])))

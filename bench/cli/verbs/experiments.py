@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+import bench.generators  # noqa: F401 - they have a say in what a scenario may ask for
 from bench.cli.exits import HELD, INVALID, VIOLATED
 from bench.cli.terminal import say
 from bench.cli.verbs.scenarios import scenario_file
@@ -94,11 +96,12 @@ def run_matrix(
     reports: Path,
 ) -> int:
     """Run scenarios under one enforcement after another, and show them side by side."""
+    from bench.cli.progress import Display
     from bench.studies.matrix import index, study
 
     files = [scenario_file(name) for name in names or COMPARED]
     plan = study.Plan(files, enforcements or index.ENFORCEMENTS, overrides, scale)
-    directory = study.run(plan, provider, orchestrator, reports, Console())
+    directory = study.run(plan, provider, orchestrator, reports, partial(Display, Console()))
     return show_matrix(directory)
 
 
@@ -127,6 +130,7 @@ def run_places(
     reports: Path,
 ) -> int:
     """Measure at which of the paper's places bandwidth can be guaranteed; see bench.studies.places.study."""
+    from bench.cli.progress import Display
     from bench.studies.places import index, study
 
     known = list(dict.fromkeys(case.place for case in index.CASES))
@@ -136,7 +140,7 @@ def run_places(
     wanted = {index.UNSHAPED, *(names or known)}
     directory = SCENARIOS / "places"
     cases = [(c, c.load(directory, overrides, scale)) for c in index.CASES if c.place in wanted]
-    return show_places(study.run(cases, provider, orchestrator, reports, Console()))
+    return show_places(study.run(cases, provider, orchestrator, reports, partial(Display, Console())))
 
 
 def show_places(directory: Path) -> int:

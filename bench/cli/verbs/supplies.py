@@ -13,10 +13,10 @@ NO_FLANNELD = "none"  # instead of a file
 
 def examine() -> int:
     """Say what this machine lacks for a testbed."""
-    from testbed import doctor
+    from testbed import assembly, doctor
 
     status = HELD
-    for finding in doctor.examine():
+    for finding in doctor.examine(assembly.OPTIONAL):
         mark = "ok     " if finding.fine else "MISSING" if finding.needed else "lacking"
         style = "" if finding.fine else "red" if finding.needed else "yellow"
         say(f"{mark}  {finding.subject}", style)

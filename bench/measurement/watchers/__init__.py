@@ -1,1 +1,1 @@
-"""What looks on while traffic flows."""
+"""Threads that look on while traffic flows: at rates, at processors, and at the clock."""

@@ -1,26 +1,25 @@
-"""What can be seen while traffic flows: the current rates, for people, and how busy the processors are.
+"""The rate of each transfer and the use of the processors, twice a second.
 
-One process a node reads the kernel's counters twice a second, and goes on with it, so that watching costs
-next to nothing; and more seldom where reading takes long. The rates are those of the receivers' interfaces;
-what is judged later are iperf3's own records.
+One process on each node reads the kernel's counters and goes on with it, so that watching costs next to
+nothing; it reads more seldom where reading takes long. The rates are those of the receivers' interfaces, for
+people to see; what is judged later are the generators' own records.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from bench.measurement.plan import Plan
 from bench.measurement.procfs import cpu_use, sent_bytes
 from bench.measurement.watchers.watcher import Watcher
 from bench.recording.records import CpuUse
 from testbed.access import nameless
 from testbed.access.place import CommandError, Place
-from testbed.scenario import Traffic
-from testbed.testbed import Testbed
 
 TICK_SECONDS = 0.5
 LOOK_SECONDS = 0.05  # how often it is looked whether there is a new reading
@@ -38,23 +37,23 @@ Rates = dict[str, float]  # bits per second by transfer label
 OnRates = Callable[[float, Rates], None]
 
 
-class Observer(Watcher):
-    """Watches from ``start`` until the end of the ``with`` block; ``cpu`` then holds what the machine did.
+class RateWatcher(Watcher):
+    """Calls ``on_rates`` with the current rates; ``cpu`` then holds what the processors did.
 
-    ``cpu`` has one entry a tick for the busiest machine, times in seconds after the clock's zero.
+    ``cpu`` has one entry for each reading, of the machine that was busiest; times are in seconds after the
+    clock's zero.
     """
 
-    def __init__(self, testbed: Testbed, traffic: Sequence[Traffic], on_rates: OnRates) -> None:
+    def __init__(self, plan: Plan, on_rates: OnRates) -> None:
         super().__init__()
         self.cpu: list[CpuUse] = []
         self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
         # A machine that runs the nodes may be busy without their knowing.
-        self._places: dict[str, Place] = {place.name: place for place in testbed.provider.beneath}
-        for transfer in traffic:
-            node = testbed.scenario.node_of(transfer.destination)
-            self._places[node] = testbed.nodes[node]
-            interface = testbed.place(transfer.destination).host_interface
-            self._targets.setdefault(node, {})[interface] = transfer.label
+        self._places: dict[str, Place] = {place.name: place for place in plan.hosts}
+        for one in plan.transfers:
+            self._places[one.node.name] = one.node
+            interfaces = self._targets.setdefault(one.node.name, {})
+            interfaces[one.destination.host_interface] = one.traffic.label
         self._on_rates = on_rates
 
     def _watch(self) -> None:

@@ -1,6 +1,6 @@
-"""Had every processor a moment to spare? This machine's own idle time, seen as often as samples are taken.
+"""When a processor of this machine had no idle time, looked at as often as samples are taken.
 
-A flow's packets are one processor's at a time. Half seconds, as the observer's, are too long to tell: a
+A flow's packets are one processor's at a time. The half seconds of ``rates`` are too long to tell: a
 processor that was saturated in three samples of five, and had room in two, was 95 % busy on average.
 """
 
@@ -16,8 +16,8 @@ from bench.recording.records import Stretch
 WINDOW_SECONDS = 0.1  # a usual sample
 
 
-class Saturation(Watcher):
-    """Watches from ``start`` until the end of the ``with`` block; ``stretches`` then holds when one had none.
+class SaturationWatcher(Watcher):
+    """Looks at every processor's idle time; ``stretches`` then holds when one had none.
 
     None is less than a tick of ``/proc/stat``: 10 ms (USER_HZ, proc(5)), the tenth of a window which a sample
     must not miss (the scenario's thresholds.sample).

@@ -1,4 +1,4 @@
-"""Did the processors run all the time? Threads that want to wake every 10 ms, and note when they could not.
+"""When a processor of this machine stood still: on each, a thread wants to wake every 10 ms and cannot.
 
 A virtual machine may be stopped by its host for tens of milliseconds without a trace in ``/proc/stat``, or
 one of its processors, with every packet that it has in hand. Flows then miss those milliseconds, whatever
@@ -23,27 +23,27 @@ BEAT_SECONDS = 0.01
 LATE_SECONDS = 0.01
 
 
-class Heartbeat:
-    """Beats from ``start`` until the end of the ``with`` block; ``stalls`` then holds when it could not."""
+class StallWatcher:
+    """Watches all processors, as a Watcher does one; ``stalls`` then holds when one stood still."""
 
     def __init__(self) -> None:
-        self._beats = [_Beat(processor) for processor in sorted(os.sched_getaffinity(0))]
+        self._each = [_Processor(number) for number in sorted(os.sched_getaffinity(0))]
         self._running = ExitStack()
 
     @property
     def stalls(self) -> list[Stall]:
         """The stalls of all processors, in order."""
-        return sorted((stall for beat in self._beats for stall in beat.stalls), key=lambda one: one.start_s)
+        return sorted((stall for one in self._each for stall in one.stalls), key=lambda stall: stall.start_s)
 
     def __enter__(self) -> Self:
-        for beat in self._beats:
-            self._running.enter_context(beat)
+        for one in self._each:
+            self._running.enter_context(one)
         return self
 
     def start(self, zero: float) -> None:
-        """Begin to beat; ``zero`` is the run's beginning on the monotonic clock."""
-        for beat in self._beats:
-            beat.start(zero)
+        """Begin to watch; ``zero`` is the run's beginning on the monotonic clock."""
+        for one in self._each:
+            one.start(zero)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -51,18 +51,18 @@ class Heartbeat:
         self._running.__exit__(kind, error, trace)
 
 
-class _Beat(Watcher):
-    """Watches one processor."""
+class _Processor(Watcher):
+    """Wakes every 10 ms on one processor; ``stalls`` then holds when it woke too late."""
 
-    def __init__(self, processor: int) -> None:
+    def __init__(self, number: int) -> None:
         super().__init__()
         self.stalls: list[Stall] = []
-        self._processor = processor
+        self._number = number
 
     def _watch(self) -> None:
         # Of this thread alone: sched_setaffinity(2) is about threads. A thread that is free to go is woken on
         # whatever processor runs, and so would never see that one does not.
-        os.sched_setaffinity(0, {self._processor})
+        os.sched_setaffinity(0, {self._number})
         last = time.monotonic()
         while not self._stop.wait(BEAT_SECONDS):
             now = time.monotonic()

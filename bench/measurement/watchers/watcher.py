@@ -1,4 +1,4 @@
-"""A thread that looks on while a block runs, from a moment that becomes the zero of its clock."""
+"""A thread that looks on while a block of code runs, from a moment that becomes the zero of its clock."""
 
 from __future__ import annotations
 

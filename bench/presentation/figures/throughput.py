@@ -25,10 +25,11 @@ from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
 
 if TYPE_CHECKING:
-    from bench.presentation.figures.style import Entries
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from bench.presentation.figures.style import Entries
 
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")  # as many again as have no divisor in common

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench import pipeline
-from bench.cli.progress import Display
+from bench.measurement.display import Displays
 from bench.recording import atomic
 from bench.recording.directory import begin_directory, finish_directory
 from bench.studies.matrix.index import INDEX, Cell, Matrix, read
 from testbed.scenario import Scenario, ScenarioError, load
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Plan:
@@ -43,7 +39,7 @@ class Plan:
             raise LookupError(self.cells[0][0].reason)
 
 
-def run(plan: Plan, provider: str, orchestrator: str, reports: Path, console: Console) -> Path:
+def run(plan: Plan, provider: str, orchestrator: str, reports: Path, displays: Displays) -> Path:
     """Run every cell and return the matrix's directory, analysed and complete.
 
     Raises RuntimeError when a testbed cannot be brought up; what is done by then stays, as unfinished.
@@ -59,7 +55,7 @@ def run(plan: Plan, provider: str, orchestrator: str, reports: Path, console: Co
             provider=provider,
             orchestrator=orchestrator,
             reports=directory,
-            display=Display(console, f"{scenario.name}, {cell.enforcement}"),
+            display=displays(f"{scenario.name}, {cell.enforcement}"),
         )
         pipeline.analyse(recording)
         cell.recording = recording.finish().run_id

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from bench import pipeline
 from bench.analysis import summary
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.phases import Phase
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
-from bench.cli.progress import Display
+from bench.measurement.display import Displays
 from bench.recording import atomic
 from bench.recording.directory import Recording, begin_directory, finish_directory
 from bench.studies.places.index import INDEX, SITUATIONS, UNSHAPED, Answers, Case, Row, Situation, Study, read
@@ -43,7 +41,7 @@ def run(
     provider: str,
     orchestrator: str,
     reports: Path,
-    console: Console,
+    displays: Displays,
 ) -> Path:
     """Run every case and return the study's directory, analysed and complete.
 
@@ -62,7 +60,7 @@ def run(
                 provider=provider,
                 orchestrator=orchestrator,
                 reports=directory,
-                display=Display(console, f"{case.place}, {case.classes}"),
+                display=displays(f"{case.place}, {case.classes}"),
             )
         except RuntimeError as error:
             row.reason = str(error)

@@ -14,18 +14,19 @@ from typing import Any
 from testbed.access import nameless
 from testbed.access.local import Here
 from testbed.access.place import CommandError, InNamespace, Node, Place, Within, in_parallel
+from testbed.access.remote import RemotePod
 from testbed.clusters import kubeconfigs
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import Namespaces, lifetime
-from testbed.clusters.survey import Ground, ask, facts, survey
-from testbed.kubernetes.attachment import PodInCluster
+from testbed.clusters.survey import ask, survey
+from testbed.enforcements.enforcement import Enforcement
+from testbed.kubernetes.layout import ADMIN, IN_CELL
 from testbed.kubernetes.worker import KUBELETS, way_into
 from testbed.orchestrators.clusters.pods import Pods
-from testbed.providers import Provider
-from testbed.provisioning.layout import ADMIN, IN_CELL
-from testbed.scenario import Scenario, ScenarioError, addressing
+from testbed.scenario import ScenarioError
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 from testbed.supplies.images import TRAFFIC
-from testbed.testbed import Progress, Testbed
 
 PROVISION = "./invokew provision, with the same provider and scenario, makes it"
 
@@ -47,23 +48,30 @@ class PodsOnMachines:
     """Runs a scenario's pods by the clusters of its machines; see testbed.orchestrators.Orchestrator."""
 
     overlay: str | None = "flannel's, as the machines were provisioned"
+    brings_containers = False
 
-    def __init__(self, scenario: Scenario, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         # To the clusters the containers are nothing but other traffic.
-        self.scenario = scenario.model_copy(update={"containers": {}})
+        scenario = addressing.scenario.model_copy(update={"containers": {}})
+        self._scenario = scenario
+        self._addressing, self._enforcement = Addressing(scenario), enforcement
         self.seconds = lifetime(scenario)
         self.entered: Mapping[tuple[str, str], Node] = {
             (cluster, name): CellOnMachine(name, node, cluster)
             for name, node in nodes.items()
-            for cluster in addressing.clusters_of(scenario, name)
+            for cluster in addressing.clusters_of(name)
         }
         self._kubeconfigs = ExitStack()
         self._namespaces: Namespaces | None = None
         self._pods: Pods | None = None
-        self.ground: Ground | None = None
 
     @property
-    def pods(self) -> Mapping[str, PodInCluster]:
+    def facts(self) -> Mapping[str, Any]:
+        """What the APIs say of the clusters, for the recording."""
+        return self._pods.facts if self._pods else {}
+
+    @property
+    def pods(self) -> Mapping[str, RemotePod]:
         """The running pods, by name."""
         return self._pods.pods if self._pods else {}
 
@@ -81,29 +89,36 @@ class PodsOnMachines:
         """One for each cluster."""
         return list(self._pods.clients) if self._pods else []
 
-    def up(self, progress: Callable[[str], None]) -> None:
-        """Look at the clusters, and start the pods.
+    def up(self, progress: Callable[[str], None]) -> Found:
+        """Look at the clusters, and start the pods; on failure none of them stays.
 
         Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
         """
-        progress(f"the APIs of clusters {', '.join(self.scenario.clusters)}")
-        names = list(self.scenario.clusters)
+        try:
+            return self._up(progress)
+        except BaseException:
+            with suppress(RuntimeError):
+                self.down()
+            raise
+
+    def _up(self, progress: Callable[[str], None]) -> Found:
+        progress(f"the APIs of clusters {', '.join(self._scenario.clusters)}")
+        names = list(self._scenario.clusters)
         asking = in_parallel(self._client, names)
         clients = dict(zip(names, asking, strict=True))
         answers = dict(zip(names, in_parallel(ask, clients.values()), strict=True))
-        self.ground, faults = survey(self.scenario, answers)
+        ground, faults = survey(self._scenario, self._enforcement, answers)
         if faults:
-            raise ScenarioError(f"scenario {self.scenario.name}", faults)
+            raise ScenarioError(f"scenario {self._scenario.name}", faults)
         self._namespaces = Namespaces(clients.values(), self.seconds)
         self._namespaces.claim()
-        progress("pods")
-        self._pods = Pods(self, self.ground, clients, TRAFFIC)
-        self._pods.up(progress)
+        self._pods = Pods(self._addressing, self._enforcement, self, ground, clients, TRAFFIC)
+        return self._pods.up(progress)
 
     def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
         """Return the way by SSH and containerd, on which nothing is lost when an API is late; see Ways."""
         (status,) = pod["status"]["containerStatuses"]
-        cell = self.entered[client.cluster, self.scenario.pods[name].node]
+        cell = self.entered[client.cluster, self._scenario.pods[name].node]
         return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
 
     def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
@@ -122,7 +137,7 @@ class PodsOnMachines:
 
     def _client(self, cluster: str) -> Outside:
         """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
-        master = self.scenario.clusters[cluster].master
+        master = self._scenario.clusters[cluster].master
         try:
             text = self.entered[cluster, master].run(["cat", ADMIN]).stdout
         except CommandError as error:
@@ -132,34 +147,3 @@ class PodsOnMachines:
         file = self._kubeconfigs.enter_context(nameless.file())
         file.write_text(text, encoding="utf-8")
         return Outside(cluster, Here(), kubeconfigs.kubectl(), str(file))
-
-
-class MachinesTestbed(Testbed):
-    """A scenario on provisioned machines. See Testbed."""
-
-    __test__ = False
-
-    def __init__(self, scenario: Scenario, provider: Provider) -> None:
-        super().__init__(scenario, provider, PodsOnMachines)
-        self._pods: PodsOnMachines | None = None
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the APIs say of the clusters, for the recording."""
-        ground = self._pods.ground if self._pods else None
-        return facts(self.scenario, ground) if ground else {}
-
-    def up(self, progress: Progress = lambda _: None) -> None:
-        """Bring everything up; on failure nothing stays. See Testbed."""
-        try:
-            super().up(progress)
-        except BaseException:
-            if self._pods:
-                with suppress(RuntimeError):
-                    self._pods.down()
-            raise
-
-    def make_orchestrator(self) -> PodsOnMachines:
-        """Return what runs the pods on the nodes that are up."""
-        self._pods = PodsOnMachines(self.scenario, self.nodes)
-        return self._pods

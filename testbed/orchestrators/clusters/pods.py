@@ -1,41 +1,61 @@
-"""A scenario's pods in clusters that exist; see testbed.orchestrators.Orchestrator."""
+"""Pods by clusters that exist already; a scenario's containers are pods in their nodes' networks."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from testbed.access.place import InNamespace, Place, in_parallel
+from testbed.access.remote import RemotePod
 from testbed.clusters import manifests
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Ways
-from testbed.clusters.survey import KEPT, Ground
+from testbed.clusters.survey import Ground, facts
 from testbed.enforcements import concorde
-from testbed.kubernetes.attachment import Attached, PodInCluster
+from testbed.enforcements.enforcement import Enforcement
+from testbed.kubernetes.attachment import Attached
 from testbed.kubernetes.manifests import name_of
 from testbed.networks.cni import NetworkList
-from testbed.scenario import addressing
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 
 # What libcni keeps of each attachment (libcni/api.go, CacheDir): a line for each file.
 RESULTS = 'for file in /var/lib/cni/results/*-eth0; do [ ! -e "$file" ] || { cat "$file"; echo; }; done'
 
 
 class Pods:
-    """Runs a scenario's pods, and its containers as pods in their nodes' networks."""
+    """Runs a scenario's pods and containers; see testbed.orchestrators.Orchestrator."""
 
     overlay: str | None = "the clusters' own"
+    brings_containers = True
 
-    def __init__(self, nodes: Ways, ground: Ground, clients: Mapping[str, Outside], image: str) -> None:
-        self.scenario = nodes.scenario
+    def __init__(
+        self,
+        addressing: Addressing,
+        enforcement: Enforcement,
+        nodes: Ways,
+        ground: Ground,
+        clients: Mapping[str, Outside],
+        image: str,
+    ) -> None:
+        self._addressing, self._enforcement = addressing, enforcement
+        self._scenario = addressing.scenario
         self._nodes = nodes
         self._ground = ground
         self._clients = clients
         self._image = image
         self.attached: dict[str, Attached] = {}
-        self.pods: dict[str, PodInCluster] = {}
-        self._containers: dict[str, PodInCluster] = {}
+        self.pods: dict[str, RemotePod] = {}
+        self._containers: dict[str, RemotePod] = {}
+        self._mtu = 0  # of the pods, bytes
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the APIs say of the clusters, for the recording."""
+        return facts(self._scenario, self._ground)
 
     @property
     def networks(self) -> Mapping[str, Place]:
@@ -47,33 +67,33 @@ class Pods:
         """One for each cluster."""
         return list(self._clients.values())
 
-    def up(self, progress: Callable[[str], None]) -> None:
+    def up(self, progress: Callable[[str], None]) -> Found:
         """Start pods and containers, all at once. Raises PodError with what Kubernetes says."""
-        self.scenario = self._nodes.scenario
+        progress("pods")
         in_parallel(self._start, self._clients)
         uids = {cluster: self._uids(client) for cluster, client in self._clients.items()}
         self.attached = self._attachments({uid for known in uids.values() for uid in known})
-        for name, pod in self.scenario.pods.items():
+        for name, pod in self._scenario.pods.items():
             self.pods[name] = self._place(name, pod.cluster)
-        for name, container in self.scenario.containers.items():
-            self._containers[name] = self._place(name, self._ground.machine(container.node)[0])
-        mtu = max(in_parallel(_mtu, self.pods.values()))
-        found = self.scenario.underlay.model_copy(update={"mtu": mtu + addressing.ENCAPSULATION_BYTES})
-        self.scenario = self.scenario.model_copy(update={"underlay": found})
+        for name, container in self._scenario.containers.items():
+            place = self._place(name, self._ground.machine(container.node)[0])
+            self._containers[name] = replace(place, interface=self._addressing.uplink(container.node))
+        self._mtu = max(in_parallel(_mtu, self.pods.values()))
+        overhead = max(self._addressing.network(cluster).overhead for cluster in self._scenario.clusters)
+        return Found(mtu=self._mtu + overhead)
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodInCluster]:
+    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, RemotePod]:
         """Return the containers; they have come with the pods."""
         return self._containers
 
     def check(self) -> list[str]:
         """Return every way in which a pod is not as it was made; see Orchestrator."""
         faults = [fault for client in self._clients.values() for fault in self._unwell(client)]
-        mtu = addressing.pod_mtu(self.scenario)
         for name, has in zip(self.pods, in_parallel(_mtu, self.pods.values()), strict=True):
-            if has != mtu:
-                faults.append(f"pod {name}: its MTU is {has} bytes, where another's is {mtu}")
-        if self.scenario.enforcement in KEPT:
-            checked = in_parallel(self._check, self.scenario.pods)
+            if has != self._mtu:
+                faults.append(f"pod {name}: its MTU is {has} bytes, where another's is {self._mtu}")
+        if self._enforcement.installed:
+            checked = in_parallel(self._check, self._scenario.pods)
             faults += [fault for fault in checked if fault]
         return faults
 
@@ -82,12 +102,12 @@ class Pods:
         self.pods, self._containers = {}, {}
 
     def _start(self, cluster: str) -> None:
-        client, scenario, seconds = self._clients[cluster], self.scenario, self._nodes.seconds
+        client, scenario, seconds = self._clients[cluster], self._scenario, self._nodes.seconds
         made = []
         for name, pod in scenario.pods.items():
             if pod.cluster == cluster:
                 machine = self._ground.machines[cluster, pod.node]
-                made.append(manifests.pod(scenario, name, machine, self._image, seconds))
+                made.append(manifests.pod(scenario, self._enforcement, name, machine, self._image, seconds))
         for name, container in scenario.containers.items():
             of, machine = self._ground.machine(container.node)
             if of == cluster:
@@ -101,7 +121,7 @@ class Pods:
 
     def _attachments(self, uids: set[str]) -> dict[str, Attached]:
         """Return what the nodes know of our pods' attachments, by their names in the scenario."""
-        names = {(pod.cluster, name_of(name)): name for name, pod in self.scenario.pods.items()}
+        names = {(pod.cluster, name_of(name)): name for name, pod in self._scenario.pods.items()}
         found = {}
         for (cluster, _), node in self._nodes.entered.items():
             for line in node.run(["sh", "-c", RESULTS], check=False).stdout.splitlines():
@@ -113,13 +133,13 @@ class Pods:
                     found[name] = one
         return found
 
-    def _place(self, name: str, cluster: str) -> PodInCluster:
+    def _place(self, name: str, cluster: str) -> RemotePod:
         client = self._clients[cluster]
         pod = client.get("pod", name_of(name))
         origin, way = self._nodes.way_into(name, client, pod)
         # A pod in its node's network has no end there that would show what it alone is sent.
         host_interface = self.attached[name].host_interface if name in self.attached else ""
-        return PodInCluster(name, origin, way, pod["status"]["podIP"], host_interface)
+        return RemotePod(name, origin, way, pod["status"]["podIP"], host_interface)
 
     def _unwell(self, client: Outside) -> Iterator[str]:
         for pod in client.get("pods")["items"]:
@@ -130,7 +150,7 @@ class Pods:
 
     def _check(self, name: str) -> str | None:
         """Let the plugin check a pod, with the configuration that it was made with."""
-        pod = self.scenario.pods[name]
+        pod = self._scenario.pods[name]
         one = self.attached.get(name)
         if one is None:
             return f"pod {name}: its node's runtime keeps nothing of its attachment in /var/lib/cni"

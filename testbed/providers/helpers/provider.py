@@ -1,4 +1,4 @@
-"""The nodes of clusters that exist, entered by a helper pod on each; see testbed.providers.Provider."""
+"""Enters the nodes of clusters that exist: by a privileged pod on each, in the namespace of the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from testbed.clusters import manifests
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, lifetime
 from testbed.clusters.survey import Ground, needed
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import UPLINK
+from testbed.scenario.found import Found
 
 # From a helper into its node, whose programs are found as in the testbed's own nodes.
 ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
@@ -30,13 +32,16 @@ class ExistingNode(Remote):
         return ""
 
 
-class Nodes:
-    """The nodes with pods or containers of a scenario, and the namespace that everything is in."""
+class HelpersProvider:
+    """The nodes with pods or containers of a scenario; see testbed.providers.Provider.
+
+    It has the namespace that everything of the run is in, and the ways into its pods.
+    """
 
     def __init__(
         self, scenario: Scenario, ground: Ground, clients: Mapping[str, Outside], image: str
     ) -> None:
-        self.scenario = scenario
+        self._scenario = scenario
         self.seconds = lifetime(scenario)  # of all pods, at most
         self._ground = ground
         self._clients = clients
@@ -46,12 +51,12 @@ class Nodes:
         self.nodes: dict[str, Node] = {}
 
     @property
-    def between(self) -> Sequence[Place]:
+    def shared_hops(self) -> Sequence[Place]:
         """Whatever there is, it is not ours."""
         return []
 
     @property
-    def beneath(self) -> Sequence[Place]:
+    def hosts(self) -> Sequence[Place]:
         """Nothing that is known of."""
         return []
 
@@ -59,7 +64,7 @@ class Nodes:
         """Nothing: transfers begin when they are told, by our clock."""
         return {}
 
-    def up(self) -> None:
+    def up(self) -> Found:
         """Make namespaces and helpers. Raises RuntimeError; LookupError while another run is under way."""
         self._namespaces.claim()
         in_parallel(self._help, self._clients)
@@ -69,7 +74,7 @@ class Nodes:
             self.entered[cluster, node] = ExistingNode(node, client.place, [*way, *ENTRANCE])
             self.nodes.setdefault(node, self.entered[cluster, node])
             assert machine.address, f"the API tells no address of {machine.name}"
-        self.scenario = self._with_uplinks()
+        return self._found()
 
     def down(self) -> None:
         """Remove the namespaces that were made, with all that is in them."""
@@ -87,18 +92,17 @@ class Nodes:
             client.apply(helpers)
             client.wait_until_ready([manifests.helper_name(node) for node in machines], READY_SECONDS)
 
-    def _with_uplinks(self) -> Scenario:
-        """Return the scenario with the names and uplinks that the nodes really have."""
-        found = dict(self.scenario.nodes)
-        names = list(needed(self.scenario))
-        for name, uplink in zip(names, in_parallel(self._uplink, names), strict=True):
-            _, machine = self._ground.machine(name)
-            found[name] = found[name].model_copy(update={"uplink": uplink, "name": machine.name})
-        return self.scenario.model_copy(update={"nodes": found})
+    def _found(self) -> Found:
+        """Return the names and uplinks that the nodes really have."""
+        names = list(needed(self._scenario))
+        return Found(
+            uplinks=dict(zip(names, in_parallel(self._uplink, names), strict=True)),
+            names={name: self._ground.machine(name)[1].name for name in names},
+        )
 
     def _uplink(self, name: str) -> str:
         """Return the device by which a node reaches another one, or its default route's."""
         others = [m.address for (_, node), m in self._ground.machines.items() if node != name]
         asked = ["get", others[0]] if others else ["show", "default"]
         routes: list[dict[str, Any]] = self.nodes[name].run(["ip", "-j", "route", *asked]).json()
-        return routes[0]["dev"] if routes else addressing.UPLINK
+        return routes[0]["dev"] if routes else UPLINK

@@ -1,4 +1,4 @@
-"""Nodes as network namespaces of one Linux host, inside a sandbox."""
+"""Brings up nodes that are network namespaces, inside a sandbox, and plugs them into a switch there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from testbed.access.clocks import Clock
 from testbed.access.place import in_parallel
 from testbed.networks import underlay
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
-from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 
 # The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
 RUN = "a.run"
@@ -15,19 +16,19 @@ RUN = "a.run"
 class NetnsProvider:
     """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
 
-    def __init__(self, scenario: Scenario, name: str = RUN) -> None:
-        self.scenario = scenario
+    def __init__(self, addressing: Addressing, name: str = RUN) -> None:
+        self._addressing = addressing
         self._name = name
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
 
     @property
-    def between(self) -> list[Entrance]:
+    def shared_hops(self) -> list[Entrance]:
         """The switch."""
         return [self.sandbox.switch] if self.sandbox else []
 
     @property
-    def beneath(self) -> list[Entrance]:
+    def hosts(self) -> list[Entrance]:
         """Nothing that they do not see: they have this machine's processors."""
         return []
 
@@ -35,17 +36,18 @@ class NetnsProvider:
         """None: all have this machine's."""
         return {}
 
-    def up(self) -> None:
+    def up(self) -> Found:
         """Start the sandbox, make the nodes, and plug their cables into the switch."""
-        scenario = self.scenario
+        scenario = self._addressing.scenario
         self.sandbox = box = Sandbox.start(self._name)
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
         namespaces = {name: f"{node_directory(name)}/ns/net" for name in scenario.nodes}
-        box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(scenario, namespaces))
+        box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(self._addressing, namespaces))
         if rates := underlay.render_rates(scenario):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         in_parallel(self._connect, scenario.nodes)
+        return Found()
 
     def down(self) -> None:
         """End the sandbox and with it all it holds."""
@@ -54,4 +56,4 @@ class NetnsProvider:
             self.sandbox = None
 
     def _connect(self, name: str) -> None:
-        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self.scenario, name))
+        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._addressing, name))

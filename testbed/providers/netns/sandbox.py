@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end
-from testbed.access.place import RUN_SECONDS, Process, Result
+from testbed.access.place import RUN_SECONDS, Process, Result, Route
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.processes import INIT, first_processes
 
@@ -55,6 +55,11 @@ class Entrance:
     name: str
     prefix: tuple[str, ...]
     cgroup: str = ""  # see testbed.access.place.Node
+
+    @property
+    def route(self) -> Route:
+        """It is where routes begin."""
+        return Route(self.name)
 
     def run(
         self,

@@ -18,7 +18,7 @@ from typing import IO
 
 import paramiko
 
-from testbed.access.place import RUN_SECONDS, CommandError, Process, Result
+from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route
 from testbed.access.remote import END_SECONDS, GUARD
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
 
@@ -49,6 +49,11 @@ class SshNode:
     def name(self) -> str:
         """The name in the scenario."""
         return self.connection.machine.name
+
+    @property
+    def route(self) -> Route:
+        """It is where routes begin."""
+        return Route(self.name)
 
     def prepare(self) -> None:
         """Log in, and find out how to be root. Raises ConnectError."""

@@ -8,58 +8,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from ipaddress import IPv4Network
+from pathlib import PurePosixPath
 
-from testbed.enforcements import attachment, concorde
+from testbed.enforcements import concorde, registry
 from testbed.networks import containers
+from testbed.networks.pod_network import PodNetwork
+from testbed.networks.registry import of_cluster
 from testbed.providers.ssh import artefacts
 from testbed.providers.ssh.survey import FORWARDING, Interface, Seen
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.quantities import format_rate
 
-FLANNEL = "/run/flannel"
-# The plugin's, whatever the enforcement (plugin/concorde/node/tables.py).
-CONCORDE_TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde"))
 
-
-def paths(scenario: Scenario, node: str) -> list[str]:
+def paths(addressing: Addressing, node: str) -> list[str]:
     """Return the paths of which it matters whether they exist already."""
-    subnets = [addressing.subnet_file(cluster) for cluster in addressing.clusters_of(scenario, node)]
-    return [artefacts.NAMESPACES, FLANNEL, _state(scenario).path, *subnets]
+    state = [one.path for one in _state(addressing, node)]
+    return [*_directories(addressing, node), *state, *_files(addressing, node)]
 
 
-def everything(scenario: Scenario, node: str, seen: Seen, directory: str) -> list[artefacts.Thing]:
+def everything(addressing: Addressing, node: str, seen: Seen, directory: str) -> list[artefacts.Thing]:
     """Return everything that will be made on a node, but the run's own directory, which is ``directory``."""
-    pods = [name for name, pod in scenario.pods.items() if pod.node == node]
-    clusters = addressing.clusters_of(scenario, node)
+    pods = addressing.pods_on(node)
     made: list[artefacts.Thing] = [
-        artefacts.Directory(path=path) for path in (artefacts.NAMESPACES, FLANNEL) if path not in seen.paths
+        artefacts.Directory(path=path) for path in _directories(addressing, node) if path not in seen.paths
     ]
     if not seen.namespaces_mounted:
         made.append(artefacts.Mount(path=artefacts.NAMESPACES))
     if seen.forwarding != "1":
         made.append(artefacts.Setting(path=FORWARDING, value="1", former=seen.forwarding))
-    made += [artefacts.Link(name=addressing.vtep_name(scenario, cluster)) for cluster in clusters]
-    made += [artefacts.File(path=addressing.subnet_file(cluster)) for cluster in clusters]
-    if own := containers.on_node(scenario, node):
+    made += [artefacts.Link(name=name) for one in _networks(addressing, node) for name in one.devices(node)]
+    made += [artefacts.File(path=path) for path in _files(addressing, node)]
+    if own := addressing.containers_on(node):
         made.append(artefacts.Link(name=containers.BRIDGE))
         made += [artefacts.Namespace(name=name) for name in own]
         made += [artefacts.Link(name=containers.host_interface(index)) for index in range(len(own))]
         made.append(artefacts.Table(family="ip", name=containers.TABLE))
     if pods:
-        made.append(_state(scenario))
-        made += [artefacts.Link(name=bridge) for bridge in _bridges(scenario, node)]
-        made += _uplink(scenario, node)
-        if scenario.enforcement != "bandwidth":
-            made += [artefacts.Table(family=family, name=name) for family, name in CONCORDE_TABLES]
+        made += _state(addressing, node)
+        made += [artefacts.Link(name=bridge) for bridge in _bridges(addressing, node)]
+        footprint = registry.of(addressing).footprint(node)
+        made += [artefacts.Tree(interface=interface) for interface in footprint.trees]
+        made += [artefacts.Table(family=family, name=name) for family, name in footprint.tables]
     for name in pods:
-        made += [artefacts.Namespace(name=name), _attached(scenario, name, directory)]
+        made += [artefacts.Namespace(name=name), _attached(addressing, name, directory)]
     return made
 
 
-def obstacles(scenario: Scenario, node: str, seen: Seen) -> Iterator[str]:
+def obstacles(addressing: Addressing, node: str, seen: Seen) -> Iterator[str]:
     """Yield, in words, what is on a machine already and is not ours."""
     there = {interface.name for interface in seen.interfaces}
-    for thing in everything(scenario, node, seen, ""):
+    for thing in everything(addressing, node, seen, ""):
         match thing:
             case artefacts.Link(name=name) if name in there:
                 yield f"there is an interface {name} already"
@@ -71,12 +70,12 @@ def obstacles(scenario: Scenario, node: str, seen: Seen) -> Iterator[str]:
                 yield f"there is {path} already"
             case artefacts.Tree(interface=interface) if interface in seen.trees:
                 yield f"somebody shapes {interface}: its root qdisc is {seen.trees[interface]}"
-    for cluster in addressing.clusters_of(scenario, node):
-        overlay = scenario.clusters[cluster].flannel
+    for cluster in addressing.clusters_of(node):
+        overlay = addressing.scenario.clusters[cluster].flannel
         for one in seen.interfaces:
             if one.vxlan == (overlay.vni, overlay.port):
                 yield f"interface {one.name} is VXLAN {overlay.vni} at port {overlay.port} already"
-    for network in _networks(scenario, node):
+    for network in _routes(addressing, node):
         for route in seen.routes:
             if network.overlaps(route):
                 yield f"there is a route to {route} already, within {network}"
@@ -94,35 +93,41 @@ def unfit(scenario: Scenario, uplink: Interface, speed: int | None) -> Iterator[
         )
 
 
-def _attached(scenario: Scenario, pod: str, directory: str) -> artefacts.Attached:
-    where = scenario.pods[pod]
+def _attached(addressing: Addressing, pod: str, directory: str) -> artefacts.Attached:
+    where, enforcement = addressing.scenario.pods[pod], registry.of(addressing)
+    brought = [f"{directory}/{enforcement.programs.name}"] if enforcement.programs else []
     return artefacts.Attached(
-        network=asdict(concorde.network_list(scenario, where.cluster, where.node)),
-        attachment=asdict(attachment.attachment(scenario, pod)),
-        directories=[f"{directory}/{concorde.DIRECTORY.name}", *concorde.REFERENCE_DIRECTORIES],
+        network=asdict(enforcement.network_list(where.cluster, where.node)),
+        attachment=asdict(enforcement.attachment(pod)),
+        directories=[*brought, *concorde.REFERENCE_DIRECTORIES],
     )
 
 
-def _state(scenario: Scenario) -> artefacts.State:
-    return artefacts.State(
-        path="/run/cni-addresses" if scenario.enforcement == "bandwidth" else "/run/concorde"
-    )
+def _state(addressing: Addressing, node: str) -> list[artefacts.State]:
+    state = registry.of(addressing).footprint(node).state
+    return [artefacts.State(path=state)] if state else []
 
 
-def _bridges(scenario: Scenario, node: str) -> list[str]:
-    return sorted({f"cni-{pod.cluster}" for pod in scenario.pods.values() if pod.node == node})
+def _bridges(addressing: Addressing, node: str) -> list[str]:
+    pods = (addressing.scenario.pods[name] for name in addressing.pods_on(node))
+    return sorted({addressing.bridge(pod.cluster) for pod in pods})
 
 
-def _uplink(scenario: Scenario, node: str) -> list[artefacts.Thing]:
-    """Return what is made at the machine's own interface."""
-    shaped = scenario.enforcement == "node" or (
-        scenario.shaping is not None and scenario.shaping.at == "physical"
-    )
-    return [artefacts.Tree(interface=addressing.uplink(scenario, node))] if shaped else []
+def _networks(addressing: Addressing, node: str) -> list[PodNetwork]:
+    return [of_cluster(addressing, cluster) for cluster in addressing.clusters_of(node)]
 
 
-def _networks(scenario: Scenario, node: str) -> Iterator[IPv4Network]:
-    for cluster in addressing.clusters_of(scenario, node):
-        yield scenario.clusters[cluster].pod_cidr
-    if containers.on_node(scenario, node):
-        yield scenario.container_cidr
+def _directories(addressing: Addressing, node: str) -> list[str]:
+    files = (str(PurePosixPath(path).parent) for path in _files(addressing, node))
+    return list(dict.fromkeys((artefacts.NAMESPACES, *files)))
+
+
+def _files(addressing: Addressing, node: str) -> list[str]:
+    return [path for network in _networks(addressing, node) for path in network.files(node)]
+
+
+def _routes(addressing: Addressing, node: str) -> Iterator[IPv4Network]:
+    for network in _networks(addressing, node):
+        yield from network.routes(node)
+    if addressing.containers_on(node):
+        yield addressing.scenario.container_cidr

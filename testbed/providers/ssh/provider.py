@@ -21,6 +21,8 @@ from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.session import Claimed
 from testbed.providers.ssh.survey import Interface
 from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.found import Found
 
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ class SshProvider:
 
     def __init__(self, scenario: Scenario, inventory_file: Path | None, provisioned: bool = False) -> None:
         """With ``provisioned`` the clusters are there already, and not to be made or taken away."""
-        self.scenario = scenario
+        self._scenario = scenario
         self._provisioned = provisioned
         self._run = f"{scenario.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
         self._machines = inventory.machines(scenario, inventory_file)
@@ -46,12 +48,12 @@ class SshProvider:
         return {name: one.node for name, one in self._claimed.items()}
 
     @property
-    def between(self) -> list[Place]:
+    def shared_hops(self) -> list[Place]:
         """Nothing: machines have a network of their own."""
         return []
 
     @property
-    def beneath(self) -> list[Place]:
+    def hosts(self) -> list[Place]:
         """Nothing that is known of: they may be machines of their own."""
         return []
 
@@ -59,16 +61,20 @@ class SshProvider:
         """Compare each machine's clock with ours, now."""
         return _on_each(self._claimed, lambda one: one.clock())
 
-    def up(self) -> None:
+    def up(self) -> Found:
         """Log in, look at every machine, and only then open the ledgers; what makes things comes later."""
         self._claimed = {name: Claimed(machine, self._run) for name, machine in self._machines.items()}
         _on_each(self._claimed, lambda one: one.enter())
-        nodes = self.scenario.nodes
+        nodes = self._scenario.nodes
         uplinks = _on_each(self._claimed, lambda one: one.uplink(nodes[one.name].address))
-        self.scenario = scenario = _placed(self.scenario, uplinks)
-        made = scenario.model_copy(update={"clusters": {}, "pods": {}}) if self._provisioned else scenario
-        found = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
-        _on_each(self._claimed, lambda one: one.open(made, found[one.name]))
+        found = _found(uplinks)
+        scenario = found.applied(self._scenario)
+        if self._provisioned:
+            scenario = scenario.model_copy(update={"clusters": {}, "pods": {}})
+        made = Addressing(scenario)
+        seen = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
+        _on_each(self._claimed, lambda one: one.open(made, seen[one.name]))
+        return found
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""
@@ -90,7 +96,7 @@ def located(scenario: Scenario, machines: Mapping[str, Machine]) -> Scenario:
         return one.uplink(scenario.nodes[one.name].address)
 
     try:
-        return _placed(scenario, _on_each(asked, ask))
+        return _found(_on_each(asked, ask)).applied(scenario)
     finally:
         for one in asked.values():
             one.close()
@@ -104,13 +110,12 @@ def clear(machines: Mapping[str, Machine]) -> dict[str, list[str]]:
     return _on_each({name: Claimed(one, "down") for name, one in machines.items()}, Claimed.clear)
 
 
-def _placed(scenario: Scenario, uplinks: Mapping[str, tuple[IPv4Address, Interface]]) -> Scenario:
-    """Return a scenario whose nodes have these addresses and interfaces."""
-    placed = {
-        name: scenario.nodes[name].model_copy(update={"address": address, "uplink": interface.name})
-        for name, (address, interface) in uplinks.items()
-    }
-    return scenario.model_copy(update={"nodes": placed})
+def _found(uplinks: Mapping[str, tuple[IPv4Address, Interface]]) -> Found:
+    """Return that nodes have these addresses and interfaces."""
+    return Found(
+        addresses={name: address for name, (address, _) in uplinks.items()},
+        uplinks={name: interface.name for name, (_, interface) in uplinks.items()},
+    )
 
 
 def _on_each(claimed: dict[str, Claimed], act: Callable[[Claimed], T]) -> dict[str, T]:

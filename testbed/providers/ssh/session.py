@@ -12,7 +12,7 @@ from testbed.providers.ssh.claim import Keeper, mark_of
 from testbed.providers.ssh.connection import Connection
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.node import SshNode
-from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.supplies import programs
 
 AGAIN = "./invokew down --provider ssh, with the same inventory, takes that away"
@@ -67,21 +67,21 @@ class Claimed:
             f"underlay_address in the inventory or nodes.{self.name}.address in the scenario",
         )
 
-    def look(self, scenario: Scenario, uplink: survey.Interface) -> survey.Seen:
+    def look(self, addressing: Addressing, uplink: survey.Interface) -> survey.Seen:
         """Return what is there; nothing of it may be in the way."""
-        found = survey.look(self.node, plan.paths(scenario, self.name))
+        found = survey.look(self.node, plan.paths(addressing, self.name))
         faults = [
-            *plan.unfit(scenario, uplink, survey.speed(self.node, uplink.name)),
-            *plan.obstacles(scenario, self.name, found),
+            *plan.unfit(addressing.scenario, uplink, survey.speed(self.node, uplink.name)),
+            *plan.obstacles(addressing, self.name, found),
         ]
         if faults:
             raise MachineError(self.name, "; ".join(faults))
         return found
 
-    def open(self, scenario: Scenario, found: survey.Seen) -> None:
+    def open(self, addressing: Addressing, found: survey.Seen) -> None:
         """Open the ledger; from here on there is something to take away."""
         directory = ledger.directory(self._run)
-        self._things = plan.everything(scenario, self.name, found, directory)
+        self._things = plan.everything(addressing, self.name, found, directory)
         ledger.open_ledger(self.node, self._run, self.machine.user, self._things)
         self.node.directory = directory
 

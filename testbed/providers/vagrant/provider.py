@@ -17,6 +17,7 @@ from testbed.providers.ssh.provider import SshProvider
 from testbed.providers.vagrant import requirements
 from testbed.providers.vagrant.machines import Machines
 from testbed.scenario import Scenario
+from testbed.scenario.found import Found
 
 
 def usable(scenario: Scenario) -> Machines:
@@ -42,22 +43,17 @@ class VagrantProvider:
         self._ssh: SshProvider | None = None
 
     @property
-    def scenario(self) -> Scenario:
-        """The scenario, once they are up with the addresses and uplinks of the machines."""
-        return self._ssh.scenario if self._ssh else self._scenario
-
-    @property
     def nodes(self) -> Mapping[str, Node]:
         """The machines, by the nodes' names."""
         return self._ssh.nodes if self._ssh else {}
 
     @property
-    def between(self) -> Sequence[Place]:
+    def shared_hops(self) -> Sequence[Place]:
         """Nothing that is the provider's own: the bridge between the machines is the hypervisor's."""
         return []
 
     @property
-    def beneath(self) -> Sequence[Place]:
+    def hosts(self) -> Sequence[Place]:
         """This machine, unless the hypervisor is another one's: they see only what it gives them."""
         return [Here()] if requirements.is_local() else []
 
@@ -65,11 +61,11 @@ class VagrantProvider:
         """Compare each machine's clock with ours, now."""
         return self._ssh.clocks() if self._ssh else {}
 
-    def up(self) -> None:
+    def up(self) -> Found:
         """Bring up the machines that are not, and log in."""
         self._machines.up()
         self._ssh = SshProvider(self._scenario, self._machines.inventory(), self._provisioned)
-        self._ssh.up()
+        return self._ssh.up()
 
     def down(self) -> None:
         """Take away what the run has made on the machines; they stay."""

@@ -11,7 +11,8 @@ from typing import Any
 import paramiko
 from ruamel.yaml import YAML
 
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 
 
 def machines(scenario: Scenario) -> str:
@@ -22,7 +23,7 @@ def machines(scenario: Scenario) -> str:
         "underlay": {"cidr": str(scenario.underlay.cidr), "mtu": scenario.underlay.mtu},
         "nodes": {
             name: {"address": str(address.ip), "machine": sizes[name].model_dump()}
-            for name, address in addressing.addresses(scenario).items()
+            for name, address in Addressing(scenario).nodes.items()
         },
         "clusters": {
             name: {"master": cluster.master, "workers": list(cluster.workers)}
@@ -35,7 +36,7 @@ def inventory(scenario: Scenario, ssh_config: str, known_hosts: Path) -> str:
     """Return the Ansible inventory of machines, from what ``vagrant ssh-config`` says of them."""
     told = paramiko.SSHConfig.from_text(ssh_config)
     hosts = {}
-    for name, address in addressing.addresses(scenario).items():
+    for name, address in Addressing(scenario).nodes.items():
         way = told.lookup(name)
         hosts[name] = {
             "ansible_host": way["hostname"],

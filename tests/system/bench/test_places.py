@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from bench.cli.progress import Display
 from bench.recording.directory import Recording
 from bench.studies.places import index, study
 from testbed.resources import SCENARIOS
@@ -33,7 +35,9 @@ TOLERANCE = 0.15
 def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(tmp_path: Path) -> None:
     case = next(c for c in index.CASES if c.classes == "u32: inner source")
     scenario = case.load(SCENARIOS / "places", SHORT, 0.1)
-    directory = study.run([(case, scenario)], "netns", "cni", tmp_path, Console(file=io.StringIO()))
+    directory = study.run(
+        [(case, scenario)], "netns", "cni", tmp_path, partial(Display, Console(file=io.StringIO()))
+    )
 
     (row,) = index.read(directory).rows
     assert row.recording is not None, row.reason

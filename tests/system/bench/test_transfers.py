@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from bench.measurement import transfers
+from bench.measurement.plan import plan
 from bench.recording.records import Repetition
-from testbed.access.place import Process
-from testbed.access.pods import PodPlace
+from testbed.access.place import InNamespace, Process
+from testbed.assembly import assemble
 from testbed.orchestrators.cni import CniOrchestrator
-from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
@@ -42,45 +43,38 @@ class Noting:
         self._process.kill()
 
 
-class FarPod:
+@dataclass(frozen=True)
+class FarPod(InNamespace):
     """A pod to which there is a way of its own for what is started; ``way`` is a shell's command."""
 
-    def __init__(self, near: PodPlace, way: str, reached: Path) -> None:
-        self.name, self.address, self.host_interface = near.name, near.address, near.host_interface
-        self.run = near.run
-        self.sender: Noting | None = None
-        self._near = near
-        self._way = way
-        self._reached = reached
+    way: str = "true"
+    reached: Path = Path("/nowhere")
+    senders: list[Noting] = field(default_factory=list)
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        led = ["sh", "-c", f'{self._way}; "$@"', "sh", *argv]
-        self.sender = Noting(self._near.start(led, stdout=stdout, stderr=stderr, held=held), self._reached)
-        return self.sender
-
-    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        return self._near.attach(argv, stdout=stdout, stderr=stderr)
+        led = ["sh", "-c", f'{self.way}; "$@"', "sh", *argv]
+        sender = Noting(super().start(led, stdout=stdout, stderr=stderr, held=held), self.reached)
+        self.senders.append(sender)
+        return sender
 
 
-class FarTestbed(Testbed):
-    """A testbed in which A-1, which sends, is such a pod."""
-
-    far: FarPod | None = None
-
-    def lead(self, way: str, reached: Path) -> FarPod:
-        self.far = FarPod(super().pods["A-1"], way, reached)
-        return self.far
-
-    @property
-    def pods(self) -> dict[str, PodPlace]:
-        return {**super().pods, "A-1": self.far} if self.far else super().pods
+def lead(testbed: Testbed, way: str, reached: Path) -> FarPod:
+    """Make A-1, which sends, such a pod."""
+    orchestrator = testbed.orchestrator
+    assert isinstance(orchestrator, CniOrchestrator)
+    near = orchestrator.pods["A-1"]
+    far = FarPod(
+        near.name, near.node, near.namespace, near.address, near.host_interface, way=way, reached=reached
+    )
+    orchestrator.pods["A-1"] = far
+    return far
 
 
 @pytest.fixture(scope="module")
-def testbed() -> Iterator[FarTestbed]:
+def testbed() -> Iterator[Testbed]:
     scenario = load(SCENARIOS / "kubernetes.yaml", ["flows[0].duration=1", "flows[0].rate=10M"])
     one = scenario.model_copy(update={"flows": scenario.flows[:1], "disturbances": []})
-    up = FarTestbed(one, NetnsProvider(one), CniOrchestrator)
+    up = assemble(one, "netns", "cni")
     up.up()
     try:
         yield up
@@ -88,27 +82,26 @@ def testbed() -> Iterator[FarTestbed]:
         up.down()
 
 
-def run(testbed: FarTestbed, directory: Path) -> Repetition:
+def run(testbed: Testbed, directory: Path) -> Repetition:
     scenario = testbed.scenario
-    return transfers.run(testbed, scenario.flows, scenario.measurement.interval, directory, lambda *_: None)
+    planned = plan(testbed, scenario.flows, scenario.measurement.interval)
+    return transfers.run(planned, directory, lambda *_: None)
 
 
 @pytest.mark.parametrize("said", ["", "a warning"])
-def test_no_sender_is_released_before_it_is_in_its_place(
-    said: str, testbed: FarTestbed, tmp_path: Path
-) -> None:
+def test_no_sender_is_released_before_it_is_in_its_place(said: str, testbed: Testbed, tmp_path: Path) -> None:
     warn = f"echo {said} >&2; " if said else ""
-    far = testbed.lead(f"{warn}sleep 0.5; touch {tmp_path / 'there'}", tmp_path / "there")
+    far = lead(testbed, f"{warn}sleep 0.5; touch {tmp_path / 'there'}", tmp_path / "there")
     (transfer,) = run(testbed, tmp_path / "raw").transfers.values()
     assert transfer.error is None
-    assert far.sender is not None
-    assert far.sender.was_there is True
+    (sender,) = far.senders
+    assert sender.was_there is True
 
 
-def test_a_sender_that_does_not_get_to_its_place(testbed: FarTestbed, tmp_path: Path) -> None:
+def test_a_sender_that_does_not_get_to_its_place(testbed: Testbed, tmp_path: Path) -> None:
     # It says why before it ends, as programs do: words are not yet its end, nor that it is there.
-    far = testbed.lead("echo no way there >&2; sleep 0.2; exit 1", tmp_path / "there")
+    far = lead(testbed, "echo no way there >&2; sleep 0.2; exit 1", tmp_path / "there")
     (transfer,) = run(testbed, tmp_path / "raw").transfers.values()
     assert transfer.error == "sender does not get to its place: no way there"
-    assert far.sender is not None
-    assert far.sender.was_there is None
+    (sender,) = far.senders
+    assert sender.was_there is None

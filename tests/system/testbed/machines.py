@@ -20,7 +20,8 @@ import pytest
 
 from testbed.access.place import Node, Process
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 
 SSHD = "/usr/sbin/sshd"
 USER = "alice"  # who is not root, and may use sudo
@@ -91,7 +92,8 @@ class Machines:
         self.directory = directory
         self._sessions = sessions
         self._sudo = sudo
-        self._provider = NetnsProvider(scenario, "tests.machines")
+        self._addressing = Addressing(scenario)
+        self._provider = NetnsProvider(self._addressing, "tests.machines")
         self._daemons: dict[str, Process] = {}
 
     @property
@@ -117,7 +119,7 @@ class Machines:
 
     def address(self, name: str) -> str:
         """Where a machine is reached."""
-        return str(addressing.addresses(self.scenario)[name].ip)
+        return str(self._addressing.address(name))
 
     def up(self) -> None:
         """Start them."""

@@ -9,9 +9,9 @@ import pytest
 
 from testbed.access.place import Node, Place
 from testbed.assembly import assemble
-from testbed.networks import vxlan
 from testbed.networks.cni import CniError
-from testbed.scenario import Scenario, addressing, load
+from testbed.networks.vxlan import Overlay
+from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 
@@ -67,10 +67,9 @@ def test_each_cluster_has_a_vtep_of_its_own_on_an_overlapped_worker(contmec: Tes
 def test_forwarding_entries_lead_to_the_other_nodes(contmec: Testbed) -> None:
     entries = contmec.nodes["worker-01"].run(["bridge", "-j", "fdb", "show", "dev", "flannel.1"]).json()
     behind = {entry["mac"]: entry["dst"] for entry in entries if "dst" in entry}
-    scenario = contmec.scenario
+    overlay = Overlay(contmec.addressing, "a")
     assert behind == {
-        vxlan.vtep_mac(scenario, "a", node): str(addressing.addresses(scenario)[node].ip)
-        for node in ("master-01", "worker-02")
+        overlay.mac(node): str(contmec.addressing.address(node)) for node in ("master-01", "worker-02")
     }
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from testbed.providers.vagrant import rendering
-from testbed.scenario import Scenario, addressing, load
+from testbed.scenario import Scenario, load
+from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
 
 SCENARIOS = sorted([*ROOT.glob("scenarios/*.yaml"), *ROOT.glob("scenarios/examples/*.yaml")])
@@ -118,7 +119,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
             **(wanted.nodes[name].machine or wanted.machine).model_dump(),
             "shares": 512 if name in idle_masters(wanted) else None,
         }
-        for name, address in addressing.addresses(wanted).items()
+        for name, address in Addressing(wanted).nodes.items()
     }
 
 

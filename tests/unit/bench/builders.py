@@ -78,6 +78,7 @@ def samples(of: Scenario, rate: Rate, repetitions: int | None = None) -> pd.Data
             got,
             "receiver",
             None,
+            None,
         )
         for number in range(repetitions or of.measurement.repetitions)
         for traffic in of.traffic

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measurement.watchers.saturation import WINDOW_SECONDS, Saturation
+from bench.measurement.watchers.saturation import WINDOW_SECONDS, SaturationWatcher
 from tests.system.bench.hog import PROCESSORS, is_noted, needs_root
 
 
 @needs_root
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_one_saturated_processor_is_noted(processor: int) -> None:
-    saturation = Saturation()
+    saturation = SaturationWatcher()
     # At least one window lies in it whole, however late the watching thread gets to run.
     assert is_noted(saturation, lambda: saturation.stretches, processor, 4 * WINDOW_SECONDS)

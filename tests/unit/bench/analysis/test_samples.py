@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.analysis import samples
-from bench.generators.parsing import Record
+from bench.generators import Record
+from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 
 Recorded = Callable[[str], Recording]
@@ -86,6 +89,15 @@ def test_nothing_at_all_is_an_empty_table_of_the_same_form(recorded: Recorded) -
     table = samples.read(recording, recording.scenario(), record).samples
     assert table.empty
     assert {name: str(kind) for name, kind in table.dtypes.items()} == samples.COLUMNS
+
+
+def test_samples_from_before_exchanges_were_timed_are_read(recorded: Recorded, tmp_path: Path) -> None:
+    table = read(recorded("held")).samples
+    table.drop(columns="exchange_s").to_parquet(tmp_path / "samples.parquet")
+    pd.testing.assert_frame_equal(samples.table(tmp_path / "samples.parquet"), table)
+    table.drop(columns="window_bps").to_parquet(tmp_path / "samples.parquet")
+    with pytest.raises(StoredError, match="these are no samples"):
+        samples.table(tmp_path / "samples.parquet")
 
 
 @given(

@@ -116,6 +116,21 @@ def test_a_full_disk_is_no_verdict(arguments: list[str]) -> None:
     assert done.stderr == "[Errno 28] No space left on device\n"
 
 
+@pytest.mark.parametrize("line", ["--list", "bench --colour", "bench --help"])
+def test_a_list_or_a_mistake_costs_no_import_of_what_does_the_work(line: str) -> None:
+    program = (
+        "import atexit, sys, tasks\n"
+        f"sys.argv[1:] = {line.split()}\n"
+        "heavy = {'pydantic', 'rich', 'testbed'}\n"
+        "atexit.register(lambda: print(sorted(heavy & set(sys.modules)), file=sys.stderr))\n"
+        "tasks.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
 def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
     for file in ROOT.joinpath("tests").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")

@@ -2,11 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.generators import iperf3
+from bench.generators.iperf3 import Iperf3
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
+
+iperf3 = Iperf3()
 
 
 @pytest.fixture

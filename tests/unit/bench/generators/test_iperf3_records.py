@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from bench.generators.iperf3 import read_records
-from bench.generators.parsing import RawDataError
+from bench.generators import RawDataError
+from bench.generators.iperf3 import Iperf3
 from tests.unit.bench.builders import DATA
 
 REAL = DATA / "held" / "raw" / "repetition-0" / "1-a-1-a-4.receiver.json"
 PARALLEL = DATA / "udp" / "raw" / "repetition-0" / "a-2-a-3.receiver.json"
+
+read_records = Iperf3().read_records
 
 
 def written(directory: Path, text: str) -> Path:

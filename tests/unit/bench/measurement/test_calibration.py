@@ -1,4 +1,4 @@
-from bench.measurement.calibration import with_probes
+from bench.measurement.calibration import Probed, with_probes
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -7,10 +7,13 @@ CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
 def test_probes_take_the_guaranteed_flows_paths() -> None:
     scenario = load(CONTMEC)
-    probed = with_probes(scenario)
-    transfers = probed.traffic[len(scenario.traffic) :]
-    assert len(transfers) == 3
-    for flow, transfer in zip(scenario.flows, transfers, strict=True):
+    grown = with_probes(scenario)
+    probed = grown.scenario
+    assert list(grown.probes) == [flow.label for flow in scenario.flows]
+    assert len(grown.probes) == 3
+    for flow in scenario.flows:
+        transfer = grown.probes[flow.label]
+        assert transfer in probed.traffic
         for end, probe in ((flow.source, transfer.source), (flow.destination, transfer.destination)):
             original, stand_in = probed.pods[end], probed.pods[probe]
             assert (stand_in.cluster, stand_in.node) == (original.cluster, original.node)
@@ -20,7 +23,7 @@ def test_probes_take_the_guaranteed_flows_paths() -> None:
 
 def test_ports_of_the_scenario_s_own_traffic_stay() -> None:
     scenario = load(CONTMEC)
-    probed = with_probes(scenario)
+    probed = with_probes(scenario).scenario
     for traffic in scenario.traffic:
         assert probed.port_of(traffic) == scenario.port_of(traffic)
     assert len({probed.port_of(traffic) for traffic in probed.traffic}) == len(probed.traffic)
@@ -28,11 +31,11 @@ def test_ports_of_the_scenario_s_own_traffic_stay() -> None:
 
 def test_a_probe_does_not_take_a_name_that_is_taken() -> None:
     scenario = load(CONTMEC, ["pods.probe-1={cluster: a, node: worker-01, guarantee: 5M}"])
-    probed = with_probes(scenario)
-    assert probed.pods["probe-1"].guarantee == 5_000_000
-    assert "probe-1" not in {t.source for t in probed.traffic[len(scenario.traffic) :]}
+    grown = with_probes(scenario)
+    assert grown.scenario.pods["probe-1"].guarantee == 5_000_000
+    assert "probe-1" not in {t.source for t in grown.probes.values()}
 
 
 def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
     scenario = load(CONTMEC, [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")])
-    assert with_probes(scenario) == scenario
+    assert with_probes(scenario) == Probed(scenario, {})

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.access.place import CommandError, Process, Result
+from testbed.access.place import CommandError, Result
 from testbed.clusters import kubeconfigs, manifests, namespaces
 from testbed.clusters.survey import Answers, Machine, needed, survey
-from testbed.enforcements.bandwidth import RESOURCE
+from testbed.enforcements import registry
+from testbed.enforcements.enforcement import Enforcement
+from testbed.enforcements.resource import RESOURCE
 from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, PodError
-from testbed.providers.helpers import provider
+from testbed.providers.helpers.provider import HelpersProvider
 from testbed.scenario import Scenario, load
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import render_path
+from tests.doubles import Asked, RecordingNode, said, shown
 from tests.paths import ROOT
 
 PAIR = ["enforcement=node", "underlay.rate=20G"]
@@ -27,6 +30,10 @@ PAIR = ["enforcement=node", "underlay.rate=20G"]
 
 def scenario(*overrides: str) -> Scenario:
     return load(ROOT / "scenarios" / "contmec.yaml", [*PAIR, *overrides], scale=0.05)
+
+
+def enforcement(of: Scenario) -> Enforcement:
+    return registry.of(Addressing(of))
 
 
 def node(name: str, **changes: Any) -> dict[str, Any]:
@@ -53,12 +60,12 @@ def answers(*nodes: dict[str, Any], **changes: Any) -> dict[str, Answers]:
 
 
 def found(wanted: Scenario, given: dict[str, Answers]) -> list[str]:
-    _, faults = survey(wanted, given)
+    _, faults = survey(wanted, enforcement(wanted), given)
     return [f"{render_path(path)}: {message}" for path, message in faults]
 
 
 def real(wanted: Scenario, given: dict[str, Answers]) -> dict[tuple[str, str], str]:
-    ground, faults = survey(wanted, given)
+    ground, faults = survey(wanted, enforcement(wanted), given)
     assert faults == []
     return {key: machine.name for key, machine in ground.machines.items()}
 
@@ -181,7 +188,7 @@ def machine(**changes: Any) -> Machine:
 
 
 def test_a_pod_is_the_scenarios_and_ends_by_itself() -> None:
-    made = manifests.pod(scenario(), "A-1", machine(), "example/iperf3:1", 100)
+    made = manifests.pod(scenario(), enforcement(scenario()), "A-1", machine(), "example/iperf3:1", 100)
     assert made["metadata"]["namespace"] == kubeconfigs.NAMESPACE
     assert made["metadata"]["labels"] == manifests.LABEL
     assert made["metadata"]["annotations"] == {"concorde.contmec.dev/egress-guarantee": "50M"}
@@ -195,12 +202,16 @@ def test_a_pod_is_the_scenarios_and_ends_by_itself() -> None:
 
 
 def test_a_pod_asks_for_bandwidth_where_that_is_published() -> None:
-    made = manifests.pod(scenario(), "A-1", machine(allocatable={RESOURCE: "1"}), "image", 100)
+    made = manifests.pod(
+        scenario(), enforcement(scenario()), "A-1", machine(allocatable={RESOURCE: "1"}), "image", 100
+    )
     assert made["spec"]["containers"][0]["resources"] == {"limits": {RESOURCE: "50000000"}}
 
 
 def test_what_a_kubelet_has_set_to_zero_is_not_published() -> None:
-    made = manifests.pod(scenario(), "A-1", machine(allocatable={RESOURCE: "0"}), "image", 100)
+    made = manifests.pod(
+        scenario(), enforcement(scenario()), "A-1", machine(allocatable={RESOURCE: "0"}), "image", 100
+    )
     assert "resources" not in made["spec"]["containers"][0]
 
 
@@ -235,32 +246,32 @@ def test_elsewhere_only_time_tells() -> None:
     assert namespaces.left_behind(who, datetime.now(UTC) + timedelta(seconds=101))
 
 
-class Api:
+def _words(asked: Asked) -> list[str]:
+    return [word for word in asked.argv[1:] if not word.startswith("--")]
+
+
+class Api(RecordingNode):
     """Answers kubectl about one namespace, and notes what else it is asked."""
 
-    name = "api"
-
     def __init__(self, metadata: dict[str, Any] | None) -> None:
+        super().__init__("api")
         self.metadata = metadata
-        self.asked: list[list[str]] = []
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", **_: object) -> Result:
-        words = [word for word in argv[1:] if not word.startswith("--")]
-        self.asked.append(words)
+    @property
+    def verbs(self) -> list[list[str]]:
+        """What it was asked, without options."""
+        return [_words(asked) for asked in self.asked]
+
+    def answer(self, asked: Asked) -> Result:
+        words = _words(asked)
         if words[0] == "create":
-            return self._created(list(argv), stdin)
-        shown = json.dumps({"metadata": self.metadata}) if self.metadata and words[0] == "get" else ""
-        return Result(0, shown, "")
+            return self._created(asked)
+        return shown({"metadata": self.metadata}) if self.metadata and words[0] == "get" else said("")
 
-    def _created(self, argv: list[str], manifest: str) -> Result:
+    def _created(self, asked: Asked) -> Result:
         if self.metadata:
-            raise CommandError("api", argv, 1, "AlreadyExists")
+            return Result(1, "", "AlreadyExists")
         raise KeyboardInterrupt
-
-    def start(self, *_: object, **__: object) -> Process:
-        raise NotImplementedError
-
-    attach = start
 
     @property
     def client(self) -> kubeconfigs.Outside:
@@ -270,14 +281,14 @@ class Api:
 def test_nothing_is_removed_where_nothing_was_left() -> None:
     api = Api(None)
     namespaces.remove_leftovers(api.client)
-    assert api.asked == [["get", "namespace", kubeconfigs.NAMESPACE]]
+    assert api.verbs == [["get", "namespace", kubeconfigs.NAMESPACE]]
 
 
 def test_what_was_left_behind_is_removed() -> None:
     past = {manifests.UNTIL: "2020-01-01T00:00:00+00:00"}
     api = Api({"labels": manifests.LABEL, "annotations": past})
     namespaces.remove_leftovers(api.client)
-    assert api.asked[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
+    assert api.verbs[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
 
 
 @pytest.mark.parametrize(
@@ -288,14 +299,14 @@ def test_what_is_not_left_behind_stays(labels: dict[str, str], words: str) -> No
     api = Api({"labels": labels, "annotations": namespaces.owner(100)})
     with pytest.raises(LookupError, match=words):
         namespaces.remove_leftovers(api.client)
-    assert [asked[0] for asked in api.asked] == ["get"]
+    assert [asked[0] for asked in api.verbs] == ["get"]
 
 
 class Stuck(Api):
     """Its namespace stays, because of a pod."""
 
-    def run(self, argv: Sequence[str], **_: object) -> Result:
-        words = [word for word in argv[1:] if not word.startswith("--")]
+    def answer(self, asked: Asked) -> Result:
+        words = _words(asked)
         message = "Some resources are remaining: pods. has 1 resource instances"
         event = {"involvedObject": {"name": "a-1"}, "message": "error killing pod: not found"}
         answers: dict[str, Any] = {
@@ -305,7 +316,7 @@ class Stuck(Api):
         }
         if words[0] == "delete":
             return Result(1, "", "warning\nerror: timed out waiting for the condition\n")
-        return Result(0, json.dumps(answers[words[1]]), "")
+        return shown(answers[words[1]])
 
 
 def test_it_is_said_what_keeps_a_namespace() -> None:
@@ -324,10 +335,9 @@ class Late(Api):
         super().__init__(None)
         self._times = times
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", **_: object) -> Result:
-        done = super().run(argv, stdin=stdin)
-        if self.asked[-1][0] != "delete" or self._times == 0:
-            return done
+    def answer(self, asked: Asked) -> Result:
+        if _words(asked)[0] != "delete" or self._times == 0:
+            return super().answer(asked)
         self._times -= 1
         return Result(1, "", f"{TOO_LATE[0]}: the server was unable to return a response in time\n")
 
@@ -336,23 +346,23 @@ def test_an_api_that_is_late_is_asked_for_a_removal_again() -> None:
     api = Late(2)
     namespaces.remove(api.client)
     pods, namespace = ["delete", "pods"], ["delete", "namespace", kubeconfigs.NAMESPACE]
-    assert api.asked == [pods, pods, pods, namespace]
+    assert api.verbs == [pods, pods, pods, namespace]
 
 
 def test_an_api_that_stays_late_is_not_asked_for_ever() -> None:
     api = Late(1000)
     with pytest.raises(PodError, match=r"cannot be removed: Error from server \(Timeout\)"):
         namespaces.remove(api.client)
-    assert api.asked.count(["delete", "pods"]) == ATTEMPTS
+    assert api.verbs.count(["delete", "pods"]) == ATTEMPTS
 
 
 class LateMaker(Api):
     """Makes the namespace, says that it had no time, and then that there is one."""
 
-    def _created(self, argv: list[str], manifest: str) -> Result:
+    def _created(self, asked: Asked) -> Result:
         if self.metadata:
-            return super()._created(argv, manifest)
-        self.metadata = json.loads(manifest)["metadata"]
+            return super()._created(asked)
+        self.metadata = json.loads(asked.stdin)["metadata"]
         return Result(1, "", f"{TOO_LATE[0]}: the server was unable to return a response in time\n")
 
 
@@ -360,10 +370,10 @@ def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
     api = LateMaker(None)
     claimed = namespaces.Namespaces([api.client], 100)
     claimed.claim()
-    words = [asked[0] for asked in api.asked]
+    words = [asked[0] for asked in api.verbs]
     assert words == ["get", "create", "create", "get", "apply"]
     claimed.remove()
-    assert api.asked[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
+    assert api.verbs[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
 
 
 @pytest.mark.parametrize(
@@ -376,10 +386,10 @@ def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
 def test_only_ones_own_namespace_is_removed(there: dict[str, Any] | None, removed: bool) -> None:
     """Another run was faster, or Ctrl-C came while the namespace was made."""
     api = Api(there)
-    ground, _ = survey(scenario(), answers())
-    nodes = provider.Nodes(scenario(), ground, {"a": api.client}, "image")
+    ground, _ = survey(scenario(), enforcement(scenario()), answers())
+    nodes = HelpersProvider(scenario(), ground, {"a": api.client}, "image")
     with pytest.raises((CommandError, KeyboardInterrupt)):
         nodes.up()
     api.asked.clear()
     nodes.down()
-    assert ["delete", "namespace", kubeconfigs.NAMESPACE] in api.asked if removed else api.asked == []
+    assert ["delete", "namespace", kubeconfigs.NAMESPACE] in api.verbs if removed else api.verbs == []

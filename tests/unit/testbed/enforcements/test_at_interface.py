@@ -1,16 +1,15 @@
 """Rendering of HTB at the five places, without privileges."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
-from typing import Any
 
 import pytest
 
-from testbed.access.place import Result
 from testbed.enforcements import at_interface
 from testbed.enforcements.at_interface import Interface, Promise, frame_ratio, render
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.model import Shaping
+from tests.doubles import RecordingNode, said
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios" / "places"
@@ -48,7 +47,8 @@ def test_with_a_filter_each_pod_has_its_class_and_the_rest_of_the_link_is_for_th
 
 
 def test_the_inner_source_is_matched_in_two_halves_behind_the_encapsulation() -> None:
-    text = render(Shaping(at="physical", classify="inner-source"), "eth0", PROMISES, LINK)
+    inside = [replace(promise, overhead=50) for promise in PROMISES]
+    text = render(Shaping(at="physical", classify="inner-source"), "eth0", inside, LINK)
     # Outer IPv4 20, UDP 8, VXLAN 8, inner Ethernet 14 bytes; then 12 to the source of the inner IPv4 header.
     assert "match ip protocol 17 0xff match u16 0xac10 0xffff at 62 match u16 0x0102 0xffff at 64 " in text
 
@@ -59,8 +59,8 @@ def test_promises_that_fill_the_link_leave_the_others_a_hundredth() -> None:
 
 
 def test_only_the_physical_interface_counts_the_encapsulation() -> None:
-    assert frame_ratio(load(SCENARIOS / "eth0.yaml")) == 1
-    assert frame_ratio(load(SCENARIOS / "physical.yaml")) == pytest.approx(1514 / 1464)
+    assert frame_ratio(load(SCENARIOS / "eth0.yaml"), "a") == 1
+    assert frame_ratio(load(SCENARIOS / "physical.yaml"), "a") == pytest.approx(1514 / 1464)
 
 
 def test_every_place_has_a_scenario_that_differs_in_nothing_else() -> None:
@@ -92,18 +92,6 @@ def test_bursts_are_the_papers_from_its_least_rate_up_and_as_long_below() -> Non
     assert at_interface._paper_burst(10**8) == 1_050_000
 
 
-class Answering:
-    """A place where ``tc`` always says the same."""
-
-    name = "worker-01"
-
-    def __init__(self, qdiscs: str, filters: str = "") -> None:
-        self._answers = {"qdisc": qdiscs, "filter": filters}
-
-    def run(self, argv: Sequence[str], **_options: Any) -> Result:
-        return Result(0, self._answers[argv[2]], "")
-
-
 HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
 
 
@@ -122,5 +110,7 @@ HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
 def test_what_the_kernel_has_is_compared_with_what_was_set(
     qdiscs: str, filters: str, words: list[str]
 ) -> None:
-    interface = Interface(Answering(qdiscs, filters), "flannel.1", tuple(PROMISES))  # type: ignore[arg-type]
+    answers = {"qdisc": qdiscs, "filter": filters}
+    place = RecordingNode(answer=lambda asked: said(answers[asked.argv[2]]))
+    interface = Interface(place, "flannel.1", tuple(PROMISES))
     assert list(at_interface._faults(Shaping(at="vtep", classify="source"), interface)) == words

@@ -9,9 +9,11 @@ import pytest
 
 from testbed.access.local import Here
 from testbed.access.place import CommandError
+from testbed.enforcements import registry
 from testbed.kubernetes import manifests
 from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client
 from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
 from testbed.supplies import versions
 from tests.paths import ROOT
 
@@ -39,7 +41,8 @@ def asked(client: Client) -> Sequence[str]:
 def test_bandwidth_is_published_to_a_node_that_is_ready(client: Client) -> None:
     Path(f"{client.kubectl}.ready").touch()
     congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])
-    client.publish("worker-01", manifests.publication(congested, versions.parse("1.26.0")), 5)
+    enforcement = registry.of(Addressing(congested))
+    client.publish("worker-01", manifests.publication(enforcement, versions.parse("1.26.0")), 5)
     status = (
         '{"status": {"capacity": {"concorde.contmec.dev/egress": "9000000000"}, '
         '"allocatable": {"concorde.contmec.dev/egress": "9000000000"}}}'

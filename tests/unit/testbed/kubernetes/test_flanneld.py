@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
 from testbed.access.components import ComponentError
 from testbed.access.place import Result
 from testbed.kubernetes import flanneld
-from testbed.kubernetes.flanneld import Overlay, Seen, lacking, look
-from testbed.networks import vxlan
-from testbed.scenario import Scenario, load
+from testbed.kubernetes.certificates import Subject
+from testbed.kubernetes.control_plane import ControlPlane
+from testbed.kubernetes.flanneld import Flannel, Seen, lacking, look
+from testbed.networks.vxlan import Overlay
+from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
+from tests.doubles import Asked, RecordingNode, said, shown
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -23,18 +26,23 @@ PORTS = ["clusters.a.flannel.port=4789", "clusters.b.flannel.port=8473"]
 
 
 @pytest.fixture
-def contmec() -> Scenario:
-    return load(SCENARIOS / "contmec.yaml", PORTS)
+def contmec() -> Addressing:
+    return Addressing(load(SCENARIOS / "contmec.yaml", PORTS))
 
 
-def test_each_cluster_has_its_own_network_vni_and_port(contmec: Scenario) -> None:
-    assert [json.loads(flanneld.render_network(contmec, cluster)) for cluster in ("a", "b")] == [
+@pytest.fixture
+def a(contmec: Addressing) -> Overlay:
+    return Overlay(contmec, "a")
+
+
+def test_each_cluster_has_its_own_network_vni_and_port(contmec: Addressing) -> None:
+    assert [json.loads(flanneld.render_network(contmec.scenario, cluster)) for cluster in ("a", "b")] == [
         {"Network": "172.16.0.0/16", "Backend": {"Type": "vxlan", "VNI": 1, "Port": 4789}},
         {"Network": "172.17.0.0/16", "Backend": {"Type": "vxlan", "VNI": 2, "Port": 8473}},
     ]
 
 
-def test_two_on_one_worker_share_no_file(contmec: Scenario) -> None:
+def test_two_on_one_worker_share_no_file(contmec: Addressing) -> None:
     both = [flanneld.arguments(contmec, cluster, "worker-01") for cluster in ("a", "b")]
     files = [{word for word in words if "-file=" in word or "-path=" in word} for words in both]
     assert files[0] == {
@@ -45,13 +53,13 @@ def test_two_on_one_worker_share_no_file(contmec: Scenario) -> None:
     assert not files[0] & files[1]
 
 
-def test_it_uses_the_underlay_and_writes_no_iptables_rules(contmec: Scenario) -> None:
+def test_it_uses_the_underlay_and_writes_no_iptables_rules(contmec: Addressing) -> None:
     arguments = flanneld.arguments(contmec, "b", "worker-02")
     assert {"--iface=eth0", "--public-ip=192.168.56.14"} <= set(arguments)
     assert {"--ip-masq=false", "--iptables-forward-rules=false"} <= set(arguments)
 
 
-def test_it_may_do_nothing_but_look_at_nodes_and_tell_its_own_address(contmec: Scenario) -> None:
+def test_it_may_do_nothing_but_look_at_nodes_and_tell_its_own_address(contmec: Addressing) -> None:
     role, binding, _ = flanneld.render_manifests(contmec, "a")
     assert {(*rule["resources"], *rule["verbs"]) for rule in role["rules"]} == {
         ("nodes", "get", "list", "watch"),
@@ -63,7 +71,7 @@ def test_it_may_do_nothing_but_look_at_nodes_and_tell_its_own_address(contmec: S
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
 
 
-def test_the_master_is_a_node_with_its_subnet_and_for_no_pods(contmec: Scenario) -> None:
+def test_the_master_is_a_node_with_its_subnet_and_for_no_pods(contmec: Addressing) -> None:
     node = flanneld.render_manifests(contmec, "b")[-1]
     assert node["metadata"]["name"] == "master-02"
     assert node["spec"] == {
@@ -77,67 +85,46 @@ MACS = {"master-01": "02:00:00:00:00:01", "worker-01": "02:00:00:00:00:02", "wor
 ADDRESSES = {"master-01": "192.168.56.11", "worker-01": "192.168.56.13", "worker-02": "192.168.56.14"}
 
 
-@dataclass
-class Kernel:
+class Kernel(RecordingNode):
     """A node of cluster a as its tools show it: what flanneld has made, or some of it."""
 
-    name: str
-    file: str
-    mtu: int = 1450
-    without: str = ""  # a remote node that is not known yet
-    ran: list[str] = field(default_factory=list)
-    ended: str = ""  # what a component left
+    def __init__(self, name: str, file: str) -> None:
+        super().__init__(name)
+        self.file = file
+        self.mtu = 1450
+        self.without = ""  # a remote node that is not known yet
+        self.ended = ""  # what a component left
 
-    cgroup = ""
+    @property
+    def ran(self) -> list[str]:
+        return [" ".join(command) for command in self.commands]
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = 60,
-    ) -> Result:
-        del stdin, env, check, timeout
-        self.ran.append(" ".join(argv))
-        return self._answer(list(argv))
-
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Any:
-        raise NotImplementedError
-
-    attach = start
-
-    def _answer(self, argv: list[str]) -> Result:
+    def answer(self, asked: Asked) -> Result:
         remotes = [(i, n) for i, n in enumerate(MACS) if n not in (self.name, self.without)]
-        match argv:
+        match asked.argv:
             case ["cat", "/run/flannel/subnet-a.env"]:
                 return Result(0 if self.file else 1, self.file, "")
             case ["ip", "-d", "-j", "link", *_]:
                 made = {"id": 1, "port": 4789, "local": ADDRESSES[self.name], "link": "eth0"}
                 link = {"address": MACS[self.name], "mtu": self.mtu, "linkinfo": {"info_data": made}}
-                return Result(0, json.dumps([link]), "")
+                return shown([link])
             case ["ip", "-j", "route", *_]:
-                return _shown({"dst": f"172.16.{i}.0/24", "gateway": f"172.16.{i}.0"} for i, _ in remotes)
+                return shown([{"dst": f"172.16.{i}.0/24", "gateway": f"172.16.{i}.0"} for i, _ in remotes])
             case ["ip", "-j", "neighbour", *_]:
-                return _shown({"dst": f"172.16.{i}.0", "lladdr": MACS[n]} for i, n in remotes)
+                return shown([{"dst": f"172.16.{i}.0", "lladdr": MACS[n]} for i, n in remotes])
             case ["bridge", "-j", "fdb", *_]:
-                return _shown({"mac": MACS[n], "dst": ADDRESSES[n]} for _, n in remotes)
+                return shown([{"mac": MACS[n], "dst": ADDRESSES[n]} for _, n in remotes])
             case ["sh", "-c", script, *_] if "ended" in script and "tail" in script:
-                return Result(0, self.ended, "")
+                return said(self.ended)
             case ["tail", *_]:
-                return Result(0, "watching for new subnet leases", "")
+                return said("watching for new subnet leases")
             case _:
-                return Result(0, "", "")
-
-
-def _shown(entries: Any) -> Result:
-    return Result(0, json.dumps(list(entries)), "")
+                return said("")
 
 
 @pytest.fixture
-def joined(contmec: Scenario) -> dict[str, Kernel]:
-    return {n: Kernel(n, vxlan.render_subnet_file(contmec, "a", n)) for n in MACS}
+def joined(a: Overlay) -> dict[str, Kernel]:
+    return {n: Kernel(n, a.subnet_env(n)) for n in MACS}
 
 
 def seen(kernels: Mapping[str, Kernel]) -> dict[str, Seen]:
@@ -145,80 +132,85 @@ def seen(kernels: Mapping[str, Kernel]) -> dict[str, Seen]:
 
 
 def test_nothing_is_lacking_where_all_is_as_the_testbed_makes_it(
-    contmec: Scenario, joined: dict[str, Kernel]
+    a: Overlay, joined: dict[str, Kernel]
 ) -> None:
-    assert lacking(contmec, "a", seen(joined)) == []
+    assert lacking(a, seen(joined)) == []
 
 
-def test_what_is_lacking_is_said_with_its_node(contmec: Scenario, joined: dict[str, Kernel]) -> None:
+def test_what_is_lacking_is_said_with_its_node(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-01"].without = "worker-02"
-    assert lacking(contmec, "a", seen(joined)) == [
+    assert lacking(a, seen(joined)) == [
         "worker-01: neighbour 172.16.2.0 at 02:00:00:00:00:03",
         "worker-01: 02:00:00:00:00:03 behind 192.168.56.14",
         "worker-01: a route to 172.16.2.0/24 via 172.16.2.0",
     ]
 
 
-def test_another_subnet_or_mtu_than_the_scenarios_is_not_taken(
-    contmec: Scenario, joined: dict[str, Kernel]
-) -> None:
+def test_another_subnet_or_mtu_than_the_scenarios_is_not_taken(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-01"].file = joined["worker-01"].file.replace("172.16.1.1/24", "172.16.7.1/24")
     joined["worker-02"].mtu = 1500
-    words = lacking(contmec, "a", seen(joined))
+    words = lacking(a, seen(joined))
     assert words == [
         "worker-01: FLANNEL_SUBNET=172.16.1.1/24",
         "worker-02: a VTEP with VNI 1, UDP port 4789, 192.168.56.14 on eth0 and an MTU of 1450 bytes",
     ]
 
 
-def test_until_there_is_a_file_nothing_else_is_asked(contmec: Scenario, joined: dict[str, Kernel]) -> None:
+def test_until_there_is_a_file_nothing_else_is_asked(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-02"].file = ""
-    words = lacking(contmec, "a", seen(joined))
+    words = lacking(a, seen(joined))
     assert joined["worker-02"].ran == ["cat /run/flannel/subnet-a.env"]
     assert "worker-02: FLANNEL_MTU=1450" in words
     assert "worker-01: neighbour 172.16.2.0 at a VTEP that is not there" in words
 
 
-@dataclass
 class Plane:
     """As much of a control plane as a flanneld needs."""
 
-    def kubeconfig(self, subject: Any) -> str:
+    def kubeconfig(self, subject: Subject) -> str:
         return f"as {subject.name}"
 
 
-def overlay(scenario: Scenario, kernels: Mapping[str, Kernel]) -> Overlay:
-    return Overlay(scenario, "a", {**kernels}, Path("/programs/flanneld"))
+def begin(flannel: Flannel) -> None:
+    flannel.up(cast(ControlPlane, Plane()))
 
 
-def test_one_is_started_on_each_node_and_told_its_name(contmec: Scenario, joined: dict[str, Kernel]) -> None:
-    overlay(contmec, joined).up(Plane())  # type: ignore[arg-type]
+def flannel(addressing: Addressing, kernels: Mapping[str, Kernel]) -> Flannel:
+    return Flannel(addressing, "a", {**kernels}, Path("/programs/flanneld"))
+
+
+def test_one_is_started_on_each_node_and_told_its_name(
+    contmec: Addressing, joined: dict[str, Kernel]
+) -> None:
+    begin(flannel(contmec, joined))
     for name, kernel in joined.items():
         (started,) = [words for words in kernel.ran if "/programs/flanneld" in words]
         assert f" NODE_NAME={name} /programs/flanneld --kube-subnet-mgr " in started
         assert "/run/kubernetes/a/flanneld env" in started
 
 
-def test_one_that_ends_is_an_error_with_its_last_words(contmec: Scenario, joined: dict[str, Kernel]) -> None:
-    joined["worker-02"] = replace(joined["worker-02"], file="", ended="1\nfailed to acquire lease\n")
+def test_one_that_ends_is_an_error_with_its_last_words(
+    contmec: Addressing, joined: dict[str, Kernel]
+) -> None:
+    joined["worker-02"].file, joined["worker-02"].ended = "", "1\nfailed to acquire lease\n"
     with pytest.raises(ComponentError) as caught:
-        overlay(contmec, joined).up(Plane())  # type: ignore[arg-type]
+        begin(flannel(contmec, joined))
     assert str(caught.value) == ("flanneld of cluster a on worker-02 ended with 1: failed to acquire lease")
 
 
 def test_one_that_does_not_finish_is_an_error_that_says_what_is_lacking(
-    contmec: Scenario, joined: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
+    contmec: Addressing, joined: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flanneld, "JOINED_SECONDS", 0.0)
     joined["worker-02"].without = "master-01"
     with pytest.raises(ComponentError) as caught:
-        overlay(contmec, joined).up(Plane())  # type: ignore[arg-type]
+        begin(flannel(contmec, joined))
     assert "on worker-02: neighbour 172.16.0.0 at 02:00:00:00:00:01; " in str(caught.value)
     assert str(caught.value).endswith("its last words: watching for new subnet leases")
 
 
-def test_what_is_lost_later_is_a_fault(contmec: Scenario, joined: dict[str, Kernel]) -> None:
-    one = overlay(contmec, joined)
+def test_what_is_lost_later_is_a_fault(contmec: Addressing, joined: dict[str, Kernel]) -> None:
+    one = flannel(contmec, joined)
     assert one.faults() == []
     joined["master-01"].mtu = 1400
     (fault,) = one.faults()

@@ -8,13 +8,16 @@ import tomllib
 
 import pytest
 
-from testbed.enforcements import bandwidth, concorde
+from testbed.enforcements import registry
+from testbed.enforcements.resource import RESOURCE
 from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject, at_server, render_kubeconfig, render_request
 from testbed.kubernetes.client import complaints
 from testbed.kubernetes.control_plane import api_server_arguments, client_arguments, endpoint, etcd_arguments
+from testbed.kubernetes.manifests import Manifest
 from testbed.kubernetes.worker import kubelet_arguments, render_containerd, render_kubelet, render_network
 from testbed.scenario import Scenario, load, ports
+from testbed.scenario.addressing import Addressing
 from testbed.supplies import versions
 from tests.paths import ROOT
 
@@ -32,49 +35,62 @@ def congested() -> Scenario:
     return load(SCENARIOS / "congested.yaml")
 
 
+def pod(scenario: Scenario, name: str) -> Manifest:
+    return manifests.pod(scenario, registry.of(Addressing(scenario)), name)
+
+
+def node(scenario: Scenario, cluster: str, name: str) -> Manifest:
+    addressing = Addressing(scenario)
+    return manifests.node(addressing, registry.of(addressing), cluster, name)
+
+
+def capacity(scenario: Scenario) -> int | None:
+    return registry.of(Addressing(scenario)).capacity()
+
+
 def test_a_pod_states_its_bandwidth_by_annotations_and_goes_through_the_scheduler(contmec: Scenario) -> None:
-    pod = manifests.pod(contmec, "A-1")
-    assert pod["metadata"]["name"] == "a-1"
-    assert pod["metadata"]["annotations"] == {"concorde.contmec.dev/egress-guarantee": "1G"}
-    assert "nodeName" not in pod["spec"]
-    assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-01"}
-    assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Never"
-    assert "resources" not in pod["spec"]["containers"][0]  # nobody knows how fast the link is
+    made = pod(contmec, "A-1")
+    assert made["metadata"]["name"] == "a-1"
+    assert made["metadata"]["annotations"] == {"concorde.contmec.dev/egress-guarantee": "1G"}
+    assert "nodeName" not in made["spec"]
+    assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-01"}
+    assert made["spec"]["containers"][0]["imagePullPolicy"] == "Never"
+    assert "resources" not in made["spec"]["containers"][0]  # nobody knows how fast the link is
 
 
 def test_for_the_reference_plugin_a_guarantee_is_written_as_a_limit(contmec: Scenario) -> None:
     scenario = contmec.model_copy(update={"enforcement": "bandwidth"})
-    annotations = manifests.pod(scenario, "A-1")["metadata"]["annotations"]
+    annotations = pod(scenario, "A-1")["metadata"]["annotations"]
     assert annotations == {"kubernetes.io/egress-bandwidth": "1G"}
 
 
 def test_where_the_link_is_known_a_pod_takes_what_it_is_promised_of_it(congested: Scenario) -> None:
-    container = manifests.pod(congested, "A-2")["spec"]["containers"][0]
-    assert container["resources"] == {"limits": {bandwidth.RESOURCE: "3000000000"}}
-    node = manifests.node(congested, "a", "worker-01")
-    assert node["status"]["allocatable"][bandwidth.RESOURCE] == str(bandwidth.capacity(congested))
+    container = pod(congested, "A-2")["spec"]["containers"][0]
+    assert container["resources"] == {"limits": {RESOURCE: "3000000000"}}
+    made = node(congested, "a", "worker-01")
+    assert made["status"]["allocatable"][RESOURCE] == str(capacity(congested))
 
 
 def test_a_node_comes_with_the_scenarios_subnet(contmec: Scenario) -> None:
-    assert manifests.node(contmec, "b", "worker-02")["spec"]["podCIDR"] == "172.17.2.0/24"
+    assert node(contmec, "b", "worker-02")["spec"]["podCIDR"] == "172.17.2.0/24"
 
 
 def test_published_bandwidth_is_counted_as_guarantees_are(congested: Scenario) -> None:
     rate = congested.underlay.rate
     assert rate is not None
-    layer2 = bandwidth.capacity(congested)
-    payload = bandwidth.capacity(congested.model_copy(update={"count": "payload"}))
-    limit = bandwidth.capacity(congested.model_copy(update={"enforcement": "pod"}))
+    layer2 = capacity(congested)
+    payload = capacity(congested.model_copy(update={"count": "payload"}))
+    limit = capacity(congested.model_copy(update={"enforcement": "pod"}))
     assert limit == rate
     assert layer2 == int(rate * 0.99 * 0.98 * 1464 / 1514)
     assert payload == int(rate * 0.99 * 0.98 * 1398 / 1514)
 
 
 def test_clusters_with_masters_of_their_own_have_the_usual_port(contmec: Scenario) -> None:
-    assert [endpoint(contmec, name)[1] for name in contmec.clusters] == [6443, 6443]
+    assert [endpoint(Addressing(contmec), name)[1] for name in contmec.clusters] == [6443, 6443]
     cluster = contmec.clusters["b"].model_copy(update={"master": "master-01"})
     shared = contmec.model_copy(update={"clusters": {**contmec.clusters, "b": cluster}})
-    assert [endpoint(shared, name) for name in shared.clusters] == [
+    assert [endpoint(Addressing(shared), name) for name in shared.clusters] == [
         ("192.168.56.11", 6443),
         ("192.168.56.11", 6444),
     ]
@@ -111,8 +127,8 @@ def test_kubelets_of_one_worker_have_ports_of_their_own() -> None:
 
 
 def test_the_second_kubelet_of_a_node_has_control_traffic_too(congested: Scenario) -> None:
-    assert ports.control(congested, "master-01") == [22, 6443, 10250]
-    (plugin,) = concorde.network_list(congested, "b", "worker-02").plugins
+    assert ports.control(Addressing(congested), "master-01") == [22, 6443, 10250]
+    (plugin,) = registry.of(Addressing(congested)).network_list("b", "worker-02").plugins
     assert plugin["controlPorts"] == [22, 6443, 10250, 20250]
 
 
@@ -132,7 +148,7 @@ def test_containerds_configuration_names_the_clusters_plugins_and_networks() -> 
 
 
 def test_a_runtime_reads_the_same_network_as_is_spoken_to_without_kubernetes(contmec: Scenario) -> None:
-    network = concorde.network_list(contmec, "a", "worker-01")
+    network = registry.of(Addressing(contmec)).network_list("a", "worker-01")
     written = json.loads(render_network(network))
     assert written["cniVersion"] == "1.0.0"
     assert written["name"] == "cluster-a"

@@ -14,7 +14,7 @@ from testbed.supplies import binaries
 def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(LookupError, match=r"--orchestrator kubernetes: needs root: .* --orchestrator cni"):
-        demand("kubernetes")
+        demand("netns", "kubernetes")
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -35,6 +35,6 @@ def test_missing_programs_are_named_with_what_gets_them(monkeypatch: pytest.Monk
 
 
 def test_cni_needs_nothing_of_all_this() -> None:
-    demand("cni")
+    demand("netns", "cni")
     with pytest.raises(LookupError, match=r"no orchestrator 'swarm' \(orchestrators: cni, kubernetes\)"):
-        demand("swarm")
+        demand("netns", "swarm")

@@ -7,57 +7,54 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.generators.iperf3 import LARGEST_BLOCK, SMALLEST_BLOCK, block_size
-from testbed.scenario.frames import (
-    Place,
-    Protocol,
-    expected_goodput,
-    expected_goodput_of,
-    frame_bytes,
-    payload_bytes,
-)
+from testbed.scenario.frames import Protocol, expected_goodput, frame_bytes, payload_bytes
+from testbed.scenario.goodput import expected_goodput_of
 from tests.unit.bench.builders import scenario
 
 RATES = st.integers(min_value=1, max_value=10**12)
 MTUS = st.integers(min_value=526, max_value=9166)
 PROTOCOLS: st.SearchStrategy[Protocol] = st.sampled_from(["tcp", "udp"])
-PLACES: st.SearchStrategy[Place] = st.sampled_from(["pod", "underlay"])
+VXLAN = 50  # bytes that it adds to a packet
+OVERHEADS = st.sampled_from([0, VXLAN])
 
 
 @pytest.mark.parametrize(
-    ("mtu", "protocol", "place", "payload", "frame"),
+    ("mtu", "protocol", "overhead", "payload", "frame"),
     [
-        (1450, "tcp", "pod", 1398, 1464),
-        (1450, "udp", "pod", 1422, 1464),
-        (1450, "tcp", "underlay", 1398, 1514),
-        (8950, "tcp", "pod", 8898, 8964),
+        (1450, "tcp", 0, 1398, 1464),
+        (1450, "udp", 0, 1422, 1464),
+        (1450, "tcp", VXLAN, 1398, 1514),
+        (8950, "tcp", 0, 8898, 8964),
     ],
 )
-def test_bytes_of_a_full_packet(mtu: int, protocol: Protocol, place: Place, payload: int, frame: int) -> None:
-    assert (payload_bytes(mtu, protocol), frame_bytes(mtu, place)) == (payload, frame)
+def test_bytes_of_a_full_packet(
+    mtu: int, protocol: Protocol, overhead: int, payload: int, frame: int
+) -> None:
+    assert (payload_bytes(mtu, protocol), frame_bytes(mtu, overhead)) == (payload, frame)
 
 
 @pytest.mark.parametrize(
-    ("place", "gigabits"), [("pod", (0.9549, 2.8648, 3.8197)), ("underlay", (0.9234, 2.7701, 3.6935))]
+    ("overhead", "gigabits"), [(0, (0.9549, 2.8648, 3.8197)), (VXLAN, (0.9234, 2.7701, 3.6935))]
 )
-def test_the_papers_guarantees(place: Place, gigabits: tuple[float, ...]) -> None:
-    got = [expected_goodput(rate, 1450, "tcp", "layer2", place) / 1e9 for rate in (1e9, 3e9, 4e9)]
+def test_the_papers_guarantees(overhead: int, gigabits: tuple[float, ...]) -> None:
+    got = [expected_goodput(rate, 1450, "tcp", "layer2", overhead) / 1e9 for rate in (1e9, 3e9, 4e9)]
     assert got == pytest.approx(gigabits, abs=5e-5)
 
 
-@given(rate=RATES, mtu=MTUS, protocol=PROTOCOLS, place=PLACES)
+@given(rate=RATES, mtu=MTUS, protocol=PROTOCOLS, overhead=OVERHEADS)
 def test_goodput_is_below_the_rate_and_in_proportion_to_it(
-    rate: int, mtu: int, protocol: Protocol, place: Place
+    rate: int, mtu: int, protocol: Protocol, overhead: int
 ) -> None:
-    goodput = expected_goodput(rate, mtu, protocol, "layer2", place)
+    goodput = expected_goodput(rate, mtu, protocol, "layer2", overhead)
     assert 0 < goodput < rate
-    assert expected_goodput(2 * rate, mtu, protocol, "layer2", place) == pytest.approx(2 * goodput)
-    assert expected_goodput(rate, mtu + 1, protocol, "layer2", place) > goodput
+    assert expected_goodput(2 * rate, mtu, protocol, "layer2", overhead) == pytest.approx(2 * goodput)
+    assert expected_goodput(rate, mtu + 1, protocol, "layer2", overhead) > goodput
 
 
 @given(rate=RATES, mtu=MTUS, protocol=PROTOCOLS)
 def test_the_underlay_charges_more_than_the_pod(rate: int, mtu: int, protocol: Protocol) -> None:
-    assert expected_goodput(rate, mtu, protocol, "layer2", "underlay") < expected_goodput(
-        rate, mtu, protocol, "layer2", "pod"
+    assert expected_goodput(rate, mtu, protocol, "layer2", VXLAN) < expected_goodput(
+        rate, mtu, protocol, "layer2", 0
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario import ScenarioError, load, render_schema, render_yaml
+from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -27,8 +28,9 @@ def test_the_papers_numbers() -> None:
     assert all(scenario.node_of(f.source) != scenario.node_of(f.destination) for f in scenario.traffic)
     assert [(d.start, d.end) for d in scenario.disturbances] == [(2.5, 7.5)]
     assert scenario.measurement.interval == 0.1
-    assert scenario.pod_subnet("a", "worker-01") == IPv4Network("172.16.1.0/24")
-    assert scenario.pod_subnet("b", "worker-02") == IPv4Network("172.17.2.0/24")
+    addressing = Addressing(scenario)
+    assert addressing.pod_subnet("a", "worker-01") == IPv4Network("172.16.1.0/24")
+    assert addressing.pod_subnet("b", "worker-02") == IPv4Network("172.17.2.0/24")
     assert scenario.clusters["a"].workers == scenario.clusters["b"].workers
 
 

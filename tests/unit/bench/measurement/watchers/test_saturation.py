@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from bench.measurement.watchers.saturation import Saturation, saturated
+from bench.measurement.watchers.saturation import SaturationWatcher, saturated
 
 Idle = tuple[int, int]  # ticks with nothing to do, and of waiting for disks
 
@@ -32,7 +32,7 @@ def test_a_processor_without_an_idle_tick_is_saturated(after: str, full: bool) -
 
 
 def test_it_watches_until_the_block_ends() -> None:
-    with Saturation() as saturation:
+    with SaturationWatcher() as saturation:
         saturation.start(time.monotonic())
         threads = threading.active_count()
     assert threading.active_count() == threads - 1

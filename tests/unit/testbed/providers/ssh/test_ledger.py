@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network
-from pathlib import Path
 
 import pytest
 
-from testbed.access.place import CommandError, Process, Result
+from testbed.access.place import CommandError, Result
 from testbed.providers.ssh import ledger, plan
 from testbed.providers.ssh.artefacts import Directory, Link, Mount, Namespace, Setting, Thing, Tree
 from testbed.providers.ssh.ledger import Ledger
 from testbed.providers.ssh.node import command_line
 from testbed.providers.ssh.survey import Interface, Seen
 from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
+from tests.doubles import Asked, RecordingNode, SilentNode, said
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
@@ -24,39 +25,26 @@ UPLINK = Interface("ens5", 1500, (IPv4Address("192.168.56.13"),))
 EMPTY = Seen(
     (UPLINK,), (IPv4Network("192.168.56.0/24"),), frozenset(), False, frozenset(), {}, frozenset(), "0"
 )
-Answer = Callable[[Sequence[str]], int]
+Status = Callable[[Sequence[str]], int]
 
 
-class Noting:
-    """A node that notes its commands, and answers with a status."""
+class Noting(RecordingNode):
+    """A node that notes its commands, but for the question when it was started, and answers with a status."""
 
-    name = "worker-01"
-    cgroup = ""
-
-    def __init__(self, boot: str = "today", answer: Answer = lambda _: 0) -> None:
-        self.commands: list[list[str]] = []
+    def __init__(self, boot: str = "today", status: Status = lambda _: 0) -> None:
+        super().__init__()
         self._boot = boot
-        self._answer = answer
+        self._status = status
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = 60,
-    ) -> Result:
-        if list(argv) == ["cat", ledger.BOOT]:
-            return Result(0, f"{self._boot}\n", "")
-        self.commands.append(list(argv))
-        done = Result(self._answer(argv), "", "no")
-        return done.checked(self.name, argv) if check else done
+    def answer(self, asked: Asked) -> Result:
+        if asked.argv == ["cat", ledger.BOOT]:
+            self.asked.remove(asked)
+            return said(f"{self._boot}\n")
+        return Result(self._status(asked.argv), "", "no")
 
-    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
-        raise NotImplementedError
 
-    attach = start
+def contmec(*overrides: str) -> Addressing:
+    return Addressing(load(CONTMEC, overrides))
 
 
 def book(*things: Thing) -> Ledger:
@@ -64,8 +52,8 @@ def book(*things: Thing) -> Ledger:
 
 
 def test_everything_of_a_worker_is_in_the_plan() -> None:
-    scenario = load(CONTMEC)
-    made = [str(thing) for thing in plan.everything(scenario, "worker-01", EMPTY, "/d")]
+    addressing = contmec()
+    made = [str(thing) for thing in plan.everything(addressing, "worker-01", EMPTY, "/d")]
     for expected in (
         "/run/netns", "mount /run/netns", "/proc/sys/net/ipv4/ip_forward = 1 (was 0)", "interface flannel.1",
         "interface flannel.2", "/run/flannel/subnet-a.env", "interface docker0", "interface vethc0",
@@ -74,7 +62,7 @@ def test_everything_of_a_worker_is_in_the_plan() -> None:
     ):  # fmt: skip
         assert expected in made
     assert not any("container-2" in one or "A-3" in one for one in made)  # they are on worker-02
-    assert [str(t) for t in plan.everything(scenario, "master-01", EMPTY, "/d")][-2:] == [
+    assert [str(t) for t in plan.everything(addressing, "master-01", EMPTY, "/d")][-2:] == [
         "interface flannel.1",
         "/run/flannel/subnet-a.env",
     ]
@@ -84,15 +72,15 @@ def test_the_uplink_is_in_the_plan_only_if_it_is_shaped() -> None:
     node = [
         f"nodes.{n}={{address: 192.168.56.{i}, uplink: ens5}}" for i, n in enumerate(load(CONTMEC).nodes, 20)
     ]
-    shaped = load(CONTMEC, [*node, "enforcement=node", "underlay.rate=9G"])
+    shaped = contmec(*node, "enforcement=node", "underlay.rate=9G")
     assert Tree(interface="ens5") in plan.everything(shaped, "worker-01", EMPTY, "/d")
-    assert Tree(interface="ens5") not in plan.everything(load(CONTMEC, node), "worker-01", EMPTY, "/d")
+    assert Tree(interface="ens5") not in plan.everything(contmec(*node), "worker-01", EMPTY, "/d")
 
 
 def test_what_was_there_is_not_taken_away() -> None:
     there = frozenset({"/run/netns", "/run/flannel"})
     seen = Seen((UPLINK,), (), frozenset(), True, frozenset(), {}, there, "1")
-    made = plan.everything(load(CONTMEC), "worker-01", seen, "/d")
+    made = plan.everything(contmec(), "worker-01", seen, "/d")
     assert not any(isinstance(thing, (Directory, Mount, Setting)) for thing in made)
 
 
@@ -102,9 +90,9 @@ def test_obstacles_are_named() -> None:
         (UPLINK, Interface("cni-a", 1450, ()), vxlan), (IPv4Network("172.16.0.0/24"),), frozenset({"A-1"}),
         True, frozenset({("ip", "containers")}), {"eth0": "1:"}, frozenset({"/run/concorde"}), "1",
     )  # fmt: skip
-    scenario = load(CONTMEC, ["enforcement=node", "underlay.rate=9G"])
-    assert list(plan.obstacles(scenario, "worker-01", EMPTY)) == []
-    assert list(plan.obstacles(scenario, "worker-01", seen)) == [
+    addressing = contmec("enforcement=node", "underlay.rate=9G")
+    assert list(plan.obstacles(addressing, "worker-01", EMPTY)) == []
+    assert list(plan.obstacles(addressing, "worker-01", seen)) == [
         "there is an nftables table ip containers already",
         "there is /run/concorde already",
         "there is an interface cni-a already",
@@ -135,12 +123,12 @@ def test_undoing_goes_backwards_after_the_processes_and_ends_with_the_ledger() -
 
 
 def test_what_is_gone_already_is_no_fault() -> None:
-    node = Noting(answer=lambda argv: int(argv[0] in ("ip", "test")))
+    node = Noting(status=lambda argv: int(argv[0] in ("ip", "test")))
     assert ledger.undo(node, book(Link(name="a"), Namespace(name="b"))) == []
 
 
 def test_what_cannot_be_taken_away_keeps_the_ledger() -> None:
-    node = Noting(answer=lambda argv: int("delete" in argv))
+    node = Noting(status=lambda argv: int("delete" in argv))
     faults = ledger.undo(node, book(Link(name="a"), Namespace(name="b")))
     assert [fault.partition(":")[0] for fault in faults] == ["network namespace b", "interface a"]
     assert not any("rm -rf" in word for words in node.commands for word in words)
@@ -153,16 +141,12 @@ def test_after_a_restart_only_the_files_are_ours() -> None:
 
 
 def test_a_lost_machine_is_no_fault_of_a_thing() -> None:
-    class Lost(Noting):
-        def run(self, argv: Sequence[str], **_: object) -> Result:
-            raise CommandError(self.name, argv, "no connection", "gone")
-
     with pytest.raises(CommandError, match="gone"):
-        ledger.undo(Lost(), book(Link(name="a")))
+        ledger.undo(SilentNode(), book(Link(name="a")))
 
 
 def test_a_ledger_is_read_back_as_it_was_written() -> None:
-    things = plan.everything(load(CONTMEC), "worker-01", EMPTY, "/d")
+    things = plan.everything(contmec(), "worker-01", EMPTY, "/d")
     written = book(*things)
     assert Ledger.model_validate_json(written.model_dump_json()) == written
 

@@ -1,0 +1,37 @@
+"""Did every packet leave through the classes that keep promises? What the kernel counts past them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.measurement import counters
+from testbed.access.place import CommandError
+from testbed.enforcements.enforcement import Guarded
+
+Passed = dict[str, int | str]  # packets past the classes by interface, or what is wrong with one
+
+
+def passed(guarded: Mapping[str, Guarded]) -> Passed:
+    """Return how many packets have left each interface past its classes, or what is wrong."""
+    found: Passed = {}
+    for name, (place, interface) in guarded.items():
+        try:
+            count = counters.read(place, interface)
+        except CommandError as error:
+            found[name] = str(error)
+            continue
+        without = f"{interface} has no HTB, so nothing kept a guarantee"
+        found[name] = without if count.class_bytes is None else count.direct_packets
+    return found
+
+
+def faults(before: Passed, after: Passed) -> list[str]:
+    """Return a fault for every interface that packets left past its classes, or that had none."""
+    found = []
+    for name, count in after.items():
+        earlier = before[name]
+        if isinstance(count, str) or isinstance(earlier, str):
+            found.append(f"{name}: {count if isinstance(count, str) else earlier}")
+        elif count > earlier:
+            found.append(f"{name}: {count - earlier} packets passed by its classes")
+    return found

@@ -1,0 +1,24 @@
+"""What a run tells while it goes on, whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from bench.measurement.watchers.rates import OnRates
+from testbed.scenario import Scenario
+
+
+class Display(Protocol):
+    """Where a run says how far it is."""
+
+    def stage(self, text: str) -> None:
+        """Tell what is being done now."""
+
+    def traffic(self, scenario: Scenario, repetition: int) -> AbstractContextManager[OnRates]:
+        """Show a repetition's traffic while it lasts; gives what to call with the current rates."""
+
+
+# Makes the display of one run after another, by what each is called.
+Displays = Callable[[str], Display]

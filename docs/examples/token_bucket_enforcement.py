@@ -1,0 +1,41 @@
+"""An enforcement without a half in the plugin: a token bucket on the pod's eth0 limits it to its promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed.enforcements.concorde import Concorde
+from testbed.enforcements.enforcement import Up
+from testbed.enforcements.registry import register
+from testbed.scenario.enforcements import Kind
+
+BURST = 128 * 1024  # bytes: two of the largest offloaded packets
+LATENCY = "50ms"  # how long a packet may wait for its tokens
+
+
+@dataclass(frozen=True)
+class TokenBucket(Concorde):
+    """See testbed.enforcements.enforcement.Enforcement; the plugin only attaches the pods."""
+
+    def install(self, up: Up) -> None:
+        """Put a token bucket on every pod with a guarantee."""
+        for name, rate in self._promises().items():
+            bucket = ["rate", f"{rate}bit", "burst", str(BURST), "latency", LATENCY]
+            up.pods[name].run(["tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *bucket])
+
+    def check(self, up: Up) -> list[str]:
+        """Return every pod that has lost its bucket."""
+        faults = []
+        for name in self._promises():
+            shown = up.pods[name].run(["tc", "-j", "qdisc", "show", "dev", "eth0"]).json()
+            if not any(qdisc["kind"] == "tbf" for qdisc in shown):
+                faults.append(f"pod {name}: no token bucket on eth0")
+        return faults
+
+    def _promises(self) -> dict[str, int]:
+        """Return what each pod was promised, bits per second."""
+        pods = self.addressing.scenario.pods.items()
+        return {name: pod.guarantee for name, pod in pods if pod.guarantee is not None}
+
+
+register(Kind("token-bucket"), TokenBucket)

@@ -1,0 +1,83 @@
+"""What keeps the promises of one scenario's pods, as the rest of the testbed knows it; one module a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from testbed.access.place import Place
+from testbed.access.pods import PodPlace
+from testbed.networks.cni import Attachment, NetworkList
+from testbed.scenario import Pod
+
+
+class Up(Protocol):
+    """A testbed that is up, as far as an enforcement must know it."""
+
+    @property
+    def nodes(self) -> Mapping[str, Place]:
+        """The nodes, by name."""
+
+    @property
+    def pods(self) -> Mapping[str, PodPlace]:
+        """The running pods, by name."""
+
+
+class Guarded(NamedTuple):
+    """An interface by which packets may only leave through classes."""
+
+    place: Place
+    interface: str
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What an enforcement makes on a node, beside the pods' own interfaces."""
+
+    state: str = ""  # the directory in which it keeps what it knows
+    tables: Sequence[tuple[str, str]] = ()  # of nftables: family and name
+    trees: Sequence[str] = ()  # interfaces of the node whose root qdisc is its own
+
+
+class Enforcement(Protocol):
+    """Keeps the promises of one scenario's pods."""
+
+    @property
+    def programs(self) -> Path | None:
+        """The directory of CNI plugins that nodes must be brought, once ``prepare`` has made it."""
+
+    @property
+    def installed(self) -> bool:
+        """Whether nodes that exist must have it installed, and configured as the scenario says."""
+
+    def prepare(self) -> None:
+        """Make what nodes are brought. Raises CalledProcessError."""
+
+    def network_list(self, cluster: str, node: str) -> NetworkList:
+        """Return the configuration of one cluster's pod network on one of its nodes."""
+
+    def attachment(self, pod: str) -> Attachment:
+        """Return a pod's attachment to its cluster's network, with what a runtime offers to plugins."""
+
+    def annotations(self, pod: Pod) -> Mapping[str, str]:
+        """Return what a pod's manifest says about its bandwidth."""
+
+    def capacity(self) -> int | None:
+        """Return what a worker can promise, bits per second as guarantees count; None if not known."""
+
+    def install(self, up: Up) -> None:
+        """Do what is to be done once the pods are up. Raises CommandError."""
+
+    def check(self, up: Up) -> list[str]:
+        """Return, in words, every way in which the kernel's state is not as it was installed."""
+
+    def guarded(self, up: Up) -> Mapping[str, Guarded]:
+        """Return every interface that must have classes, by what people call it."""
+
+    def counters(self, up: Up) -> Mapping[str, str]:
+        """Return what the kernel says of classes that no pod's own interface has, for the recording."""
+
+    def footprint(self, node: str) -> Footprint:
+        """Return what it makes on a node that runs pods."""

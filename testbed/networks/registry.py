@@ -1,0 +1,26 @@
+"""Which pod networks there are: what makes each kind that a cluster's ``network`` may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.networks.pod_network import PodNetwork
+from testbed.networks.vxlan import Overlay
+from testbed.scenario import networks
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.networks import Network
+
+Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
+
+_known: dict[str, Make] = {"vxlan": Overlay}
+
+
+def register(kind: Network, make: Make) -> None:
+    """Make a pod network known to scenarios and testbeds. Raises ValueError for a name that is taken."""
+    networks.register(kind)
+    _known[kind.name] = make
+
+
+def of_cluster(addressing: Addressing, cluster: str) -> PodNetwork:
+    """Return the pod network of a cluster."""
+    return _known[addressing.network(cluster).name](addressing, cluster)

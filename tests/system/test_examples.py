@@ -1,0 +1,84 @@
+"""The examples of docs/extending.md, each loaded from outside, as a user would, and used for real."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from testbed.assembly import assemble
+from testbed.scenario import load
+from testbed.testbed import Testbed
+from tests.paths import ROOT
+
+EXAMPLES = ROOT / "docs" / "examples"
+CONTMEC = ROOT / "scenarios" / "contmec.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered() -> None:
+    for name in ("pinned_provider", "token_bucket_enforcement", "routed_network"):
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
+
+
+@contextmanager
+def up(*overrides: str, provider: str = "netns") -> Iterator[Testbed]:
+    testbed = assemble(load(CONTMEC, overrides), provider, "cni")
+    testbed.up()
+    try:
+        testbed.enforcement.install(testbed)
+        yield testbed
+    finally:
+        testbed.down()
+
+
+def test_a_provider_from_outside_brings_up_nodes_with_one_processor_each() -> None:
+    with up(provider="pinned") as testbed:
+        counts = {name: node.run(["nproc"]).stdout.strip() for name, node in testbed.nodes.items()}
+        assert counts == dict.fromkeys(testbed.scenario.nodes, "1")
+        assert testbed.pods["A-1"].run(["nproc"]).stdout.strip() == "1"
+        assert testbed.check() == []
+
+
+def test_an_enforcement_from_outside_keeps_its_own_account_of_what_it_set() -> None:
+    with up("enforcement=token-bucket") as testbed:
+        (bucket,) = _qdiscs(testbed, "A-1")
+        assert (bucket["kind"], bucket["options"]["rate"]) == ("tbf", 10**9 // 8)  # bytes per second
+        assert testbed.check() == []
+        testbed.pods["A-1"].run(["tc", "qdisc", "del", "dev", "eth0", "root"])
+        assert testbed.check() == ["pod A-1: no token bucket on eth0"]
+
+
+def test_a_pod_network_from_outside_carries_packets_without_anything_around_them() -> None:
+    with up("clusters.a.network=routed", "clusters.b.network=routed") as testbed:
+        (link,) = testbed.pods["A-1"].run(["ip", "-j", "link", "show", "dev", "eth0"]).json()
+        assert link["mtu"] == testbed.scenario.underlay.mtu
+        routes = testbed.nodes["worker-01"].run(["ip", "-j", "route", "show"]).json()
+        via = {route["dst"]: route.get("gateway") for route in routes}
+        assert via["172.16.2.0/24"] == "192.168.56.14"
+        devices = testbed.nodes["worker-01"].run(["ip", "-j", "-d", "link", "show", "type", "vxlan"]).json()
+        assert not [device for device in devices if device]
+        _greet(testbed, "A-1", "A-4")
+
+
+def _qdiscs(testbed: Testbed, pod: str) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = testbed.pods[pod].run(["tc", "-j", "qdisc", "show", "dev", "eth0"]).json()
+    return [qdisc for qdisc in shown if qdisc["kind"] != "noqueue"]
+
+
+def _greet(testbed: Testbed, sender: str, receiver: str) -> None:
+    """Send bytes to a port that nobody listens on, until the receiver's own kernel says so, by ICMP."""
+    program = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.1)\n"
+        "s.connect((sys.argv[1], 9))\n"
+        "for _ in range(100):\n"
+        "    try: s.send(b'hello'); s.recv(10)\n"
+        "    except ConnectionRefusedError: print('it is there'); break\n"
+        "    except TimeoutError: pass\n"
+    )
+    address = testbed.pods[receiver].address
+    answered = testbed.pods[sender].run(["/usr/bin/python3", "-c", program, address]).stdout
+    assert answered == "it is there\n"

@@ -1,0 +1,36 @@
+import pytest
+
+from bench.measurement.procfs import cpu_use, sent_bytes
+
+STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
+
+
+def test_idle_and_waiting_are_not_busy() -> None:
+    before = STAT.format(100, 100, 1000, 50, 7)
+    after = STAT.format(130, 140, 1020, 60, 7)
+    use = cpu_use(1.0, 1.5, before, after)
+    assert use.busy == pytest.approx(0.7)
+    assert use.steal == 0
+    assert (use.start_s, use.end_s) == (1.0, 1.5)
+
+
+def test_what_the_hypervisor_takes_is_busy_and_named() -> None:
+    use = cpu_use(0, 1, STAT.format(0, 0, 0, 0, 0), STAT.format(10, 10, 30, 0, 50))
+    assert use.steal == pytest.approx(0.5)
+    assert use.busy == pytest.approx(0.7)
+
+
+def test_no_tick_between_two_readings_is_no_division_by_zero() -> None:
+    same = STAT.format(1, 1, 1, 1, 1)
+    assert cpu_use(0, 0, same, same).steal == 0
+
+
+def test_sent_bytes_are_the_ninth_number() -> None:
+    text = (
+        "Inter-|   Receive                                                |  Transmit\n"
+        " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
+        "    lo: 1 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16\n"
+        "veth1234:11 2 3 4 5 6 7 8 1900 10 11 12 13 14 15 16\n"
+        "cpu  1 2 3\n"
+    )
+    assert sent_bytes(text) == {"lo": 900, "veth1234": 1900}
