@@ -127,12 +127,27 @@ def places(
     run(place, set_, scale, provider, orchestrator, Path(reports))
 
 
-@task(positional=["run"], help={**REPORTS, "run": "a recording's directory or run id"})
+@task(positional=["run"], help={**REPORTS, "run": "a recording: its directory, run id, or packed file"})
 def figures(_context: Context, run: str, reports: str = "reports") -> None:
     """Make samples, summary, figures and report again from a recording alone."""
     from bench.cli.verbs import experiments
 
     exits.ends_with_status(experiments.draw_figures)(run, Path(reports))
+
+
+@task(
+    positional=["run"],
+    help={
+        **REPORTS,
+        "run": "a recording's directory or run id",
+        "to": "the directory that gets recording.tar.xz and summary.json",
+    },
+)
+def pack(_context: Context, run: str, to: str, reports: str = "reports") -> None:
+    """Pack a recording into one file, without names of machines and people, to be kept or given away."""
+    from bench.cli.verbs import experiments
+
+    exits.ends_with_status(experiments.pack)(run, to, Path(reports))
 
 
 @task(
@@ -324,13 +339,22 @@ def deploy_images(_context: Context) -> None:
         "to": "the directory of the box (default: in the cache)",
         "version": "its version, as in 12.0.1 (default: the time)",
         "upgrade": "take the packages that the mirror has now, and pin those",
+        "mirror": "URL of a mirror of Debian (default: this machine's, as its apt sources say)",
+        "security": "URL of a mirror of Debian's security updates (default: this machine's)",
     },
 )
-def build_box(_context: Context, to: str = "", version: str = "", upgrade: bool = False) -> None:
+def build_box(
+    _context: Context,
+    to: str = "",
+    version: str = "",
+    upgrade: bool = False,
+    mirror: str = "",
+    security: str = "",
+) -> None:
     """Build the virtual machines' box from Debian's packages, as they are pinned."""
     from bench.cli.verbs import machines
 
-    exits.ends_with_status(machines.build_box)(to, version, upgrade)
+    exits.ends_with_status(machines.build_box)(to, version, upgrade, mirror, security)
 
 
 @task

@@ -47,7 +47,12 @@ def write(file: Path, content: bytes) -> None:
 
 def write_model(file: Path, model: BaseModel) -> None:
     """Write a model as JSON; see ``write``."""
-    write(file, (model.model_dump_json(indent=1) + "\n").encode())
+    write(file, model_bytes(model))
+
+
+def model_bytes(model: BaseModel) -> bytes:
+    """Return what ``write_model`` writes."""
+    return (model.model_dump_json(indent=1) + "\n").encode()
 
 
 def write_json(file: Path, data: object) -> None:

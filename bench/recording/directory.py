@@ -186,13 +186,13 @@ def find(run: str, reports: Path) -> Recording:
     Raises LookupError with the recordings there are.
     """
     for directory in (Path(run), reports / run):
-        if _is_recording(directory):
+        if is_recording(directory):
             return Recording(directory)
-    known = sorted(d.name for d in reports.glob("*") if _is_recording(d))
+    known = sorted(d.name for d in reports.glob("*") if is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
 
 
-def _is_recording(directory: Path) -> bool:
+def is_recording(directory: Path) -> bool:
     """Tell whether a directory is one, be it with something missing."""
     return any(os.path.lexists(directory / part) for part in ("scenario.yaml", "raw"))
 
@@ -204,7 +204,7 @@ def find_unfinished(run: str, reports: Path) -> Recording:
     """
     for name in (run, run + UNFINISHED):
         for directory in (Path(name), reports / name):
-            if _is_recording(directory):
+            if is_recording(directory):
                 return Recording(directory)
     known = sorted(d.name for d in reports.glob(f"*{UNFINISHED}"))
     raise LookupError(f"--resume: no run {run!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
@@ -223,5 +223,6 @@ __all__ = [
     "Stretch",
     "Transfer",
     "find",
+    "is_recording",
     "slug",
 ]

@@ -161,15 +161,24 @@ def show_places(directory: Path) -> int:
 
 
 def draw_figures(run: str, reports: Path) -> int:
-    """Make everything that follows from a recording, a matrix or a study of places again, and show it."""
+    """Make everything that follows from a recording, a matrix or a study of places again, and show it.
+
+    What is packed is unpacked into ``reports`` first.
+    """
     from bench import pipeline
     from bench.presentation import tables
+    from bench.recording import archive
     from bench.recording import directory as recordings
     from bench.studies.matrix import index as matrix_index
     from bench.studies.matrix import study as matrix
     from bench.studies.places import index as places_index
     from bench.studies.places import study as places
 
+    if (packed := archive.find(run, reports)) is not None:
+        unpacked = archive.unpack(packed, reports)
+        for recording in archive.recordings(unpacked):  # if it is a study
+            pipeline.analyse(recording)
+        run = str(unpacked)
     for directory in (Path(run), reports / run):
         if texts.is_file(directory / matrix_index.INDEX):
             matrix.analyse(directory)
@@ -181,3 +190,15 @@ def draw_figures(run: str, reports: Path) -> int:
     summary = pipeline.analyse(found)
     tables.show(Console(), summary, found)
     return STATUS_OF_VERDICT[summary.verdict]
+
+
+def pack(run: str, to: str, reports: Path) -> int:
+    """Pack a recording, or a matrix or a study of places, to be kept or given away."""
+    from bench.recording import archive
+    from bench.recording import directory as recordings
+
+    places = [place for place in (Path(run), reports / run) if archive.recordings(place)]
+    directory = places[0] if places else recordings.find(run, reports).directory
+    for file in archive.pack(directory, Path(to)):
+        say(f"packed: {file}")
+    return HELD

@@ -100,7 +100,7 @@ def _show_changes(changed: Mapping[str, int], words: str) -> int:
     return HELD
 
 
-def build_box(directory: str, version: str, upgrade: bool) -> int:
+def build_box(directory: str, version: str, upgrade: bool, mirror: str, security: str) -> int:
     """Build the machines' box, and let Vagrant have it."""
     from testbed.supplies import cache
     from testbed.supplies.box import building
@@ -109,7 +109,7 @@ def build_box(directory: str, version: str, upgrade: bool) -> int:
         say(f"box: {stage}")
 
     where = Path(directory).absolute() if directory else cache.directory() / "boxes"
-    found = building.build(where, version or building.of_today(), upgrade, tell)
+    found = building.build(where, version or building.of_today(), upgrade, tell, mirror, security)
     if shutil.which("vagrant") is None:
         tell(f"Vagrant is not installed here; where it is: vagrant box add {found}")
     else:

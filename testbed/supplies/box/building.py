@@ -56,11 +56,14 @@ class BoxError(RuntimeError):
     """A step failed; the message has the tool's own last words."""
 
 
-def build(directory: Path, version: str, upgrade: bool, say: Say) -> Path:
+def build(
+    directory: Path, version: str, upgrade: bool, say: Say, mirror: str = "", security: str = ""
+) -> Path:
     """Build the box into a directory, and return the catalogue by which Vagrant finds it there.
 
-    With ``upgrade`` the pins are written again. Raises LookupError for a version that is none, programs that
-    are missing, or a mirror that has other packages than the pinned.
+    With ``upgrade`` the pins are written again. Packages come from the mirrors that are named, or else from
+    this machine's. Raises LookupError for a version that is none, programs that are missing, no mirror, or
+    one that has other packages than the pinned.
     """
     if not VERSION.fullmatch(version):
         raise LookupError(f"--version: {version!r} is no version of a box; write numbers, as in 12.0.1")
@@ -72,12 +75,13 @@ def build(directory: Path, version: str, upgrade: bool, say: Say) -> Path:
     wanted = recipe.read()
     if upgrade:
         wanted = wanted.model_copy(update={"pins": {}})
+    sources = recipe.sources(wanted, recipe.mirrors(wanted, _output(recipe.INDEX_TARGETS), mirror, security))
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix="box-") as scratch:
         workshop = _Workshop(Path(scratch))
         try:
             say(f"installing Debian {wanted.suite}")
-            packages = workshop.install(wanted)
+            packages = workshop.install(wanted, sources)
             if upgrade:
                 recipe.write_pins(packages)
             else:
@@ -134,22 +138,21 @@ class _Workshop:
         # Who is not root is so in a user namespace, and there has the users of the system.
         self._as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--map-auto", "--"]
 
-    def install(self, wanted: Recipe) -> dict[str, str]:
-        """Install Debian into a directory; return its packages with their versions."""
+    def install(self, wanted: Recipe, sources: str) -> dict[str, str]:
+        """Install Debian from package sources into a directory; return its packages with their versions."""
         archive, pins = self._directory / "root.tar", self._directory / "pins"
         pins.write_text(recipe.preferences(wanted.pins), encoding="utf-8")
-        # A mirror that is near to this machine need not be near to those that are made of the box.
-        sources = self._directory / "sources"
-        sources.write_text(recipe.sources(wanted), encoding="utf-8")
+        kept = self._directory / "sources"
+        kept.write_text(recipe.kept(sources), encoding="utf-8")
         self._run([
             "mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(wanted.packages)}",
             *(f"--aptopt={line}" for line in self._run(PROXIES).splitlines()),
             f"--setup-hook=upload {pins} /etc/apt/preferences.d/pins",
             f"--essential-hook=sync-in {resources.BOX / 'files'} /",
             f"--customize-hook={resources.BOX / 'customize'}",
-            f"--customize-hook=upload {sources} /etc/apt/sources.list",
+            f"--customize-hook=upload {kept} /etc/apt/sources.list",
             wanted.suite, str(archive), "-",
-        ], stdin=recipe.sources(wanted, self._run(recipe.INDEX_TARGETS)))  # fmt: skip
+        ], stdin=sources)  # fmt: skip
         self._root.mkdir()
         # Without devices: they are the kernel's own, and not for everybody to make.
         unpack = ["tar", "--extract", "--preserve-permissions", "--numeric-owner", "--exclude=./dev/*"]
@@ -208,12 +211,17 @@ class _Workshop:
         return file
 
     def _run(self, argv: Sequence[str], stdin: str = "") -> str:
-        fixed = {"PATH": PATH, "LC_ALL": "C", "SOURCE_DATE_EPOCH": EPOCH, "E2FSPROGS_FAKE_TIME": EPOCH}
-        done = subprocess.run(
-            argv, input=stdin, capture_output=True, encoding="utf-8", errors="replace", check=False,
-            env={**os.environ, **fixed, "TMPDIR": str(self._directory)},
-        )  # fmt: skip
-        if done.returncode != 0:
-            words = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
-            raise BoxError(f"{argv[0]} ended with {done.returncode}: {words}")
-        return done.stdout
+        return _output(argv, stdin, {"TMPDIR": str(self._directory)})
+
+
+def _output(argv: Sequence[str], stdin: str = "", besides: Mapping[str, str] | None = None) -> str:
+    """Return what a tool writes, with an environment that makes the same of the same. Raises BoxError."""
+    fixed = {"PATH": PATH, "LC_ALL": "C", "SOURCE_DATE_EPOCH": EPOCH, "E2FSPROGS_FAKE_TIME": EPOCH}
+    done = subprocess.run(
+        argv, input=stdin, capture_output=True, encoding="utf-8", errors="replace", check=False,
+        env={**os.environ, **fixed, **(besides or {})},
+    )  # fmt: skip
+    if done.returncode != 0:
+        words = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
+        raise BoxError(f"{argv[0]} ended with {done.returncode}: {words}")
+    return done.stdout

@@ -1,11 +1,12 @@
 """What a box is made of: the packages we ask for, and the versions of all that this comes to.
 
-Both are in ``debian.yaml``. Which mirror they come from is said by the machine that builds, in its own apt
-configuration; a mirror's name is no part of a box.
+Both are in ``debian.yaml``. Which mirrors they come from is said by who builds, or by the apt configuration
+of the machine that builds; none is known here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +18,13 @@ from testbed import resources
 
 FILE = resources.BOX / "debian.yaml"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-DEBIAN = "http://deb.debian.org"
-MIRROR, SECURITY = f"{DEBIAN}/debian", f"{DEBIAN}/debian-security"
 # What each of this machine's package sources is; parsed by apt itself, whatever they are written in.
 INDEX_TARGETS = (
     "apt-get", "indextargets", "--format", "$(ORIGIN)|$(RELEASE)|$(REPO_URI)", "Created-By: Packages",
 )  # fmt: skip
+
+_URL = re.compile(r"[a-z][a-z+]*:/[!-~]+")  # what apt takes, on one line
+_USER = re.compile(r"(?<=://)[^/]*@")
 
 Package = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 Version = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+~:-]+$")]
@@ -55,17 +57,41 @@ def write_pins(packages: Mapping[str, str], file: Path = FILE) -> None:
         yaml.dump(data, out)
 
 
-def sources(recipe: Recipe, index_targets: str = "") -> str:
-    """Return package sources for apt: the mirrors among some index targets, or else Debian's own."""
+def mirrors(recipe: Recipe, index_targets: str, mirror: str = "", security: str = "") -> dict[str, str]:
+    """Return where each release of a box comes from: what is named, or else what is among index targets.
+
+    Updates come from where the suite itself does, unless this machine has others. Raises LookupError for what
+    is no URL, and for a release that nobody has named a mirror of.
+    """
+    for option, url in (("--mirror", mirror), ("--security", security)):
+        if url and not _URL.fullmatch(url):
+            raise LookupError(f"{option}: {url!r} is no URL of a mirror, as in http://HOST/debian")
     listed = [line.split("|") for line in index_targets.splitlines()]
-    mirrors = {release: uri for origin, release, uri in listed if origin == "Debian"}
-    suite = recipe.suite
-    wanted = {suite: MIRROR, f"{suite}-updates": MIRROR, f"{suite}-security": SECURITY}
+    own = {release: uri for origin, release, uri in listed if origin == "Debian"}
+    suite, updates, fixes = recipe.suite, f"{recipe.suite}-updates", f"{recipe.suite}-security"
+    main = mirror or own.get(suite, "")
+    found = {suite: main, updates: mirror or own.get(updates, main), fixes: security or own.get(fixes, "")}
+    lacking = {suite: "--mirror URL", fixes: "--security URL"}
+    missing = [release for release in lacking if not found[release]]
+    if missing:
+        raise LookupError(
+            f"box.build: this machine's apt sources have no {' and no '.join(missing)} of Debian; "
+            f"name a mirror: {' '.join(lacking[release] for release in missing)}"
+        )
+    return found
+
+
+def sources(recipe: Recipe, mirrors: Mapping[str, str]) -> str:
+    """Return package sources for apt."""
     components = " ".join(recipe.components)
     return "".join(
-        f"deb [signed-by={KEYRING}] {mirrors.get(release, default)} {release} {components}\n"
-        for release, default in wanted.items()
+        f"deb [signed-by={KEYRING}] {uri} {release} {components}\n" for release, uri in mirrors.items()
     )
+
+
+def kept(sources: str) -> str:
+    """Return the package sources that a box keeps: the same, but without anybody's user and password."""
+    return _USER.sub("", sources)
 
 
 def preferences(pins: Mapping[str, str]) -> str:
@@ -89,6 +115,7 @@ def check(recipe: Recipe, packages: Mapping[str, str]) -> None:
         words = [f"{p} {packages.get(p, 'missing')} (pinned: {pins.get(p, 'not at all')})" for p in differing]
         raise LookupError(
             "the mirror has not what testbed/supplies/box/debian.yaml pins: " + "; ".join(words) + "\n"
-            "Take what it has with ./invokew box.build --upgrade, which writes the pins again, or let this "
-            "machine's apt sources name a mirror that has kept the pinned versions"
+            "Take what it has with ./invokew box.build --upgrade, which writes the pins again, or name "
+            "mirrors that have kept the pinned versions, by --mirror and --security or in this machine's "
+            "apt sources"
         )

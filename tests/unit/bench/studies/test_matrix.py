@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from bench.cli.verbs import experiments
-from bench.recording import atomic
+from bench.pipeline import analyse
+from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording
 from bench.studies.matrix import index, study, table
 from bench.studies.matrix.index import Cell, Matrix
 from bench.studies.matrix.study import Plan
@@ -19,11 +21,20 @@ from tests.paths import ROOT
 SCENARIOS = ROOT / "scenarios"
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """A matrix of two recordings and a cell that does not apply."""
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The paper's two experiments, unpacked and analysed."""
+    made = tmp_path_factory.mktemp("analysed")
     for name in ("contmec", "kubernetes"):
-        shutil.copytree(ROOT / "reports" / "reference" / name, tmp_path / name)
+        unpacked = archive.unpack(ROOT / "reports" / "reference" / name, made)
+        analyse(Recording(unpacked.rename(made / name)))
+    return made
+
+
+@pytest.fixture
+def directory(analysed: Path, tmp_path: Path) -> Path:
+    """A matrix of two recordings and a cell that does not apply."""
+    shutil.copytree(analysed, tmp_path, dirs_exist_ok=True)
     cells = [
         Cell(scenario="contmec", enforcement="pod", recording="contmec"),
         Cell(scenario="contmec", enforcement="node", recording=None, reason="underlay.rate <is> missing"),

@@ -23,21 +23,84 @@ def test_the_recipe_pins_all_that_it_asks_for() -> None:
     assert set(ours.packages) <= set(ours.pins)
 
 
-def test_this_machines_mirrors_are_taken_and_debians_where_there_are_none() -> None:
-    told = "Debian|bookworm|http://mirror.lab/debian/\nOther|bookworm-updates|http://other.lab/\n"
-    assert recipe.sources(RECIPE, told).splitlines() == [
+OWN = """Debian|bookworm|http://mirror.lab/debian/
+Debian|bookworm-updates|http://updates.lab/debian/
+Debian|bookworm-security|http://mirror.lab/security/
+Other|bookworm|http://other.lab/
+"""
+
+
+def test_this_machines_mirrors_are_taken() -> None:
+    found = recipe.mirrors(RECIPE, OWN)
+    assert recipe.sources(RECIPE, found).splitlines() == [
         f"deb [signed-by={recipe.KEYRING}] http://mirror.lab/debian/ bookworm main",
-        f"deb [signed-by={recipe.KEYRING}] {recipe.MIRROR} bookworm-updates main",
-        f"deb [signed-by={recipe.KEYRING}] {recipe.SECURITY} bookworm-security main",
+        f"deb [signed-by={recipe.KEYRING}] http://updates.lab/debian/ bookworm-updates main",
+        f"deb [signed-by={recipe.KEYRING}] http://mirror.lab/security/ bookworm-security main",
     ]
 
 
-def test_a_box_has_debians_own_mirrors() -> None:
-    assert [line.split()[2:] for line in recipe.sources(RECIPE).splitlines()] == [
-        [recipe.MIRROR, "bookworm", "main"],
-        [recipe.MIRROR, "bookworm-updates", "main"],
-        [recipe.SECURITY, "bookworm-security", "main"],
-    ]
+def test_mirrors_that_are_named_go_before_this_machines() -> None:
+    assert recipe.mirrors(RECIPE, OWN, "http://a/debian", "http://a/security") == {
+        "bookworm": "http://a/debian",
+        "bookworm-updates": "http://a/debian",
+        "bookworm-security": "http://a/security",
+    }
+    assert (
+        recipe.mirrors(RECIPE, OWN, "http://a/debian")["bookworm-security"] == "http://mirror.lab/security/"
+    )
+    assert recipe.mirrors(RECIPE, OWN, security="file:/a")["bookworm"] == "http://mirror.lab/debian/"
+
+
+def test_updates_come_from_where_the_suite_does() -> None:
+    without = OWN.replace("Debian|bookworm-updates", "Other|bookworm-updates")
+    assert recipe.mirrors(RECIPE, without)["bookworm-updates"] == "http://mirror.lab/debian/"
+
+
+@pytest.mark.parametrize(
+    ("own", "mirror", "said"),
+    [
+        (
+            "",
+            "",
+            r"no bookworm and no bookworm-security of Debian; name a mirror: --mirror URL --security URL$",
+        ),
+        ("", "http://a/debian", r"no bookworm-security of Debian; name a mirror: --security URL$"),
+        ("Ubuntu|noble|http://b/\n", "http://a/debian", r"name a mirror: --security URL$"),
+        ("Debian|bookworm-security|http://b/\n", "", r"no bookworm of Debian; name a mirror: --mirror URL$"),
+    ],
+)
+def test_without_a_mirror_it_is_said_which_to_name(own: str, mirror: str, said: str) -> None:
+    with pytest.raises(LookupError, match=said):
+        recipe.mirrors(RECIPE, own, mirror)
+
+
+@pytest.mark.parametrize("url", ["mirror.lab", "http://a b/", "http://a/\ndeb http://b/ x main", "http:"])
+def test_what_is_no_url_is_no_mirror(url: str) -> None:
+    with pytest.raises(LookupError, match=r"--mirror: .* is no URL of a mirror"):
+        recipe.mirrors(RECIPE, OWN, url)
+    with pytest.raises(LookupError, match=r"--security: .* is no URL of a mirror"):
+        recipe.mirrors(RECIPE, OWN, security=url)
+
+
+def test_a_box_keeps_the_sources_it_was_built_from_and_nobodys_password() -> None:
+    built = recipe.sources(RECIPE, recipe.mirrors(RECIPE, OWN, "https://ada:secret@a.lab/debian"))
+    assert "ada:secret@a.lab" in built
+    assert recipe.kept(built) == built.replace("ada:secret@", "")
+    own = recipe.sources(RECIPE, recipe.mirrors(RECIPE, OWN))
+    assert recipe.kept(own) == own
+
+
+def test_without_a_mirror_nothing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for tool in (*building.TOOLS, "apt-get"):
+        (programs / tool).symlink_to("/bin/true")
+    monkeypatch.setattr(building, "PATH", str(programs))
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setattr(building, "MBR", programs / "apt-get")
+    with pytest.raises(LookupError, match="name a mirror: --mirror URL --security URL"):
+        building.build(tmp_path / "to", "12.0", False, lambda _: None)
+    assert not (tmp_path / "to").exists()
 
 
 def test_pins_are_preferences_that_go_before_anything_newer() -> None:

@@ -1,0 +1,255 @@
+"""A recording as one file: what a run leaves, without the names of machines and people, packed.
+
+``recording.tar.xz`` holds the scenario, the environment and ``raw/``, all below one directory that has the
+run's id. The same recording gives the same bytes. Whatever else belongs to a recording is made from these
+files by ``./invokew figures``. A study is packed as a directory: its index, and one such file for each run.
+
+An archive may come from anywhere, so it is read as a whole before anything is written. Only plain files with
+plain names are taken from it, and no more bytes than a recording may have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from bench.recording import atomic, inventory
+from bench.recording.anonymous import without_names
+from bench.recording.atomic import StoredError
+from bench.recording.directory import UNFINISHED, Recording, is_recording
+from bench.recording.records import RunRecord
+from testbed.scenario import texts
+
+ARCHIVE = "recording.tar.xz"
+SCENARIO, RUN = "scenario.yaml", "raw/run.json"
+MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4 MB of output
+# The dictionary of preset 9 takes 64 MiB (xz(1)).
+MOST_MEMORY = 128 * 2**20
+PRESET = 9 | lzma.PRESET_EXTREME
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_DEEPEST = 4  # raw/repetition-0/flow.receiver.json, and room for one more
+
+Contents = dict[str, bytes]  # of files, by path
+
+
+def pack(directory: Path, to: Path) -> list[Path]:
+    """Pack a recording, or every recording of a study and its index, into a directory; return the archives.
+
+    Beside each archive is the run's ``summary.json``. Raises LookupError if there is nothing to pack, or
+    other packed runs are there already; StoredError for a recording that is not as its run left it, or that
+    was not analysed.
+    """
+    if directory.name.endswith(UNFINISHED):
+        raise LookupError(f"{directory} is not finished")
+    if to.resolve() == directory.resolve():
+        raise LookupError(f"--to: {to} is what is to be packed")
+    if is_recording(directory):
+        files = _packed(Recording(directory))
+    else:
+        files = {file.name: without_names(file.name, _bytes(file)) for file in _indexes(directory)}
+        for recording in recordings(directory):
+            files |= _below(recording.directory.name, _packed(recording))
+    archives = [to / path for path in files if PurePosixPath(path).name == ARCHIVE]
+    if not archives:
+        raise LookupError(f"{directory}: there is no recording")
+    if others := sorted(set(_archives(to)) - set(archives)):
+        raise LookupError(
+            f"{to} has other packed recordings; remove them first: {', '.join(map(str, others))}"
+        )
+    for path, content in files.items():
+        atomic.write(to / path, content)
+    return archives
+
+
+def find(run: str, reports: Path) -> Path | None:
+    """Return the packed recording or study that a user means: a file, a directory, or one under ``reports``.
+
+    None: there is no such thing, or it is not packed.
+    """
+    for place in (Path(run), reports / run):
+        if texts.is_file(place) or (not is_recording(place) and _archives(place)):
+            return place
+    return None
+
+
+def unpack(packed: Path, reports: Path) -> Path:
+    """Unpack a recording or a study into ``reports``, and return its directory there.
+
+    A recording's has the run's id for its name, a study's the name it was packed under. If it is there
+    already, with just these files, it is left as it is. Raises StoredError for what is no packed recording,
+    LookupError if something else is in its place.
+    """
+    name, contents = _contents(packed)
+    directory = reports / name
+    if directory.exists():
+        if not _holds(directory, contents):
+            raise LookupError(
+                f"{directory} is there already, and not what {packed} holds; give other --reports"
+            )
+        return directory
+    reports.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=reports, prefix=".unpacking-") as scratch:
+        whole = Path(scratch) / name
+        for path, content in contents.items():
+            atomic.write(whole / path, content)
+        return whole.rename(directory)
+
+
+def recordings(study: Path) -> list[Recording]:
+    """Return the recordings that lie in a study's directory."""
+    return [Recording(child) for child in _found(study, "*") if is_recording(child)]
+
+
+def _packed(recording: Recording) -> Contents:
+    """Return the files that a recording is packed as."""
+    record = recording.run_record()
+    if changed := inventory.faults(recording, record):
+        raise StoredError(recording.directory, *changed)
+    contents = {
+        path: without_names(path, _bytes(recording.directory / path)) for path in inventory.take(recording)
+    }
+    contents[RUN] = without_names(RUN, _sealed(recording, record, contents))
+    summary = recording.summary_file
+    if not texts.is_file(summary):
+        raise StoredError(summary, f"there is none; make it: ./invokew figures {recording.directory}")
+    return {
+        ARCHIVE: _compressed(recording.directory, record.run_id, contents),
+        summary.name: without_names(summary.name, _bytes(summary)),
+    }
+
+
+def _sealed(recording: Recording, record: RunRecord, contents: Contents) -> bytes:
+    """Return the run's record with the digests of what is packed."""
+    digests = {path: hashlib.sha256(contents[path]).hexdigest() for path in record.files or ()}
+    if not digests or digests == record.files:
+        return _bytes(recording.run_file)
+    sealed = record.model_copy(update={"files": digests})
+    return atomic.model_bytes(sealed)
+
+
+def _compressed(directory: Path, name: str, contents: Contents) -> bytes:
+    """Return an archive with nothing of a machine or a moment in it: neither owners nor times."""
+    if not _NAME.fullmatch(name):
+        raise StoredError(directory, f"{name!r} is no run's id")
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path, content in sorted(contents.items()):
+            member = tarfile.TarInfo(f"{name}/{path}")
+            member.size, member.mode = len(content), 0o644
+            tar.addfile(member, io.BytesIO(content))
+    if out.tell() > MOST_BYTES:
+        raise StoredError(directory, f"it is too large to be packed: over {MOST_BYTES} bytes")
+    return lzma.compress(out.getvalue(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=PRESET)
+
+
+def _contents(packed: Path) -> tuple[str, Contents]:
+    """Return what is packed as a name and files."""
+    if texts.is_file(packed):
+        return _read(packed)
+    if texts.is_file(packed / ARCHIVE):
+        return _read(packed / ARCHIVE)
+    contents = {file.name: _bytes(file) for file in _indexes(packed)}
+    for archive in _archives(packed):
+        contents |= _below(archive.parent.name, _read(archive)[1])
+    return packed.resolve().name, contents
+
+
+def _read(archive: Path) -> tuple[str, Contents]:
+    """Return the run's id and the files of a packed recording. Raises StoredError."""
+    names: set[str] = set()
+    contents: Contents = {}
+    try:
+        for path, content in _members(_decompressed(_bytes(archive))):
+            name, _, rest = path.partition("/")
+            names.add(name)
+            contents[rest] = content
+    except (_ForeignError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
+        raise StoredError(archive, f"no packed recording: {error}") from None
+    missing = sorted({SCENARIO, RUN} - contents.keys())
+    if missing or len(names) != 1:
+        lacks = f"it has no {missing[0]}" if missing else "it has several directories"
+        raise StoredError(archive, f"no packed recording: {lacks}")
+    return names.pop(), contents
+
+
+class _ForeignError(Exception):
+    """Something that we do not pack; the message says what."""
+
+
+def _decompressed(content: bytes) -> bytes:
+    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
+    found = decompressor.decompress(content, max_length=MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise _ForeignError(f"it holds more than {MOST_BYTES} bytes")
+    if not decompressor.eof:
+        raise _ForeignError("it is cut off")
+    return found
+
+
+def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each file of a tar archive."""
+    seen: set[str] = set()
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+        for member in tar:
+            if member.isdir():  # as tar(1) has them; ours come with their files
+                continue
+            if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+                raise _ForeignError(f"{member.name!r} is no plain file")
+            _check_path(member.name)
+            above = {str(parent) for parent in PurePosixPath(member.name).parents}
+            if member.name in seen or above & seen:
+                raise _ForeignError(f"{member.name!r} is there twice")
+            seen.add(member.name)
+            stream = tar.extractfile(member)
+            yield member.name, stream.read() if stream else b""
+
+
+def _check_path(path: str) -> None:
+    _, *parts = path.split("/")
+    plain = all(_NAME.fullmatch(part) for part in path.split("/"))
+    expected = parts[:1] == ["raw"] or (len(parts) == 1 and parts[0].endswith((".yaml", ".json")))
+    if not plain or not expected or len(parts) > _DEEPEST:
+        raise _ForeignError(f"{path!r} is no file of a recording")
+
+
+def _holds(directory: Path, contents: Mapping[str, bytes]) -> bool:
+    """Tell whether all these files are in a directory, as they are here."""
+    try:
+        return all(texts.read_bytes(directory / path) == content for path, content in contents.items())
+    except texts.TextError:
+        return False
+
+
+def _archives(directory: Path) -> list[Path]:
+    """Return the packed recordings in a directory: its own, or those of a study's runs."""
+    own = directory / ARCHIVE
+    return [own] if texts.is_file(own) else _found(directory, f"*/{ARCHIVE}")
+
+
+def _indexes(study: Path) -> list[Path]:
+    return _found(study, "*.json")
+
+
+def _found(directory: Path, pattern: str) -> list[Path]:
+    """Return what a directory has; what is no name for the system has nothing."""
+    try:
+        return sorted(directory.glob(pattern))
+    except (OSError, ValueError):
+        return []
+
+
+def _below(directory: str, contents: Contents) -> Contents:
+    return {f"{directory}/{path}": content for path, content in contents.items()}
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return texts.read_bytes(file)
+    except texts.TextError as error:
+        raise StoredError(file, str(error)) from None

@@ -1,0 +1,276 @@
+"""A packed recording has the same bytes and the same numbers; what is none is refused, and leaves nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import random
+import shutil
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.analysis import summary
+from bench.cli.exits import HELD
+from bench.cli.verbs import experiments
+from bench.pipeline import analyse
+from bench.recording import archive, atomic, inventory
+from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording
+from bench.recording.records import Beginning
+from bench.studies.matrix.index import Cell, Matrix
+from tests.unit.bench.builders import DATA
+
+RUN_ID = "20260101T000000Z-small-pod"
+WHOLE = {f"{RUN_ID}/scenario.yaml": b"name: small\n", f"{RUN_ID}/raw/run.json": b"{}"}
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a recording as a run leaves it today, analysed."""
+    recording = Recording(Path(shutil.copytree(DATA / "held", tmp_path_factory.mktemp("analysed") / "held")))
+    record = recording.run_record()
+    beginning = Beginning(started_at=record.started_at, provider="ssh:/srv/ada/lab.yaml", orchestrator="cni")
+    atomic.write_model(recording.beginning_file, beginning)
+    record.files = inventory.take(recording)
+    atomic.write_model(recording.run_file, record)
+    analyse(recording)
+    return recording.directory
+
+
+@pytest.fixture
+def held(analysed: Path, tmp_path: Path) -> Recording:
+    """Return that recording, to be changed."""
+    return Recording(Path(shutil.copytree(analysed, tmp_path / "held")))
+
+
+def tar(files: Mapping[str, bytes], *others: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+        for other in others:
+            made.addfile(other)
+    return out.getvalue()
+
+
+def of_kind(kind: bytes, name: str = f"{RUN_ID}/raw/other", target: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+def sparse(size: int) -> bytes:
+    """Return an archive with a file of holes, as GNU tar writes one in the pax format."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as made:
+        member = tarfile.TarInfo(f"{RUN_ID}/raw/x")
+        member.pax_headers = {"GNU.sparse.size": str(size), "GNU.sparse.map": "0,0"}
+        made.addfile(member)
+    return out.getvalue()
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(directory)): f.read_bytes() for f in directory.rglob("*") if f.is_file()}
+
+
+def test_the_same_recording_gives_the_same_bytes(held: Recording, tmp_path: Path) -> None:
+    (first,) = archive.pack(held.directory, tmp_path / "first")
+    elsewhere = Path(shutil.copytree(held.directory, tmp_path / "copied" / "elsewhere"))
+    for file in elsewhere.rglob("*"):
+        file.chmod(0o700)
+    (second,) = archive.pack(elsewhere, tmp_path / "second")
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(first) as packed:
+        members = packed.getmembers()
+    assert [m.name for m in members] == sorted(m.name for m in members)
+    assert {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode) for m in members} == {(0, 0, 0, "", "", 0o644)}
+
+
+def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tmp_path: Path) -> None:
+    archive.pack(held.directory, tmp_path / "to")
+    assert sorted(files_of(tmp_path / "to")) == ["recording.tar.xz", "summary.json"]
+    assert (tmp_path / "to" / "summary.json").read_bytes() == held.summary_file.read_bytes()
+    unpacked = archive.unpack(tmp_path / "to", tmp_path / "reports")
+    assert unpacked == tmp_path / "reports" / held.run_record().run_id
+    assert set(files_of(unpacked)) == {*inventory.take(held), "raw/run.json"}
+
+
+def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_path: Path) -> None:
+    archive.pack(held.directory, tmp_path / "to")
+    unpacked = Recording(archive.unpack(tmp_path / "to", tmp_path / "reports"))
+    assert unpacked.beginning().provider == "ssh:lab.yaml"
+    record = unpacked.run_record()
+    assert record.files == inventory.take(unpacked)
+    assert record.files != held.run_record().files
+    again, before = analyse(unpacked), summary.read(held.summary_file)
+    assert again.verdict == "held"
+    assert again.analysed(0.0) == before.analysed(0.0)
+
+
+def test_a_recording_that_is_not_as_its_run_left_it_is_not_packed(held: Recording, tmp_path: Path) -> None:
+    held.environment_file.write_text("{}")
+    with pytest.raises(StoredError, match=r"environment\.json: it is not as the run left it"):
+        archive.pack(held.directory, tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_recording_without_a_summary_is_not_packed(held: Recording, tmp_path: Path) -> None:
+    held.summary_file.unlink()
+    with pytest.raises(StoredError, match=r"summary\.json: there is none; make it: \./invokew figures"):
+        archive.pack(held.directory, tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+
+
+def test_an_unfinished_one_no_one_and_itself_are_not_packed(held: Recording, tmp_path: Path) -> None:
+    unfinished = held.directory.rename(tmp_path / "x.unfinished")
+    with pytest.raises(LookupError, match="is not finished"):
+        archive.pack(unfinished, tmp_path / "to")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LookupError, match="there is no recording"):
+        archive.pack(tmp_path / "empty", tmp_path / "to")
+    with pytest.raises(LookupError, match="--to"):
+        archive.pack(tmp_path / "empty", tmp_path / "empty")
+
+
+@pytest.mark.parametrize("named", ["to", "to/recording.tar.xz"])
+def test_figures_of_a_packed_recording_are_made_beside_the_other_runs(
+    named: str, held: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive.pack(held.directory, tmp_path / "to")
+    packed = files_of(tmp_path / "to")
+    for _ in range(2):  # the second time it is unpacked already
+        assert experiments.draw_figures(str(tmp_path / named), tmp_path / "reports") == HELD
+    assert files_of(tmp_path / "to") == packed
+    (unpacked,) = (tmp_path / "reports").iterdir()
+    assert str(unpacked / "report.html") in capsys.readouterr().out.replace("\n", "")
+    for file in ("samples.parquet", "summary.json", "report.html", "figures/throughput.svg"):
+        assert (unpacked / file).read_bytes()
+
+
+def test_what_is_there_already_and_is_something_else_is_kept(held: Recording, tmp_path: Path) -> None:
+    archive.pack(held.directory, tmp_path / "to")
+    other = tmp_path / held.run_record().run_id
+    other.mkdir()
+    (other / "scenario.yaml").write_text("name: mine\n")
+    with pytest.raises(LookupError, match="is there already, and not what"):
+        archive.unpack(tmp_path / "to", tmp_path)
+    assert files_of(other) == {"scenario.yaml": b"name: mine\n"}
+
+
+def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: Path) -> None:
+    study, to = tmp_path / "20260101T000000Z-matrix", tmp_path / "reference" / "matrix"
+    study.mkdir()
+    name = held.run_record().run_id
+    held.directory.rename(study / name)
+    cells = [Cell(scenario="contmec", enforcement="pod", recording=name)]
+    atomic.write_model(study / "matrix.json", Matrix(cells=cells))
+    (study / "matrix.html").write_text("made again when wanted")
+
+    assert experiments.pack(study.name, str(to), tmp_path) == HELD
+    assert sorted(files_of(to)) == [f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json"]
+    assert experiments.draw_figures(str(to), tmp_path / "reports") == HELD
+    made = files_of(tmp_path / "reports" / "matrix")
+    assert made["matrix.json"] == (to / "matrix.json").read_bytes()
+    assert {"matrix.html", "figures/matrix.svg", f"{name}/report.html"} <= made.keys()
+    assert json.loads(made[f"{name}/summary.json"])["verdict"] == "held"
+
+
+def test_runs_of_another_study_are_not_left_beside_those_that_are_packed(
+    held: Recording, tmp_path: Path
+) -> None:
+    other = tmp_path / "to" / "earlier" / archive.ARCHIVE
+    atomic.write(other, b"")
+    with pytest.raises(LookupError, match="earlier"):
+        archive.pack(held.directory, tmp_path / "to")
+    assert files_of(tmp_path / "to") == {"earlier/recording.tar.xz": b""}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "it is cut off"),
+        (b"PK\x03\x04 something else", "Input format not supported"),
+        (lzma.compress(tar(WHOLE))[:-40], "it is cut off"),
+        (lzma.compress(b"no tar" * 200), "invalid header|bad checksum"),
+        (lzma.compress(tar(WHOLE)[:700]), "unexpected end of data"),
+        (lzma.compress(tar({})), "it has no raw/run.json"),
+        (lzma.compress(tar({f"{RUN_ID}/scenario.yaml": b""})), "it has no raw/run.json"),
+        (lzma.compress(tar({**WHOLE, "other/raw/x": b""})), "it has several directories"),
+        (lzma.compress(tar({**WHOLE, "/etc/passwd": b""})), "'/etc/passwd' is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/../../x": b""})), "is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, "../raw/x": b""})), "is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/.x": b""})), "is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/a\nb": b""})), r"'.*a\\nb' is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/" + "x" * 300: b""})), "is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/report.html": b""})), "is no file of a recording"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/run.json/x": b""})), "is there twice"),
+        (lzma.compress(tar(WHOLE, of_kind(tarfile.SYMTYPE, target="/etc"))), "is no plain file"),
+        (lzma.compress(tar(WHOLE, of_kind(tarfile.LNKTYPE, target="/etc/passwd"))), "is no plain file"),
+        (lzma.compress(tar(WHOLE, of_kind(tarfile.CHRTYPE))), "is no plain file"),
+        (lzma.compress(tar(WHOLE, of_kind(tarfile.FIFOTYPE))), "is no plain file"),
+        (lzma.compress(sparse(2**60)), "is no plain file"),
+    ],
+)
+def test_what_is_no_packed_recording_is_refused_and_leaves_nothing(
+    content: bytes, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "some.tar.xz"
+    file.write_bytes(content)
+    with pytest.raises(LookupError, match=rf"some\.tar\.xz: no packed recording: .*({said})"):
+        experiments.draw_figures(str(file), tmp_path / "reports")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_archive_that_grows_beyond_measure_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_BYTES", 2**20)
+    file = tmp_path / "some.tar.xz"
+    file.write_bytes(lzma.compress(bytes(2**20 + 1)))
+    with pytest.raises(StoredError, match="it holds more than 1048576 bytes"):
+        archive.unpack(file, tmp_path / "reports")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_damage_within_an_archive_is_never_worse_than_an_error(tmp_path: Path) -> None:
+    whole, generator = tar(WHOLE), random.Random(7)
+    for number in range(300):
+        damaged = bytearray(whole)
+        for _ in range(generator.randint(1, 4)):
+            damaged[generator.randrange(2048)] = generator.randrange(256)
+        file = tmp_path / "some.tar.xz"
+        file.write_bytes(lzma.compress(bytes(damaged), preset=0))
+        reports = tmp_path / f"reports-{number}"
+        try:
+            unpacked = archive.unpack(file, reports)
+        except StoredError:
+            assert not reports.exists()
+        else:
+            assert [unpacked.name, "raw", "scenario.yaml"] == [
+                *(each.name for each in reports.iterdir()),
+                *sorted(each.name for each in unpacked.iterdir()),
+            ]
+
+
+def test_an_unpacking_that_fails_leaves_nothing(
+    held: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.pack(held.directory, tmp_path / "to")
+    write, written = atomic.write, []
+
+    def fails_at_the_third(file: Path, content: bytes) -> None:
+        written.append(file)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device", str(file))
+        write(file, content)
+
+    monkeypatch.setattr(atomic, "write", fails_at_the_third)
+    with pytest.raises(OSError, match="No space left"):
+        archive.unpack(tmp_path / "to", tmp_path / "reports")
+    assert list((tmp_path / "reports").iterdir()) == []
