@@ -111,7 +111,7 @@ class Testbed:
             networks = self._make_networks(orchestrator, progress)
             self._learn(orchestrator.up(progress))
             self.orchestrator = orchestrator
-            self.containers = orchestrator.contain(networks)
+            self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
             if self.scenario.underlay.rate is not None and self.provider.shared_hops:
                 self._settle()

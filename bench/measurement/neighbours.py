@@ -11,8 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.providers.netns.processes import first_processes, hidden
-from testbed.providers.netns.provider import RUN
+from testbed.providers.netns.processes import RUN, first_processes, hidden
 
 
 class Neighbours(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import documents, requests
+from . import requests, strict_json
 from .cni import (
     COMMAND_FAILED,
     INTERNAL,
@@ -31,9 +31,9 @@ def main() -> int:
     """
     _fill_gaps()
     if len(sys.argv) > 1:
-        from . import program
+        from . import admin
 
-        return program.main(sys.argv[1:])
+        return admin.main(sys.argv[1:])
     version, request = LATEST, None
     try:
         verb = requests.command(os.environ)
@@ -41,7 +41,7 @@ def main() -> int:
         if verb == "VERSION":
             answer: dict[str, Any] | None = _versions(content)
         else:
-            document = documents.decode(content)
+            document = strict_json.decode(content)
             asked = document.get("cniVersion", "")
             require_version(verb, asked)
             version = asked
@@ -58,7 +58,7 @@ def main() -> int:
     if answer is None:
         return status
     try:
-        write(1, documents.encode(answer))
+        write(1, strict_json.encode(answer))
     except OSError as error:
         return _unheard(error, request if status == 0 and verb == "ADD" else None)
     return status
@@ -79,7 +79,7 @@ def _unheard(error: OSError, added: requests.Request | None) -> int:
     """Nobody heard the answer: give back what an ADD took, since the runtime knows nothing of it."""
     words = f"concorde: standard output: {error.strerror}"
     if added is not None:
-        from .delete import delete
+        from .verbs.delete import delete
 
         try:
             delete(added)
@@ -95,23 +95,23 @@ def _unheard(error: OSError, added: requests.Request | None) -> int:
 def _serve(verb: str, request: requests.Request) -> dict[str, Any] | None:
     # Only the verb's own modules are imported: the others would cost each call a millisecond.
     if verb == "ADD":
-        from .add import add
+        from .verbs.add import add
 
         return add(request)
     if verb == "DEL":
-        from .delete import delete as serve
+        from .verbs.delete import delete as serve
     elif verb == "CHECK":
-        from .check import check as serve
+        from .verbs.check import check as serve
     elif verb == "GC":
-        from .gc import gc as serve
+        from .verbs.gc import gc as serve
     else:
-        from .status import status as serve
+        from .verbs.status import status as serve
     serve(request)
     return None
 
 
 def _versions(content: bytes) -> dict[str, Any]:
-    asked = documents.decode(content).get("cniVersion") if content.strip() else None
+    asked = strict_json.decode(content).get("cniVersion") if content.strip() else None
     return {
         "cniVersion": asked if isinstance(asked, str) else LATEST,
         "supportedVersions": list(VERSIONS),

@@ -29,7 +29,7 @@ class Port:
 def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
     """Refuse a bridge that is none, and one whose pods the store does not know.
 
-    Raises CniError 7 and 107, run.CommandError.
+    Raises CniError 7 and 107, tools.CommandError.
     """
     if not store.has_pods_on(network.bridge):
         kind = rtnetlink.link_kind(network.bridge)
@@ -52,7 +52,7 @@ def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
 
 
 def ports() -> dict[str, Port]:
-    """Every veth of this node that is named like ours. Raises run.CommandError."""
+    """Every veth of this node that is named like ours. Raises tools.CommandError."""
     return {
         link["ifname"]: Port(
             link["ifname"],
@@ -66,7 +66,7 @@ def ports() -> dict[str, Port]:
 
 
 def is_marked(name: str) -> bool:
-    """Whether a link is a bridge that this plugin made. Raises run.CommandError.
+    """Whether a link is a bridge that this plugin made. Raises tools.CommandError.
 
     The version before gave it no mark but the hardware address that follows from its own address.
     """

@@ -10,7 +10,7 @@ import os
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 
-from . import documents, files, names, requests, results
+from . import files, names, requests, results, strict_json
 from .cni import VERSIONS, CniError, in_words
 
 TYPE_CHECKING = False
@@ -77,14 +77,14 @@ def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
 
 def attachments(content: bytes, path: str) -> list[Kept]:
     """The attachments by this plugin that a file tells of. Raises CniError and ValueError, with words."""
-    info = documents.decode(content)
+    info = strict_json.decode(content)
     if info.get("kind") != KIND:
         return []
     container, interface = str(info.get("containerId")), str(info.get("ifName"))
     if not (names.is_identifier(container) and names.is_interface(interface)):
         raise ValueError("names no container and interface")
     try:
-        network = documents.decode(a2b_base64(str(info.get("config"))))
+        network = strict_json.decode(a2b_base64(str(info.get("config"))))
     except Base64Error as error:
         raise ValueError("has no network configuration") from error
     plugins = network.get("plugins", [network])  # a single configuration is none in a list

@@ -86,23 +86,24 @@ def existing(path: str, open_it: Callable[[], T]) -> T | None:
     return open_it() if os.path.lexists(path) else None
 
 
+class WhereWhole:
+    """A block `with WhereWhole():` ends, without an error, at a file that cannot be trusted.
+
+    For what gives something back: it must do without such a file.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        return isinstance(error, CniError) and error.code in UNTRUSTED
+
+
 def usable(path: str, open_it: Callable[[], T]) -> T | None:
-    """The same, but None for a file that cannot be trusted too: for what must be done without."""
-    try:
+    """What `open_it` opens, if there is a file, and one that can be trusted."""
+    with WhereWhole():
         return existing(path, open_it)
-    except CniError as error:
-        if error.code not in UNTRUSTED:
-            raise
-        return None
-
-
-def where_whole(change: Callable[[], None]) -> None:
-    """Make a change to a file, unless it has become one that cannot be trusted."""
-    try:
-        change()
-    except CniError as error:
-        if error.code not in UNTRUSTED:
-            raise
+    return None
 
 
 def damaged(path: str, problem: str) -> CniError:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, bridges, links, owned, run
+from . import addresses, bridges, links, owned, tools
 from .cni import INVALID_CONFIGURATION, LATEST, CniError
 from .configuration import Identity, invalid, text
 from .database import existing
 from .names import is_host_veth
-from .release import release
 from .requests import Request
-from .status import status
 from .store import Store, path
+from .verbs.release import release
+from .verbs.status import status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
         for kind in dict.fromkeys(kinds)
         if not os.access(f"{directory}/{kind}", os.X_OK)
     ]
-    tools = [tool for tool in run.TOOLS if not _installed(tool)]
-    found += [f"{tool} is not installed" for tool in tools]
-    if not tools:
+    absent = [tool for tool in tools.TOOLS if not _installed(tool)]
+    found += [f"{tool} is not installed" for tool in absent]
+    if not absent:
         found += [words for words in (_complaint(document) for document, _ in _ours(network)) if words]
     return found
 
@@ -64,7 +64,7 @@ def dismantle(network: dict[str, Any]) -> list[str]:
 
     What all networks of a node share goes with the last of them. What this plugin did not make is known by
     name, kind and mark, and nothing is removed beside it. Raises InUseError while pods are attached,
-    NotOursError, CniError 7, 107 and 108, and run.CommandError.
+    NotOursError, CniError 7, 107 and 108, and tools.CommandError.
     """
     ours = [(Identity(document), follows) for document, follows in _ours(network)]
     for identity, follows in ours:
@@ -224,7 +224,7 @@ def _ours(network: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
 
 def _installed(tool: str) -> bool:
     try:
-        run.find(tool)
+        tools.find(tool)
     except FileNotFoundError:
         return False
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, run
+from . import addresses, tools
 from .cni import DAMAGED, CniError
 
 TYPE_CHECKING = False
@@ -73,11 +73,11 @@ class Creation:
     """The making of the pair, and of the bridge if it is missing; there is time for other work meanwhile."""
 
     def __init__(self, link: Link, netns: str) -> None:
-        """Start it. Raises run.CommandError."""
+        """Start it. Raises tools.CommandError."""
         _ensure_bridge(link)
         _ensure_forwarding()
         self._link = link
-        self._running = run.begin(("ip", pair_batch(link, netns)))
+        self._running = tools.begin(("ip", pair_batch(link, netns)))
 
     def finish(self) -> None:
         """Wait until the pair is made. Raises CommandError, and CniError 107 if another has the address."""
@@ -92,15 +92,15 @@ class Creation:
             DAMAGED, f"a pod on {bridge} has {address}, and no lease tells of it: run concorde rebuild"
         ) from failure
 
-    def settle(self) -> run.CommandError | None:
+    def settle(self) -> tools.CommandError | None:
         """Wait until nothing is at work any more; the failure, if it failed just now."""
         running, self._running = self._running, []
-        return run.ended(running)
+        return tools.ended(running)
 
 
 def configure(link: Link, netns: str) -> None:
-    """Bring the pod's end to life. Raises run.CommandError."""
-    run.batch("ip", pod_batch(link), netns)
+    """Bring the pod's end to life. Raises tools.CommandError."""
+    tools.batch("ip", pod_batch(link), netns)
 
 
 class Removal:
@@ -113,21 +113,21 @@ class Removal:
     def __init__(self, name: str) -> None:
         """Start it."""
         self._name = name
-        self._command = run.start("ip", "link", "delete", "dev", name) if exists(name) else None
+        self._command = tools.start("ip", "link", "delete", "dev", name) if exists(name) else None
 
     def finish(self) -> None:
-        """Wait until the link is gone. Raises run.CommandError."""
+        """Wait until the link is gone. Raises tools.CommandError."""
         try:
             if self._command is not None:
                 self._command.finish()
-        except run.CommandError:
+        except tools.CommandError:
             # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
             if exists(self._name):
                 raise
 
 
 def remove(name: str) -> None:
-    """Delete a link of the node, if it is there. Raises run.CommandError."""
+    """Delete a link of the node, if it is there. Raises tools.CommandError."""
     Removal(name).finish()
 
 
@@ -138,18 +138,18 @@ def exists(name: str) -> bool:
 
 
 def shown(*which: str) -> list[dict[str, Any]]:
-    """Links of the node as `ip -j -d link show` tells of them. Raises run.CommandError."""
+    """Links of the node as `ip -j -d link show` tells of them. Raises tools.CommandError."""
     import json  # not above: ADD and DEL seldom look
 
-    found: list[dict[str, Any]] = json.loads(run.run("ip", "-j", "-d", "link", "show", *which) or "[]")
+    found: list[dict[str, Any]] = json.loads(tools.run("ip", "-j", "-d", "link", "show", *which) or "[]")
     return [link for link in found if link.get("ifname")]
 
 
 def addresses_of(name: str) -> list[int]:
-    """The IPv4 addresses of a link of the node. Raises run.CommandError."""
+    """The IPv4 addresses of a link of the node. Raises tools.CommandError."""
     import json
 
-    found = json.loads(run.run("ip", "-j", "-4", "addr", "show", "dev", name) or "[]")
+    found = json.loads(tools.run("ip", "-j", "-4", "addr", "show", "dev", name) or "[]")
     texts = [entry.get("local", "") for link in found for entry in link.get("addr_info", ())]
     return [addresses.parse(text) for text in texts if text]
 
@@ -158,8 +158,8 @@ def _ensure_bridge(link: Link) -> None:
     if exists(link.bridge):
         return
     try:
-        run.run("ip", *bridge_arguments(link))
-    except run.CommandError:
+        tools.run("ip", *bridge_arguments(link))
+    except tools.CommandError:
         # Another ADD may have made it meanwhile.
         if not exists(link.bridge):
             raise

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from . import addresses, links, names
 from .configuration import Configuration, invalid
+from .lease_terms import terms
 from .leases import Lease, Link
 from .results import node_ends
-from .terms import terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

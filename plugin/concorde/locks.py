@@ -12,6 +12,14 @@ import os
 import struct
 
 from . import names, owned
+from .cni import UNUSABLE, CniError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 class AttachmentLock:
@@ -61,6 +69,16 @@ class NoLock:
         pass
 
 
+def where_ours(opened: Callable[[], T]) -> T | NoLock:
+    """The lock that `opened` gives, or none where its file is not ours."""
+    try:
+        return opened()
+    except CniError as error:
+        if error.code != UNUSABLE:
+            raise
+        return NoLock()
+
+
 class NodeLock:
     """Exclusive right to change what all networks of the node share: `with lock:`.
 
@@ -71,6 +89,7 @@ class NodeLock:
     def __init__(self, directory: str) -> None:
         """Raises CniError 108."""
         owned.directory(directory)
+        self.directory = directory
         self._descriptor = owned.opened(f"{directory}/{owned.NODE_LOCK}")
         os.set_inheritable(self._descriptor, True)
 

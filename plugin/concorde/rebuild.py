@@ -8,31 +8,35 @@ from __future__ import annotations
 
 import os
 
-from . import bridges, cache, links, living, names, owned, store
-from .cni import DAMAGED, CniError
+from . import bridges, cache, enforcements, links, living, names, owned, store
+from .cni import CniError
 from .configuration import Identity, node_directory
-from .database import usable
+from .database import WhereWhole, existing
 from .locks import NetworkLock, NodeLock
 from .node import attachments, kernel, ledger, remains
-from .node.settings import Settings
-from .node.words import rate
+from .node.messages import rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
 
     from .bridges import Port
     from .cache import Kept
     from .configuration import Configuration
-    from .leases import Lease
+    from .database import Database
     from .living import Key, Living
-    from .node.terms import Entry, Tree
+    from .node.records import Entry
+    from .node.settings import Settings
+
+    D = TypeVar("D", bound=Database)
+    R = TypeVar("R")
 
 
 def rebuild(state: str, caches: Iterable[str]) -> list[str]:
     """Do it, and return line for line what was done and what nobody told.
 
-    Raises CniError 108 for a state directory that is not ours, run.CommandError and OSError.
+    Raises CniError 108 for a state directory that is not ours, tools.CommandError and OSError.
     """
     state = state.rstrip("/")
     caches = list(caches)
@@ -111,7 +115,8 @@ def _secure(directory: str, lock: str, said: list[str]) -> None:
 def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[str]) -> list[Living]:
     """Make a network's store again, and return its living attachments."""
     network, path = os.path.basename(directory), store.path(directory)
-    rows, last, whole = _former(directory)
+    former = _whole(path, lambda: store.Store(directory), lambda book: (book.leases(), book.last_given()))
+    rows, last = former or ([], {})
     alive: dict[Key, Living] = {}
     for one in kept:
         try:
@@ -135,7 +140,7 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
     with new:
         left = new.restore((one.lease for one in alive.values()), last, unknown)
     new.close()
-    _replace(path, whole, said)
+    _replace(path, former is not None, said)
     for lease in left:
         said.append(
             f"not learned: {alive.pop((network, lease.container, lease.interface)).who} has another's address"
@@ -144,24 +149,22 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
     return list(alive.values())
 
 
-def _former(directory: str) -> tuple[list[Lease], dict[str, int], bool]:
-    """Leases and addresses given last of the store as it is, and whether it is whole."""
-    try:
-        former = usable(store.path(directory), lambda: store.Store(directory))
+def _whole(path: str, opened: Callable[[], D], read: Callable[[D], R]) -> R | None:
+    """What a file tells that is there and whole."""
+    with WhereWhole():
+        former = existing(path, opened)
         if former is not None:
-            rows = former.leases(), former.last_given(), True
+            found = read(former)
             former.close()
-            return rows
-    except CniError as error:
-        if error.code != DAMAGED:
-            raise
-    return [], {}, False
+            return found
+    return None
 
 
 def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
     """Make the node's ledger again if it has anything to tell, and the kernel what it says."""
     path = ledger.path(directory)
-    tree, rows, whole = _former_ledger(directory)
+    former = _whole(path, lambda: ledger.Ledger(directory), lambda book: (book.tree(), book.entries()))
+    tree, rows = former or (None, [])
     settings = _settings(alive, said)
     if not (alive or rows or tree or os.path.lexists(path)):
         return
@@ -174,7 +177,7 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
         left = new.restore(tree, entries)
         written = new.entries()
     new.close()
-    _replace(path, whole, said)
+    _replace(path, former is not None, said)
     said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
     said.append(f"made: {path}, attachments: {len(written)}")
     if tree is None:
@@ -198,30 +201,19 @@ def _abandoned(written: list[Entry]) -> list[str]:
     return [f"removed: the tree on {uplink}, of which nobody tells anything and nobody has a promise"]
 
 
-def _former_ledger(directory: str) -> tuple[Tree | None, list[Entry], bool]:
-    """Tree and entries of the ledger as it is, and whether it is whole."""
-    try:
-        former = usable(ledger.path(directory), lambda: ledger.Ledger(directory))
-        if former is not None:
-            found = former.tree(), former.entries(), True
-            former.close()
-            return found
-    except CniError as error:
-        if error.code != DAMAGED:
-            raise
-    return None, [], False
-
-
 def _settings(alive: list[Living], said: list[str]) -> dict[str, Settings]:
     """The uplink's settings by network, of those that have promises there; the newest attachment's first."""
     found: dict[str, Settings] = {}
     for one in alive:
-        if one.configuration is None or one.lease.terms.enforcement != "node" or one.network in found:
+        if one.configuration is None or one.network in found:
             continue
         try:
-            found[one.network] = Settings(one.configuration.document)
+            settings = enforcements.load(one.configuration.enforcement).on_uplink(one.configuration)
         except CniError as error:
             said.append(f"not learned: the uplink of {one.network}: {error.msg}")
+            continue
+        if settings is not None:
+            found[one.network] = settings
     return found
 
 
@@ -255,7 +247,7 @@ def _entry(
 ) -> Entry | None:
     """The entry of one that lives, or `row`, which the ledger has of it."""
     configuration = one.configuration or configurations.get(one.network)
-    promised = one.lease.terms.enforcement == "node"
+    promised = enforcements.reserves(one.lease.terms.enforcement)
     known = one.network in settings or not promised
     if configuration is not None and known and (one.configuration or one.lease.link):
         try:

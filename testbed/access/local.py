@@ -20,7 +20,7 @@ SIGN_OF_LIFE = "HTTP2_PING_TIMEOUT_SECONDS"
 SETTINGS = {SIGN_OF_LIFE: f"{RUN_SECONDS:g}"}
 
 
-class Here:
+class Local:
     """Where kubectl runs; satisfies testbed.access.place.Place."""
 
     name = "this machine"

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.kubernetes.client import Client
 from testbed.scenario import Scenario
 from testbed.supplies import binaries
@@ -29,7 +29,7 @@ def clients(scenario: Scenario, kubeconfigs: str) -> dict[str, Outside]:
     """Return what asks each cluster of a scenario, given kubeconfigs as ``files`` takes them."""
     program = kubectl()
     return {
-        cluster: Outside(cluster, Here(), program, str(file))
+        cluster: Outside(cluster, Local(), program, str(file))
         for cluster, file in files(scenario, kubeconfigs).items()
     }
 

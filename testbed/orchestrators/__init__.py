@@ -20,7 +20,7 @@ class Orchestrator(Protocol):
 
     @property
     def brings_containers(self) -> bool:
-        """Whether containers come with the pods; else ``contain`` is given network namespaces for them."""
+        """Whether containers come with the pods; else ``containers_from`` is given networks for them."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ class Orchestrator(Protocol):
         On failure nothing of it stays. Raises a RuntimeError that says which pod was refused and why.
         """
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
         """Return the scenario's containers as they shall be, given network namespaces for them."""
 
     def check(self) -> list[str]:

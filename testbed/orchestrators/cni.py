@@ -55,7 +55,7 @@ class CniOrchestrator:
         self.pods = {name: self._place(name) for name in self._scenario.pods}
         return Found()
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         """Leave the containers as they are: network namespaces."""
         return containers
 

@@ -111,7 +111,7 @@ class KubernetesOrchestrator:
         self.pods = {}
         self.networks = {}
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> dict[str, RemotePod]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> dict[str, RemotePod]:
         """Run a container in each network: by a worker's first containerd, but not by Kubernetes."""
         traffic = [image for image in self._images if image.name == images.TRAFFIC]
         nodes = dict.fromkeys(network.node.name for network in containers.values())

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from testbed import lasting
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
@@ -70,7 +70,7 @@ class Existing:
         kubectl = directory / "kubectl"
         shutil.copy(binaries.find().path("kubectl"), kubectl)
         (directory / "a.conf").write_text(lasting.kubeconfig(NAME, "a"))
-        self.client = Outside("a", Here(), str(kubectl), str(directory / "a.conf"))
+        self.client = Outside("a", Local(), str(kubectl), str(directory / "a.conf"))
         box = Sandbox.find(NAME)
         assert box is not None
         self.cells = []

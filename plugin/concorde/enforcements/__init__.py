@@ -1,49 +1,59 @@
-"""How a promise is kept: one module per way, chosen by the configuration key `enforcement`.
+"""How a promise is kept: one module for each way, chosen by the configuration key `enforcement`.
 
-A way is five functions on a network's configuration and a lease; a further one is a module beside these and
-a name in configuration.ENFORCEMENTS.
+A further one is a module beside these, which has what `Enforcement` lists, and its name in
+configuration.ENFORCEMENTS. Nobody else asks which of them it is. What every attachment has is not theirs: its
+interface, its entry in the node's ledger, and the guard at its port.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from ..configuration import Configuration, Identity
     from ..leases import Lease
+    from ..node.records import Entry
     from ..node.settings import Settings
-    from ..node.terms import Entry
 
     class Enforcement(Protocol):
-        """What the verbs need."""
+        """What the verbs, the installer and `rebuild` ask; STATUS stands for the installer too.
+
+        `RESERVES` says whether a guarantee is kept on the node's uplink. It is then a class of the node's
+        tree, which outlives the pod's interface, and at the interface only a ceiling is kept. `TOOLS` are
+        the programs it runs.
+        """
+
+        RESERVES: bool
+        TOOLS: tuple[str, ...]
 
         def on_uplink(self, network: Configuration) -> Settings | None:
-            """How promises are kept on the node's uplink; None if not there. Raises CniError 7."""
+            """The keys that say how promises are kept on the uplink; None if not there. Raises CniError 7.
+
+            For ADD, CHECK, STATUS and `rebuild`.
+            """
 
         def prepare(self, network: Configuration, lease: Lease, netns: str) -> None:
-            """Start ahead the tools that install(), and entering the attachment, will want."""
+            """ADD: start ahead the tools that install(), and entering the attachment, will want."""
 
         def install(self, network: Configuration, lease: Lease, entry: Entry, netns: str) -> None:
-            """Enforce the lease's rate before its interface carries traffic. All or nothing."""
+            """ADD: enforce the lease's rate before its interface carries traffic. All or nothing."""
 
         def remove(self, network: Identity, lease: Lease, netns: str) -> None:
-            """Undo what would outlive the pod's interface; `netns` is empty when nobody knows it."""
+            """DEL and GC: undo what would outlive the pod's interface; `netns` may be empty: unknown."""
 
         def check(self, network: Configuration, lease: Lease, netns: str) -> None:
-            """Raise CniError 104 when the kernel no longer enforces what install() set."""
+            """CHECK: raise CniError 104 when the kernel no longer enforces what install() set."""
 
 
 def load(name: str) -> Enforcement:
-    """The module of that name; only it is imported."""
-    if name == "pod":
-        from . import pod
+    """The module of that name, one of configuration.ENFORCEMENTS; only it is imported."""
+    # Not importlib, whose own loading takes a quarter of a millisecond.
+    module: Any = __import__(f"{__name__}.{name}", fromlist=["install"])
+    enforcement: Enforcement = module
+    return enforcement
 
-        return pod
-    if name == "node":
-        from . import node
 
-        return node
-    from . import none
-
-    return none
+def reserves(name: str) -> bool:
+    """Whether the enforcement of that name keeps guarantees on the node's uplink."""
+    return load(name).RESERVES

@@ -7,7 +7,7 @@ with enforcement `pod`, and so holds between two pods of one node too, whose tra
 
 from __future__ import annotations
 
-from .. import run
+from .. import tools
 from ..node import htb
 from ..node.settings import Settings
 from . import pod
@@ -16,7 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Configuration, Identity
     from ..leases import Lease
-    from ..node.terms import Entry
+    from ..node.records import Entry
+
+RESERVES = True
+TOOLS: tuple[str, ...] = ("tc",)
 
 
 def on_uplink(network: Configuration) -> Settings | None:
@@ -26,7 +29,7 @@ def on_uplink(network: Configuration) -> Settings | None:
 
 def prepare(network: Configuration, lease: Lease, netns: str) -> None:
     """Start tc, for the tree and for the pod."""
-    run.prepare("tc")
+    tools.prepare("tc")
     pod.prepare(network, lease, netns)
 
 
@@ -43,5 +46,5 @@ def remove(network: Identity, lease: Lease, netns: str) -> None:
 
 
 def check(network: Identity, lease: Lease, netns: str) -> None:
-    """Compare the ceiling with the lease. Raises CniError 104 and run.CommandError."""
+    """Compare the ceiling with the lease. Raises CniError 104 and tools.CommandError."""
     pod.check(network, lease, netns)

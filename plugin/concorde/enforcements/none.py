@@ -6,7 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Identity
     from ..leases import Lease
-    from ..node.terms import Entry
+    from ..node.records import Entry
+
+RESERVES = False
+TOOLS: tuple[str, ...] = ()
 
 
 def on_uplink(network: Identity) -> None:

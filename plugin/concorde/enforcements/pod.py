@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 
-from .. import run, shaping
+from .. import shaping, tools
 from ..cni import CHECK_FAILED, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Identity
     from ..leases import Lease
-    from ..node.terms import Entry
+    from ..node.records import Entry
+
+RESERVES = False
+TOOLS: tuple[str, ...] = ("tc",)
 
 
 def on_uplink(network: Identity) -> None:
@@ -25,22 +28,22 @@ def on_uplink(network: Identity) -> None:
 def prepare(network: Identity, lease: Lease, netns: str) -> None:
     """Start tc in the pod."""
     if lease.terms.rate is not None:
-        run.prepare("tc", netns)
+        tools.prepare("tc", netns)
 
 
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
-    """Add the qdisc and its class. Raises run.CommandError, having undone its own half."""
+    """Add the qdisc and its class. Raises tools.CommandError, having undone its own half."""
     if lease.terms.rate is None or lease.terms.burst is None:
         return
     try:
-        run.batch("tc", shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst), netns)
-    except run.CommandError as failure:
+        tools.batch("tc", shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst), netns)
+    except tools.CommandError as failure:
         if failure.line > 1:
             _delete_qdisc(lease.interface, netns)
         raise
     try:
         shorten_packets(lease.interface, shaping.largest_packet(lease.terms.rate), netns)
-    except run.CommandError:
+    except tools.CommandError:
         _delete_qdisc(lease.interface, netns)
         raise
 
@@ -51,7 +54,7 @@ def remove(network: Identity, lease: Lease, netns: str) -> None:
         return
     try:
         shaped = _has_qdisc(lease.interface, netns)
-    except run.CommandError:
+    except tools.CommandError:
         return  # no interface, or no namespace: nothing to undo
     if shaped:
         _delete_qdisc(lease.interface, netns)
@@ -60,12 +63,12 @@ def remove(network: Identity, lease: Lease, netns: str) -> None:
 
 
 def check(network: Identity, lease: Lease, netns: str) -> None:
-    """Compare qdisc and class with the lease. Raises CniError 104 and run.CommandError."""
+    """Compare qdisc and class with the lease. Raises CniError 104 and tools.CommandError."""
     if lease.terms.rate is None:
         return
     if not _has_qdisc(lease.interface, netns):
         raise CniError(CHECK_FAILED, f"{lease.interface} has no root qdisc htb 1: with default class 1")
-    output = run.run("tc", "-j", "class", "show", "dev", lease.interface, netns=netns)
+    output = tools.run("tc", "-j", "class", "show", "dev", lease.interface, netns=netns)
     expected = shaping.shown_rate(lease.terms.rate)
     found = shaping.rates_of_class(output)
     if found != (expected, expected):
@@ -76,7 +79,7 @@ def check(network: Identity, lease: Lease, netns: str) -> None:
 def _has_qdisc(interface: str, netns: str) -> bool:
     import json  # not above: ADD and most DELs do without
 
-    output = run.run("tc", "-j", "qdisc", "show", "dev", interface, "root", netns=netns)
+    output = tools.run("tc", "-j", "qdisc", "show", "dev", interface, "root", netns=netns)
     return any(
         qdisc.get("kind") == "htb"
         and qdisc.get("handle") == "1:"
@@ -86,14 +89,14 @@ def _has_qdisc(interface: str, netns: str) -> bool:
 
 
 def shorten_packets(interface: str, largest: int, netns: str) -> None:
-    """Keep offloaded packets within a size (bytes) where they would last long. Raises run.CommandError."""
+    """Keep offloaded packets within a size (bytes) where they would last long. Raises tools.CommandError."""
     if largest < shaping.LARGEST_PACKET:
         _limit_packets(interface, largest, netns)
 
 
 def _limit_packets(interface: str, size: int, netns: str) -> None:
-    run.run("ip", "link", "set", "dev", interface, "gso_max_size", str(size), netns=netns)
+    tools.run("ip", "link", "set", "dev", interface, "gso_max_size", str(size), netns=netns)
 
 
 def _delete_qdisc(interface: str, netns: str) -> None:
-    run.run("tc", "qdisc", "delete", "dev", interface, "root", "handle", "1:", netns=netns)
+    tools.run("tc", "qdisc", "delete", "dev", interface, "root", "handle", "1:", netns=netns)

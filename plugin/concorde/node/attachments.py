@@ -8,37 +8,43 @@ from __future__ import annotations
 
 import os
 
-from .. import addresses, enforcements, names, rtnetlink, run
-from ..cni import CHECK_FAILED, NOT_AVAILABLE, UNTRUSTED, UNUSABLE, CniError, shown
+from .. import addresses, names, rtnetlink, tools
+from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError, shown
 from ..configuration import invalid
-from ..locks import NodeLock, NoLock
+from ..locks import NodeLock, where_ours
 from ..results import entries_of, node_ends
 from . import kernel
-from .terms import Entry, uplink_rate
+from .records import Entry, uplink_rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..configuration import Configuration, Identity
     from ..leases import Lease
     from ..links import Creation
-    from .ahead import Ready
     from .differences import Difference
     from .ledger import Ledger
     from .settings import Settings
 
 
-def enter(network: Configuration, lease: Lease, ready: Ready, creation: Creation | None) -> Entry:
+def enter(
+    entry: Entry,
+    settings: Settings | None,
+    lock: NodeLock,
+    creation: Creation | None,
+    reserves: Callable[[str], bool],
+) -> None:
     """Write the attachment into the ledger, if its promise fits, then into the kernel.
 
-    Its interface may be in the making meanwhile, and is there when this returns. Raises CniError 7, 103, 105
-    and 106, run.CommandError and OSError; then nothing is left of it.
+    Its interface may be in the making meanwhile, and is there when this returns. `reserves` is for adopt().
+    Raises CniError 103, 105 and 106, tools.CommandError and OSError; then nothing is left of it.
     """
     from . import ledger  # before the lock: others wait for it
 
-    entry = entry_of(network, lease, ready.settings)
-    with ready.lock:
-        _enter(ledger.Ledger(network.node_directory), network, ready.settings, entry, creation)
-    return entry
+    with lock:
+        book = ledger.Ledger(lock.directory)
+        _enter(book, settings, entry, creation, lambda: adopt(book, lock.directory, reserves))
 
 
 def withdraw(network: Identity, container: str, interface: str) -> None:
@@ -46,18 +52,16 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
 
     Without a ledger, or with a damaged one, the kernel's side is found by its names.
     """
+    from ..database import WhereWhole
     from . import ledger
 
     directory = network.node_directory
-    with _lock(directory):
-        try:
+    with where_ours(lambda: NodeLock(directory)):
+        with WhereWhole():
             book = ledger.opened(directory)
             if book is not None:
                 _leave(book, (network.name, container, interface))
                 return
-        except CniError as error:
-            if error.code not in UNTRUSTED:
-                raise
         _forget(network, container, interface)
 
 
@@ -67,19 +71,9 @@ def _leave(book: Ledger, key: tuple[str, str, str]) -> None:
         return
     try:
         kernel.leave(tree, entry, book.promised() - entry.rate)
-    except (run.CommandError, OSError):
+    except (tools.CommandError, OSError):
         kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
     book.drop(key)
-
-
-def _lock(directory: str) -> NodeLock | NoLock:
-    """The node's lock, or none where its file is not ours."""
-    try:
-        return NodeLock(directory)
-    except CniError as error:
-        if error.code != UNUSABLE:
-            raise
-        return NoLock()
 
 
 def _forget(network: Identity, container: str, interface: str) -> None:
@@ -95,14 +89,12 @@ def _forget(network: Identity, container: str, interface: str) -> None:
     remains.forget(ends, () if address is None else (address,))
 
 
-def check(network: Configuration, lease: Lease) -> None:
-    """Compare ledger, tree, tables and port with the lease. Raises CniError 104 and 7, run.CommandError."""
+def check(expected: Entry, settings: Settings | None, directory: str) -> None:
+    """Compare ledger, tree, tables and port with that entry. Raises CniError 104 and tools.CommandError."""
     from . import ledger
 
-    settings = enforcements.load(network.enforcement).on_uplink(network)
-    expected = entry_of(network, lease, settings)
-    with NodeLock(network.node_directory):
-        book = ledger.Ledger(network.node_directory)
+    with NodeLock(directory):
+        book = ledger.Ledger(directory)
         tree, entries = book.tree(), book.entries()
         found = next((entry for entry in entries if entry.key == expected.key), None)
         if found is None or (settings is not None and tree is None):
@@ -120,12 +112,11 @@ def check(network: Configuration, lease: Lease) -> None:
             raise CniError(CHECK_FAILED, difference.text)
 
 
-def status(network: Configuration) -> None:
-    """Could a promise be kept now? Raises CniError 50 in words, and 7 for a bad key."""
+def status(network: Configuration, settings: Settings | None) -> None:
+    """Could a promise be kept now? Raises CniError 50 in words."""
     from . import ledger
 
-    settings = enforcements.load(network.enforcement).on_uplink(network)
-    run.find("nft")
+    tools.find("nft")
     with NodeLock(network.node_directory):
         book = ledger.Ledger(network.node_directory)
         tree, entries = book.tree(), book.entries()
@@ -147,11 +138,12 @@ def status(network: Configuration) -> None:
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 
-def adopt(book: Ledger, directory: str) -> None:
+def adopt(book: Ledger, directory: str, reserves: Callable[[str], bool]) -> None:
     """Enter what a version of this plugin attached that entered guarantees only.
 
-    Its leases tell all there is to know of an interface that it made itself. Of one in a chain they do not;
-    what such a one got with enforcement `node` is in the ledger but for its hardware address.
+    `reserves` tells by an enforcement's name whether it keeps guarantees on the uplink. What such a one got
+    is in the ledger but for its hardware address. Of the others, leases tell all there is to know of an
+    interface that this plugin made itself; of one in a chain they do not.
     """
     from ..database import usable
     from ..store import Store, path, stores
@@ -159,7 +151,7 @@ def adopt(book: Ledger, directory: str) -> None:
     for network, place in stores(os.path.dirname(directory)):
         store = usable(path(place), lambda place=place: Store(place))  # type: ignore[misc]
         for lease in store.leases() if store else ():
-            if lease.link is not None and lease.terms.enforcement != "node":
+            if lease.link is not None and not reserves(lease.terms.enforcement):
                 with book:
                     book.adopt(plain_entry(network, lease))
     for entry in book.entries():
@@ -256,10 +248,10 @@ def _pressing(found: list[Difference]) -> list[Difference]:
 
 def _enter(
     book: Ledger,
-    network: Configuration,
     settings: Settings | None,
     entry: Entry,
     creation: Creation | None,
+    adopting: Callable[[], None],
 ) -> None:
     former = book.tree()
     with book:
@@ -270,11 +262,11 @@ def _enter(
             creation.finish()
         touched = True
         if settings is None or former == settings.tree:
-            _enforce(book, network, settings, entry)
+            _enforce(book, settings, entry, adopting)
             return
         if former is not None and former.uplink != settings.tree.uplink:
             kernel.abandon(former.uplink)
-        _repair(book, network, settings, fresh=former is None)
+        _repair(book, settings, adopting, fresh=former is None)
     except Exception as error:
         if touched and not isinstance(error, CniError):  # a repair raises those before it touches anything
             _clear(book, entry)
@@ -284,21 +276,21 @@ def _enter(
         raise
 
 
-def _enforce(book: Ledger, network: Configuration, settings: Settings | None, entry: Entry) -> None:
+def _enforce(book: Ledger, settings: Settings | None, entry: Entry, adopting: Callable[[], None]) -> None:
     try:
         kernel.enter(settings.tree if settings else None, entry, book.promised())
         return
-    except (run.CommandError, OSError):
+    except (tools.CommandError, OSError):
         pass  # something is missing or in the way
     try:
-        _repair(book, network, settings, fresh=False)
+        _repair(book, settings, adopting, fresh=False)
     except CniError:
         _clear(book, entry)
         raise
 
 
-def _repair(book: Ledger, network: Configuration, settings: Settings | None, fresh: bool) -> None:
-    adopt(book, network.node_directory)
+def _repair(book: Ledger, settings: Settings | None, adopting: Callable[[], None], fresh: bool) -> None:
+    adopting()
     if settings is None:  # the tree is of those who have promises
         kernel.repair(book.tree(), book.entries(), tables_only=True)
     else:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from .. import shaping
 from . import htb, tables
 from . import tunnels as vteps
-from .terms import promised
+from .records import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .observe import State
-    from .tables import Element
-    from .terms import Entry, Tree
+    from .parts import Element
+    from .records import Entry, Tree
 
 
 class Difference:

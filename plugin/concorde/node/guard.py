@@ -20,8 +20,8 @@ from .. import addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tables import Element, Rule
-    from .terms import Entry
+    from .parts import Element, Rule
+    from .records import Entry
 
 PRIORITY = -300
 # Frames a second, and at once, that a pod may send to many: some of all its neighbours' ARP requests.

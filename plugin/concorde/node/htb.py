@@ -19,7 +19,7 @@ from ..shaping import LARGEST_PACKET, QUANTUM, longest_burst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .terms import Entry, Tree
+    from .records import Entry, Tree
 
 MAJOR = "c0de:"
 ROOT, CONTROL, DEFAULT = 0x1, 0xFFFD, 0xFFFE

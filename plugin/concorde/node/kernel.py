@@ -6,7 +6,7 @@ listed. Should that fail, because something is missing or in the way, all is com
 
 from __future__ import annotations
 
-from .. import links, rtnetlink, run
+from .. import links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
 from . import htb, nfnetlink, tables, tunnels
 
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .differences import Difference
     from .observe import State
-    from .tables import Element
-    from .terms import Entry, Tree
+    from .parts import Element
+    from .records import Entry, Tree
 
 # nft sends a transaction in one piece. It must fit into a socket's buffer (net.core.wmem_max), which only the
 # machine's own root may enlarge.
@@ -26,7 +26,7 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Give an attachment its class and its elements, and close its port; `promised` includes it.
 
     All rates are in bits per second. The default class gives way before the new class comes. Raises
-    run.CommandError and OSError, and may then have done half of it.
+    tools.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None:
@@ -37,13 +37,13 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
-    run.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))
+    tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Take class and elements away; `promised` (bits per second) is what remains.
 
-    Raises run.CommandError and OSError, and may then have done half of it.
+    Raises tools.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None and entry.minor is not None:
@@ -54,7 +54,7 @@ def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
         rtnetlink.take_down(entry.port or entry.way)
     elements = tables.elements(entry)
     nfnetlink.change("delete", _plain(elements))
-    run.batches(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
+    tools.batches(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
 
 
 def _plain(elements: list[Element]) -> list[Element]:
@@ -74,7 +74,7 @@ def learn_tunnels(tree: Tree | None) -> None:
 
 
 def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:
-    """What the kernel has, and where it differs from the ledger. Raises run.CommandError and OSError."""
+    """What the kernel has, and where it differs from the ledger. Raises tools.CommandError and OSError."""
     from .differences import differences
     from .observe import observe
 
@@ -94,7 +94,7 @@ def repair(
     """Compare all with the ledger, put it right, and return what was wrong.
 
     `fresh` says that the ledger knew of no tree before, `tables_only` that the tree is to be left as it is.
-    Raises CniError 106 when somebody else configured the uplink, run.CommandError and OSError.
+    Raises CniError 106 when somebody else configured the uplink, tools.CommandError and OSError.
     """
     state, found = compare(tree, entries)
     if tables_only:
@@ -131,7 +131,7 @@ def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
     """Take an attachment out of whatever is left of the kernel's state: leave() for when that fails.
 
     `entries` are those that remain. A tree that is gone, or no longer ours, is left to reconcile. Raises
-    run.CommandError.
+    tools.CommandError.
     """
     from .observe import observe
 
@@ -153,23 +153,24 @@ def abandon(uplink: str) -> None:
     """Take our tree off an interface that is the node's uplink no longer, as far as that is possible."""
     if links.exists(uplink):
         try:  # noqa: SIM105 - importing contextlib costs a millisecond
-            run.run("tc", "qdisc", "delete", "dev", uplink, "root", "handle", htb.MAJOR)
-        except run.CommandError:
+            tools.run("tc", "qdisc", "delete", "dev", uplink, "root", "handle", htb.MAJOR)
+        except tools.CommandError:
             pass  # it had none
 
 
 def dismantle(uplink: str) -> bool:
     """Take away the tree, if there is an uplink, and the tables, for good; whether there were tables.
 
-    Raises run.CommandError.
+    Raises tools.CommandError.
     """
-    from .observe import FAMILIES, observe
+    from .listing import FAMILIES
+    from .observe import observe
 
     if uplink:
         abandon(uplink)
     there = observe().families
     present = [family for family in FAMILIES if family in there]
-    run.batches(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
+    tools.batches(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
     return bool(present)
 
 
@@ -180,6 +181,6 @@ def _apply(tc: str, pieces: list[str]) -> None:
         if (transactions[-1] + piece).count("\n") > _MOST_LINES:
             transactions.append("")
         transactions[-1] += piece
-    run.batches(("tc", tc), ("nft", transactions[0]))
+    tools.batches(("tc", tc), ("nft", transactions[0]))
     for transaction in transactions[1:]:
-        run.batches(("nft", transaction))
+        tools.batches(("nft", transaction))

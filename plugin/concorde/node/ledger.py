@@ -11,8 +11,8 @@ from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 from .. import owned
 from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
 from ..database import Database, damaged, existing
-from . import htb, words
-from .terms import Entry, Tree, promised
+from . import htb, messages
+from .records import Entry, Tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ class Ledger(Database):
         entries = self.entries()
         holders = {entry.network for entry in entries if entry.rate}
         if holders - {network} or (holders and former.uplink != tree.uplink):
-            raise CniError(UPLINK_CONFLICT, words.contradiction(former, tree, holders))
+            raise CniError(UPLINK_CONFLICT, messages.contradiction(former, tree, holders))
         if promised(entries) > tree.promisable:
-            raise CniError(NO_BANDWIDTH, words.shrunk(tree, entries))
+            raise CniError(NO_BANDWIDTH, messages.shrunk(tree, entries))
 
     def admit(self, tree: Tree | None, entry: Entry) -> None:
         """Write down an attachment, and the minor of its class into the entry, if its promise fits.
@@ -127,7 +127,7 @@ class Ledger(Database):
         if tree is not None:
             self.require(tree, entry.network)
             if entry.rate > tree.promisable - self.promised():
-                raise CniError(NO_BANDWIDTH, words.refusal(tree, self.entries(), entry))
+                raise CniError(NO_BANDWIDTH, messages.refusal(tree, self.entries(), entry))
             self.set_tree(tree)
         if entry.guarantee is not None:
             entry.minor = self._free_minor()
@@ -162,7 +162,7 @@ class Ledger(Database):
             # Where this plugin gave the address, its store should have known.
             code = DAMAGED if entry.is_ours and self.find(entry.key) is None else ALREADY_ATTACHED
             remedy = ", and the store knows nothing of that: run concorde rebuild" if code == DAMAGED else ""
-            raise CniError(code, words.taken(entry, self.entries()) + remedy) from error
+            raise CniError(code, messages.taken(entry, self.entries()) + remedy) from error
 
     def adopt(self, entry: Entry) -> None:
         """Write down an attachment that nobody has entered yet. To be called within a transaction."""

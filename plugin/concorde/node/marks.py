@@ -18,8 +18,8 @@ from .htb import CONTROL, handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tables import Element, Rule
-    from .terms import Entry, Tree
+    from .parts import Element, Rule
+    from .records import Entry, Tree
 
 SETS = {
     ("ip", "classes"): ("map", "type ipv4_addr : classid"),

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .tables import Element
+    from .parts import Element
 
 _NETFILTER = 12  # NETLINK_NETFILTER
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
-from .. import links, run, shaping
+from .. import links, shaping, tools
 from ..rtnetlink import ALL_GROUPS
 from . import guard, htb, tables
+from .listing import Listed, Listing, objects, set_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .tables import Element
-
-FAMILIES = ("ip", "ip6", "bridge", tables.ROUTED)
+    from .parts import Element
 
 
 class State:
@@ -43,41 +42,29 @@ class State:
 
 
 def observe(uplink: str = "") -> State:
-    """Look; without an uplink, at tables and ports only. Raises run.CommandError."""
+    """Look; without an uplink, at tables and ports only. Raises tools.CommandError."""
     state = State()
-    listings = [(family, run.start(*_listing(family))) for family in FAMILIES]
-    ports = run.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
-    fdb = run.start("bridge", "-j", "fdb", "show")
+    listing = Listing()
+    ports = tools.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
+    fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):
-        read_qdiscs(state, run.run("tc", "-j", "qdisc", "show", "dev", uplink))
+        read_qdiscs(state, tools.run("tc", "-j", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
-            read_classes(state, run.run("tc", "-j", "class", "show", "dev", uplink))
-            shown = run.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
+            read_classes(state, tools.run("tc", "-j", "class", "show", "dev", uplink))
+            shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
             read_filters(state, shown)
-    for family, listing in listings:
-        _read_listing(state, family, listing)
+    for family, shown in listing.finish():
+        read_table(state, family, shown)
     read_ports(state, ports.finish(), fdb.finish())
     return state
 
 
 def counters() -> dict[Element, int]:
-    """The packets that each counting element has dropped. Raises run.CommandError."""
+    """The packets that each counting element has dropped. Raises tools.CommandError."""
     state = State()
-    for family in FAMILIES:
-        _read_listing(state, family, run.start(*_listing(family)))
+    for family, shown in Listing().finish():
+        read_table(state, family, shown)
     return state.counters
-
-
-def _listing(family: str) -> tuple[str, ...]:
-    return "nft", "-j", "list", "table", family, tables.TABLE
-
-
-def _read_listing(state: State, family: str, listing: run.Running) -> None:
-    try:
-        read_table(state, family, listing.finish())
-    except run.CommandError as failure:
-        if "No such file" not in failure.output:
-            raise
 
 
 def read_qdiscs(state: State, shown: str) -> None:
@@ -115,18 +102,17 @@ def read_filters(state: State, shown: str) -> None:
 def read_table(state: State, family: str, shown: str) -> None:
     """Take in `nft -j list table`."""
     state.families.add(family)
-    for entry in json.loads(shown)["nftables"]:
+    for entry in objects(shown):
         if "chain" in entry:
             _read_chain(state, family, entry["chain"])
         elif "rule" in entry:
             rule = entry["rule"]
             state.comments.setdefault((family, rule["chain"]), []).append(rule.get("comment", ""))
-        for kind in ("map", "set"):
-            if kind in entry:
-                name = entry[kind]["name"]
-                state.sets.add((family, name))
-                for element in entry[kind].get("elem", ()):
-                    _read_element(state, family, name, element)
+        found = set_of(entry)
+        if found is not None:
+            state.sets.add((family, found["name"]))
+            for element in found.get("elem", ()):
+                _read_element(state, family, found["name"], Listed(element))
 
 
 def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
@@ -137,18 +123,13 @@ def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
         state.elements.add((family, tables.INGRESS, f'"{name[len(guard.CHAIN_OF) :]}"'))
 
 
-def _read_element(state: State, family: str, name: str, element: Any) -> None:
+def _read_element(state: State, family: str, name: str, element: Listed) -> None:
     if (family, name) not in tables.SETS:
         return  # of a set that goes as a whole
-    packets = None
-    if isinstance(element, dict) and "elem" in element:
-        counter = element["elem"].get("counter")
-        packets = counter["packets"] if counter else None
-        element = element["elem"]["val"]
     found = family, name, _text(element, tables.key_of(family, name))
     state.elements.add(found)
-    if packets is not None:
-        state.counters[found] = packets
+    if element.packets is not None:
+        state.counters[found] = element.packets
 
 
 def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:
@@ -170,12 +151,10 @@ def _is_closed(port: dict[str, Any]) -> bool:
     return not any(found) and int(str(port.get("group_fwd_mask", "0")), 16) == ALL_GROUPS
 
 
-def _text(element: Any, key: list[str]) -> str:
+def _text(element: Listed, kinds: list[str]) -> str:
     """An element as it is written to nft: interfaces' names stand in quotes."""
-    if isinstance(element, list):  # of a map: key and value
-        return f"{_text(element[0], key)} : {element[1]}"
-    parts = element["concat"] if isinstance(element, dict) else [element]
-    return " . ".join(f'"{part}"' if "ifname" in kind else str(part) for part, kind in zip(parts, key))
+    parts = [f'"{part}"' if "ifname" in kind else part for part, kind in zip(element.key, kinds)]
+    return element.text(parts)
 
 
 def _minor(handle: str) -> int | None:

@@ -6,15 +6,14 @@ stands beside it, is of that port's attachment.
 
 from __future__ import annotations
 
-from .. import addresses, run
+from .. import addresses, tools
 from . import htb
-from .observe import FAMILIES
+from .listing import Listed, Listing, objects, set_of
 from .tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 
 class Element:
@@ -28,25 +27,17 @@ class Element:
 
 
 def elements() -> list[Element]:
-    """All elements of all our tables. Raises run.CommandError."""
-    import json
-
-    found = []
-    for family in FAMILIES:
-        try:
-            shown = run.run("nft", "-j", "list", "table", family, TABLE)
-        except run.CommandError as failure:
-            if "No such file" not in failure.output:
-                raise
-            continue
-        except FileNotFoundError:
-            return []  # without nft there never was a table of ours
-        for entry in json.loads(shown)["nftables"]:
-            for kind in entry.keys() & {"map", "set"}:
-                for element in entry[kind].get("elem", ()):
-                    parts = _parts(element)
-                    found.append(Element(family, entry[kind]["name"], parts, _text(element)))
-    return found
+    """All elements of all our tables. Raises tools.CommandError."""
+    try:
+        listing = Listing()
+    except FileNotFoundError:
+        return []  # without nft there never was a table of ours
+    return [
+        Element(family, found["name"], listed.parts, listed.text([_quoted(part) for part in listed.key]))
+        for family, shown in listing.finish()
+        for found in filter(None, map(set_of, objects(shown)))
+        for listed in map(Listed, found.get("elem", ()))
+    ]
 
 
 def minors(found: Iterable[Element]) -> dict[int, int]:
@@ -62,7 +53,7 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     """Take away what the kernel has of an attachment: the elements, and the class if there is one.
 
     `ports` are the node's ends of it, `known` its addresses as far as somebody knows them. What is left to
-    everybody else is not raised: how much that is, only a ledger tells. Raises run.CommandError.
+    everybody else is not raised: how much that is, only a ledger tells. Raises tools.CommandError.
     """
     found = elements()
     if not found:
@@ -74,50 +65,34 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
             texts |= {part for part in element.parts if _is_address(part)}
     gone = [element for element in found if (names | texts).intersection(element.parts)]
     given = minors(element for element in gone)
-    run.batches(
+    tools.batches(
         ("nft", "".join(f"delete element {e.family} {TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
     )
     uplink = uplink_of_tree()
     if uplink is None or not given:
         return
-    present = run.run("tc", "class", "show", "dev", uplink).split()
+    present = tools.run("tc", "class", "show", "dev", uplink).split()
     lines = [
         f"class delete dev {uplink} classid {htb.handle(minor)}\n"
         for minor in given.values()
         if htb.handle(minor) in present
     ]
-    run.batches(("tc", "".join(lines)))
+    tools.batches(("tc", "".join(lines)))
 
 
 def uplink_of_tree() -> str | None:
-    """The interface that has our tree. Raises run.CommandError."""
-    words = run.run("tc", "qdisc", "show").splitlines()
+    """The interface that has our tree. Raises tools.CommandError."""
+    words = tools.run("tc", "qdisc", "show").splitlines()
     for line in map(str.split, words):
         if line[:3] == ["qdisc", "htb", htb.MAJOR] and "dev" in line and "root" in line:
             return line[line.index("dev") + 1]
     return None
 
 
-def _parts(element: Any) -> list[str]:
-    if isinstance(element, dict):
-        inner = element["elem"]["val"] if "elem" in element else element.get("concat", ())
-        return _parts(inner)
-    if isinstance(element, (list, tuple)):
-        return [part for inner in element for part in _parts(inner)]
-    return [str(element)]
-
-
-def _text(element: Any) -> str:
-    """An element as nft reads it."""
-    if isinstance(element, dict):
-        return (
-            _text(element["elem"]["val"]) if "elem" in element else " . ".join(map(_text, element["concat"]))
-        )
-    if isinstance(element, list):  # of a map: key and value
-        return " : ".join(map(_text, element))
-    text = str(element)
-    plain = ":" in text or text.isdigit() or text.startswith("0x") or _is_address(text)
-    return text if plain else f'"{text}"'
+def _quoted(part: str) -> str:
+    """A part of a key as nft reads it; only names stand in quotes."""
+    plain = ":" in part or part.isdigit() or part.startswith("0x") or _is_address(part)
+    return part if plain else f'"{part}"'
 
 
 def _is_address(text: str) -> bool:

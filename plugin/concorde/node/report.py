@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 from .. import addresses
-from . import htb, words
+from . import htb, messages
+from .records import promised
 from .tables import elements
-from .terms import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tables import Element
-    from .terms import Entry, Tree
+    from .parts import Element
+    from .records import Entry, Tree
 
 NOTHING = "the ledger is empty: no pod is attached\n"
 _NONE = "-"
@@ -58,10 +58,10 @@ def _sums(tree: Tree | None, total: int) -> list[str]:
         return []
     return [
         f"uplink    {tree.uplink}",
-        f"capacity  {words.rate(tree.capacity)}",
-        f"reserve   {words.rate(tree.reserve)}",
-        f"promised  {words.rate(total)}",
-        f"free      {words.rate(max(0, tree.promisable - total))}",
+        f"capacity  {messages.rate(tree.capacity)}",
+        f"reserve   {messages.rate(tree.reserve)}",
+        f"promised  {messages.rate(total)}",
+        f"free      {messages.rate(max(0, tree.promisable - total))}",
         "",
     ]
 
@@ -71,7 +71,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     who = entry.network, entry.pod or entry.container, address
     if entry.minor is None:
         return (_NONE, *who, _NONE, _NONE, _NONE)
-    rates = words.rate(entry.guarantee or 0), words.rate(entry.rate), words.rate(entry.ceil)
+    rates = messages.rate(entry.guarantee or 0), messages.rate(entry.rate), messages.rate(entry.ceil)
     return (htb.handle(entry.minor), *who, *rates)
 
 

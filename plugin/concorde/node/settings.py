@@ -6,7 +6,7 @@ from .. import links, names, quantities
 from ..cni import shown
 from ..configuration import invalid, number, text
 from . import uplinks
-from .terms import VXLAN_HEADERS, Tree
+from .records import VXLAN_HEADERS, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .terms import Entry, Tree
-
-    Element = tuple[str, str, str]  # family, set, and the element as nft writes it
-    Rule = tuple[str, str]  # as nft writes it, and what it is for
+    from .parts import Element, Rule
+    from .records import Entry, Tree
 
 TABLE = "concorde"
 SETS: dict[tuple[str, str], tuple[str, str]] = {**marks.SETS, **guard.SETS, **tunnels.SETS}

@@ -18,8 +18,8 @@ from . import uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tables import Element, Rule
-    from .terms import Entry
+    from .parts import Element, Rule
+    from .records import Entry
 
 _BOTH = {
     "tunnels": ("set", "type inet_service"),  # the VTEPs' ports

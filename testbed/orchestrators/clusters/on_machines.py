@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.access import nameless
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.access.place import CommandError, InNamespace, Node, Place, Within, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.clusters import kubeconfigs
@@ -121,7 +121,7 @@ class PodsOnMachines:
         cell = self.entered[client.cluster, self._scenario.pods[name].node]
         return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         """Leave the containers as they are: network namespaces beside Kubernetes."""
         return containers
 
@@ -146,4 +146,4 @@ class PodsOnMachines:
             ) from None
         file = self._kubeconfigs.enter_context(nameless.file())
         file.write_text(text, encoding="utf-8")
-        return Outside(cluster, Here(), kubeconfigs.kubectl(), str(file))
+        return Outside(cluster, Local(), kubeconfigs.kubectl(), str(file))

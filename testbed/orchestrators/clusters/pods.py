@@ -82,7 +82,7 @@ class Pods:
         overhead = max(self._addressing.network(cluster).overhead for cluster in self._scenario.clusters)
         return Found(mtu=self._mtu + overhead)
 
-    def contain(self, containers: Mapping[str, InNamespace]) -> Mapping[str, RemotePod]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, RemotePod]:
         """Return the containers; they have come with the pods."""
         return self._containers
 

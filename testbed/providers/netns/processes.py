@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INIT = Path(__file__).with_name("init.py")
+# The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
+RUN = "a.run"
 # Where that is in any copy.
 _TAIL = "/".join(INIT.parts[-4:])
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from testbed.access.clocks import Clock
 from testbed.access.place import in_parallel
 from testbed.networks import underlay
+from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
-
-# The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
-RUN = "a.run"
 
 
 class NetnsProvider:

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict
 NAMESPACES = "/run/netns"
 
 
-class _Thing(BaseModel):
+class _Artefact(BaseModel):
     """Base of all kinds; as text it is what people know it by."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Link(_Thing):
+class Link(_Artefact):
     """A network interface; its other end, and what is routed over it, go with it."""
 
     kind: Literal["link"] = "link"
@@ -25,7 +25,7 @@ class Link(_Thing):
         return f"interface {self.name}"
 
 
-class Namespace(_Thing):
+class Namespace(_Artefact):
     """A named network namespace: a pod or a container."""
 
     kind: Literal["namespace"] = "namespace"
@@ -35,7 +35,7 @@ class Namespace(_Thing):
         return f"network namespace {self.name}"
 
 
-class Attached(_Thing):
+class Attached(_Artefact):
     """A pod's attachment to its network, which the CNI plugins undo: leases, classes, devices."""
 
     kind: Literal["attachment"] = "attachment"
@@ -47,7 +47,7 @@ class Attached(_Thing):
         return f"attachment of {self.attachment['container_id']}"
 
 
-class Table(_Thing):
+class Table(_Artefact):
     """An nftables table."""
 
     kind: Literal["table"] = "table"
@@ -58,7 +58,7 @@ class Table(_Thing):
         return f"nftables table {self.family} {self.name}"
 
 
-class Tree(_Thing):
+class Tree(_Artefact):
     """What shapes an interface of the machine's own; without it the kernel's default is back."""
 
     kind: Literal["tree"] = "tree"
@@ -68,7 +68,7 @@ class Tree(_Thing):
         return f"root qdisc of {self.interface}"
 
 
-class Setting(_Thing):
+class Setting(_Artefact):
     """A kernel setting, to be given back its former value unless somebody else has changed it since."""
 
     kind: Literal["setting"] = "setting"
@@ -80,7 +80,7 @@ class Setting(_Thing):
         return f"{self.path} = {self.value} (was {self.former})"
 
 
-class File(_Thing):
+class File(_Artefact):
     """A file."""
 
     kind: Literal["file"] = "file"
@@ -90,7 +90,7 @@ class File(_Thing):
         return self.path
 
 
-class State(_Thing):
+class State(_Artefact):
     """A directory in which CNI plugins keep their state, with all in it."""
 
     kind: Literal["state"] = "state"
@@ -100,7 +100,7 @@ class State(_Thing):
         return self.path
 
 
-class Directory(_Thing):
+class Directory(_Artefact):
     """A directory that was not there; it stays if somebody else has put something into it."""
 
     kind: Literal["directory"] = "directory"
@@ -110,7 +110,7 @@ class Directory(_Thing):
         return self.path
 
 
-class Mount(_Thing):
+class Mount(_Artefact):
     """The mount that ``ip netns`` makes of its directory at first; it stays as long as that is used."""
 
     kind: Literal["mount"] = "mount"
@@ -120,4 +120,4 @@ class Mount(_Thing):
         return f"mount {self.path}"
 
 
-Thing = Link | Namespace | Attached | Table | Tree | Setting | File | State | Directory | Mount
+Artefact = Link | Namespace | Attached | Table | Tree | Setting | File | State | Directory | Mount

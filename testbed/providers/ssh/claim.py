@@ -16,7 +16,7 @@ from testbed.providers.ssh.node import MARK, SshNode, mark
 
 EXCHANGES = 10
 SECONDS = 10.0
-NAME = ["keeper"]
+NAME = ["claim"]
 
 PROGRAM = """
 import socket, sys, time
@@ -31,8 +31,8 @@ while sys.stdin.readline():
 """
 
 
-class Keeper:
-    """A running keeper."""
+class Claim:
+    """A machine that is claimed."""
 
     def __init__(self, node: SshNode, channel: paramiko.Channel) -> None:
         self._node = node
@@ -40,14 +40,14 @@ class Keeper:
         self._lines = channel.makefile("r")
 
     @classmethod
-    def start(cls, node: SshNode, run: str) -> Keeper | None:
+    def start(cls, node: SshNode, run: str) -> Claim | None:
         """Claim a machine for a run; None if it is claimed already. Raises CommandError."""
         program = ["/usr/bin/python3", "-I", "-S", "-c", PROGRAM]
         channel = node.channel(NAME, program, {MARK: mark_of(run, node.name)})
         channel.settimeout(SECONDS)
-        keeper = cls(node, channel)
-        if keeper._line() == "claimed":
-            return keeper
+        claim = cls(node, channel)
+        if claim._line() == "claimed":
+            return claim
         words = channel.recv_stderr(4096).decode(errors="replace").strip()
         channel.close()
         if words == "taken":
@@ -85,5 +85,5 @@ class Keeper:
 
 
 def mark_of(run: str, node: str) -> str:
-    """Return what tells a run's keeper from its other processes, which may have to end before it."""
-    return mark(f"{run}/keeper", node)
+    """Return what tells a run's claim from its other processes, which may have to end before it."""
+    return mark(f"{run}/claim", node)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from testbed.access.place import CommandError, Node
-from testbed.providers.ssh.artefacts import Thing
+from testbed.providers.ssh.artefacts import Artefact
 from testbed.providers.ssh.node import MARK, mark
 from testbed.providers.ssh.removal import remove
 
@@ -66,7 +66,7 @@ class Ledger(BaseModel):
     by: str  # whose run it is
     since: str  # UTC, ISO 8601
     boot: str  # when the machine was started last, by its own identifier for that
-    things: list[Thing] = Field(default=[])
+    things: list[Artefact] = Field(default=[])
 
     @property
     def title(self) -> str:
@@ -74,7 +74,7 @@ class Ledger(BaseModel):
         return f"run {self.run} of {self.by}, since {self.since}"
 
 
-def open_ledger(node: Node, run: str, user: str, things: Sequence[Thing]) -> Ledger:
+def open_ledger(node: Node, run: str, user: str, things: Sequence[Artefact]) -> Ledger:
     """Write a new ledger; from then on things may be made. Raises CommandError."""
     ledger = Ledger(
         run=run,

@@ -27,10 +27,10 @@ def paths(addressing: Addressing, node: str) -> list[str]:
     return [*_directories(addressing, node), *state, *_files(addressing, node)]
 
 
-def everything(addressing: Addressing, node: str, seen: Seen, directory: str) -> list[artefacts.Thing]:
+def everything(addressing: Addressing, node: str, seen: Seen, directory: str) -> list[artefacts.Artefact]:
     """Return everything that will be made on a node, but the run's own directory, which is ``directory``."""
     pods = addressing.pods_on(node)
-    made: list[artefacts.Thing] = [
+    made: list[artefacts.Artefact] = [
         artefacts.Directory(path=path) for path in _directories(addressing, node) if path not in seen.paths
     ]
     if not seen.namespaces_mounted:

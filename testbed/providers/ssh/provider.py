@@ -18,7 +18,7 @@ from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.ssh.session import Claimed
+from testbed.providers.ssh.session import Session
 from testbed.providers.ssh.survey import Interface
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
@@ -40,7 +40,7 @@ class SshProvider:
         self._provisioned = provisioned
         self._run = f"{scenario.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
         self._machines = inventory.machines(scenario, inventory_file)
-        self._claimed: dict[str, Claimed] = {}
+        self._claimed: dict[str, Session] = {}
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -63,7 +63,7 @@ class SshProvider:
 
     def up(self) -> Found:
         """Log in, look at every machine, and only then open the ledgers; what makes things comes later."""
-        self._claimed = {name: Claimed(machine, self._run) for name, machine in self._machines.items()}
+        self._claimed = {name: Session(machine, self._run) for name, machine in self._machines.items()}
         _on_each(self._claimed, lambda one: one.enter())
         nodes = self._scenario.nodes
         uplinks = _on_each(self._claimed, lambda one: one.uplink(nodes[one.name].address))
@@ -89,9 +89,9 @@ def located(scenario: Scenario, machines: Mapping[str, Machine]) -> Scenario:
 
     Raises MachinesError.
     """
-    asked = {name: Claimed(machines[name], "located") for name in scenario.nodes}
+    asked = {name: Session(machines[name], "located") for name in scenario.nodes}
 
-    def ask(one: Claimed) -> tuple[IPv4Address, Interface]:
+    def ask(one: Session) -> tuple[IPv4Address, Interface]:
         one.node.prepare()
         return one.uplink(scenario.nodes[one.name].address)
 
@@ -107,7 +107,7 @@ def clear(machines: Mapping[str, Machine]) -> dict[str, list[str]]:
 
     Raises MachinesError if one cannot be reached; the others are cleared all the same.
     """
-    return _on_each({name: Claimed(one, "down") for name, one in machines.items()}, Claimed.clear)
+    return _on_each({name: Session(one, "down") for name, one in machines.items()}, Session.clear)
 
 
 def _found(uplinks: Mapping[str, tuple[IPv4Address, Interface]]) -> Found:
@@ -118,10 +118,10 @@ def _found(uplinks: Mapping[str, tuple[IPv4Address, Interface]]) -> Found:
     )
 
 
-def _on_each(claimed: dict[str, Claimed], act: Callable[[Claimed], T]) -> dict[str, T]:
+def _on_each(claimed: dict[str, Session], act: Callable[[Session], T]) -> dict[str, T]:
     """Do something on every machine at once; raise with the words of all that failed."""
 
-    def attempt(one: Claimed) -> T | RuntimeError:
+    def attempt(one: Session) -> T | RuntimeError:
         try:
             return act(one)
         except RuntimeError as error:

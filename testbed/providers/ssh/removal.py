@@ -17,7 +17,7 @@ UNMOUNT = '! mountpoint -q "$1" || [ -n "$(ls -A "$1")" ] || umount "$1"'
 REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
 
 
-def remove(node: Node, thing: artefacts.Thing) -> None:
+def remove(node: Node, thing: artefacts.Artefact) -> None:
     """Take a thing away, if it is there. Raises CommandError."""
     match thing:
         case artefacts.Link(name=name):

@@ -7,8 +7,8 @@ from ipaddress import IPv4Address
 
 from testbed.access.clocks import Clock
 from testbed.providers.ssh import ledger, plan, survey
-from testbed.providers.ssh.artefacts import Thing
-from testbed.providers.ssh.claim import Keeper, mark_of
+from testbed.providers.ssh.artefacts import Artefact
+from testbed.providers.ssh.claim import Claim, mark_of
 from testbed.providers.ssh.connection import Connection
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.node import SshNode
@@ -25,7 +25,7 @@ class MachineError(RuntimeError):
         super().__init__(f"{name}: {words}")
 
 
-class Claimed:
+class Session:
     """One machine and what one run does to it; each step raises a RuntimeError with what went wrong."""
 
     def __init__(self, machine: Machine, run: str) -> None:
@@ -33,8 +33,8 @@ class Claimed:
         self._run = run
         self._connection = Connection(machine)
         self.node = SshNode(self._connection, run)
-        self._keeper: Keeper | None = None
-        self._things: list[Thing] | None = None
+        self._claimed: Claim | None = None
+        self._artefacts: list[Artefact] | None = None
 
     @property
     def name(self) -> str:
@@ -81,8 +81,8 @@ class Claimed:
     def open(self, addressing: Addressing, found: survey.Seen) -> None:
         """Open the ledger; from here on there is something to take away."""
         directory = ledger.directory(self._run)
-        self._things = plan.everything(addressing, self.name, found, directory)
-        ledger.open_ledger(self.node, self._run, self.machine.user, self._things)
+        self._artefacts = plan.everything(addressing, self.name, found, directory)
+        ledger.open_ledger(self.node, self._run, self.machine.user, self._artefacts)
         self.node.directory = directory
 
     def clock(self) -> Clock:
@@ -92,12 +92,12 @@ class Claimed:
     def leave(self) -> str | None:
         """Take away what this run has made; return in words what stays, and why. Does not fail."""
         try:
-            if self._things is None:
+            if self._artefacts is None:
                 return None
             self._kept()
             faults = self._undo({self._run})
         except (RuntimeError, OSError) as error:
-            there = ", ".join(map(str, self._things or []))
+            there = ", ".join(map(str, self._artefacts or []))
             return f"{error}\n{self.name}: nothing was taken away there: {there}. {AGAIN}"
         finally:
             self.close()
@@ -115,28 +115,28 @@ class Claimed:
 
     def close(self) -> None:
         """Give the machine free."""
-        if self._keeper is not None:
-            self._keeper.stop()
+        if self._claimed is not None:
+            self._claimed.stop()
         self._connection.close()
 
     def _undo(self, runs: Set[str]) -> list[str]:
         own = [one for one in ledger.ledgers(self.node) if one.run in runs]
         return [fault for one in own for fault in ledger.undo(self.node, one)]
 
-    def _kept(self) -> Keeper:
-        """Return the keeper; a new one where the connection was lost, and with it the former one's claim."""
-        if self._keeper is None or not self._keeper.alive:
+    def _kept(self) -> Claim:
+        """Return our claim; a new one where the connection was lost, and with it the former one's claim."""
+        if self._claimed is None or not self._claimed.alive:
             return self._claim({self._run})
-        return self._keeper
+        return self._claimed
 
-    def _claim(self, ended: Set[str] = frozenset()) -> Keeper:
+    def _claim(self, ended: Set[str] = frozenset()) -> Claim:
         """Keep others away. Runs that have ended lose their claim, if the machine does not know it yet."""
         for run in ended:
             ledger.kill(self.node, mark_of(run, self.name))
-        self._keeper = Keeper.start(self.node, self._run)
-        if self._keeper is None:
+        self._claimed = Claim.start(self.node, self._run)
+        if self._claimed is None:
             users = "; ".join(one.title for one in ledger.ledgers(self.node)) or "another run"
             raise MachineError(
                 self.name, f"it is in use: {users}. If that has ended: ./invokew down --provider ssh"
             )
-        return self._keeper
+        return self._claimed

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.clocks import Clock
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.access.place import Node, Place
 from testbed.providers.ssh.provider import SshProvider
 from testbed.providers.vagrant import requirements
@@ -55,7 +55,7 @@ class VagrantProvider:
     @property
     def hosts(self) -> Sequence[Place]:
         """This machine, unless the hypervisor is another one's: they see only what it gives them."""
-        return [Here()] if requirements.is_local() else []
+        return [Local()] if requirements.is_local() else []
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare each machine's clock with ours, now."""

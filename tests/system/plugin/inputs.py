@@ -78,13 +78,13 @@ def main() -> None:
     sys.path.insert(0, sources)
     # Loaded once, for all.
     import concorde.__main__
-    import concorde.add
-    import concorde.check
-    import concorde.delete
     import concorde.enforcements.node
-    import concorde.gc
     import concorde.node.ledger
-    import concorde.status  # noqa: F401
+    import concorde.verbs.add
+    import concorde.verbs.check
+    import concorde.verbs.delete
+    import concorde.verbs.gc
+    import concorde.verbs.status  # noqa: F401
 
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     commands = os.fdopen(os.dup(0), "r")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -18,10 +17,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from tests.system.plugin.churn_differences import differences, excess
 from tests.system.plugin.churn_model import (
-    FAMILIES,
-    PROMISABLE,
-    QDISC,
     Add,
     Answer,
     Call,
@@ -30,21 +27,18 @@ from tests.system.plugin.churn_model import (
     Flush,
     Gc,
     Killed,
-    Promise,
     Reconcile,
-    Sight,
     Status,
     Step,
     World,
-    differences,
-    excess,
-    rates,
     serial,
 )
+from tests.system.plugin.churn_sight import FAMILIES, PROMISABLE, QDISC, Promise, Sight, rates
 from tests.system.plugin.conftest import Document, Node
+from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
 
-INSIDE = Path(__file__).with_name("churn.py")
+PROGRAM = Path(__file__).with_name("churn.py")
 STEPS = int(os.environ.get("CONCORDE_CHURN_STEPS", "100"))
 SEED = int(os.environ.get("CONCORDE_CHURN_SEED", "1"))
 STEPS_ON_A_NODE = 25
@@ -95,12 +89,7 @@ class Churn(RuleBasedStateMachine):
         self.node = Node(plugin)
         self.node.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
         self.node.add_pod_namespace(*PODS["a"], *PODS["b"])
-        self.inside = subprocess.Popen(
-            self.node.argv("/usr/bin/python3", INSIDE, plugin),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.inside = Inside(self.node, PROGRAM, plugin)
         self.worlds = {World()}
         self.attached: dict[str, tuple[Promise, Document]] = {}  # what runtimes know: ADD's result
         self.story: list[str] = []
@@ -176,11 +165,7 @@ class Churn(RuleBasedStateMachine):
             if self.sound:
                 self.finish()
         finally:
-            assert self.inside.stdin is not None
-            assert self.inside.stdout is not None
-            self.inside.stdin.close()
-            self.inside.wait()
-            self.inside.stdout.close()
+            self.inside.close()
             self.node.close()
 
     def finish(self) -> None:
@@ -233,11 +218,8 @@ class Churn(RuleBasedStateMachine):
 
     def ask(self, calls: Calls) -> tuple[list[tuple[Call, Answer]], Sight]:
         """Have the calls made in the node, and look."""
-        assert self.inside.stdin is not None
-        assert self.inside.stdout is not None
         commands = [self.command(call, killed) for call, killed in calls]
-        print(json.dumps({"commands": commands}), file=self.inside.stdin, flush=True)
-        told = json.loads(self.inside.stdout.readline())
+        told = self.inside.ask({"commands": commands})
         self.watched = told["watched"]
         answers: list[tuple[Call, Answer]] = []
         for (call, killed), answer in zip(calls, told["answers"], strict=True):

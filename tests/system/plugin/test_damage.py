@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from tests.paths import ROOT
-from tests.system.plugin.churn_model import on_uplink as taken
+from tests.system.plugin.churn_sight import on_uplink as taken
 from tests.system.plugin.conftest import Document, Node
+from tests.system.plugin.inside import Inside
 from tests.system.plugin.runtimes import CACHE, attachment, entry, listed
 from tests.system.plugin.uplinks import ledger, on_uplink
 
@@ -50,22 +51,11 @@ class Damaged:
         self.node.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
         self.node.add_pod_namespace(*PODS["a"], *PODS["b"])
         self.node.run("mkdir", CACHE)
-        self.inside = subprocess.Popen(
-            self.node.argv(
-                "env", f"PYTHONPATH={ROOT}", "/usr/bin/python3", "-m", "tests.system.plugin.damage"
-            ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.inside = Inside(self.node, "-m", "tests.system.plugin.damage", path=ROOT)
         self.attached: dict[str, tuple[Document, Document]] = {}  # configuration, and ADD's result
 
     def close(self) -> None:
-        assert self.inside.stdin is not None
-        assert self.inside.stdout is not None
-        self.inside.stdin.close()
-        self.inside.wait()
-        self.inside.stdout.close()
+        self.inside.close()
         self.node.close()
 
     def step(self, damages: int) -> None:
@@ -109,8 +99,6 @@ class Damaged:
         return {"after": after, "kind": kind, "file": file, "seed": self.chance.randrange(1 << 30)}
 
     def ask(self, calls: list[tuple[str, str, Document]], damages: list[Document]) -> list[Document]:
-        assert self.inside.stdin is not None
-        assert self.inside.stdout is not None
         commands = [
             {
                 "argv": [str(self.node.plugin)],
@@ -121,9 +109,7 @@ class Damaged:
             for verb, pod, configuration in calls
         ]
         copied = FILES if self.chance.random() < 0.3 else []
-        asked = {"commands": commands, "damages": damages, "copied": copied}
-        print(json.dumps(asked), file=self.inside.stdin, flush=True)
-        told = json.loads(self.inside.stdout.readline())
+        told = self.inside.ask({"commands": commands, "damages": damages, "copied": copied})
         for (verb, pod, _), answer in zip(calls, told, strict=True):
             assert answer["stderr"] == "", f"{verb} {pod}: {answer}"
         return [json.loads(answer["stdout"] or "{}") for answer in told]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +19,9 @@ from hypothesis import strategies as st
 
 from tests.paths import ROOT
 from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
+from tests.system.plugin.inside import Inside
 
-INSIDE = Path(__file__).with_name("inputs.py")
+PROGRAM = Path(__file__).with_name("inputs.py")
 INPUTS = int(os.environ.get("CONCORDE_PLUGIN_INPUTS", "400"))
 REAL_EACH = 20  # one in so many is a process with an interpreter of its own
 MOST_SECONDS = 2
@@ -206,30 +206,18 @@ class Caller:
             "mkdir -p /run/odd/directory; cd /run/odd; mkfifo fifo; ln -s /dev/zero zero;"
             " truncate -s 1G huge; ln -s /run/elsewhere link",
         )
-        self.inside = subprocess.Popen(
-            self.node.argv("/usr/bin/python3", INSIDE, plugin, ROOT / "plugin"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.inside = Inside(self.node, PROGRAM, plugin, ROOT / "plugin")
         self.calls = 0
 
     def call(self, environment: dict[str, str], content: bytes) -> Document:
-        assert self.inside.stdin is not None
-        assert self.inside.stdout is not None
         self.calls += 1
         environment = {"PATH": os.environ["PATH"], **environment}
         case = {"environment": environment, "stdin": content.hex(), "real": self.calls % REAL_EACH == 0}
-        print(json.dumps(case), file=self.inside.stdin, flush=True)
-        answer: Document = json.loads(self.inside.stdout.readline())
+        answer: Document = self.inside.ask(case)
         return answer
 
     def close(self) -> None:
-        assert self.inside.stdin is not None
-        assert self.inside.stdout is not None
-        self.inside.stdin.close()
-        self.inside.wait()
-        self.inside.stdout.close()
+        self.inside.close()
         self.node.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.system.plugin.conftest import REFERENCE, Node, network, promising
 from tests.system.plugin.runtimes import CACHE, attach, keep
-from tests.system.plugin.uplinks import ledger, on_uplink
+from tests.system.plugin.uplinks import chain, ledger, on_uplink
 
 STATE = "/run/concorde"
 STORE = f"{STATE}/cluster-a/leases.sqlite"
@@ -189,10 +189,7 @@ def test_what_is_gone_is_not_made_again(node: Node) -> None:
 @pytest.mark.skipif(not (REFERENCE / "ptp").exists(), reason=f"no ptp in {REFERENCE}")
 @pytest.mark.parametrize("kind", ["ptp", "bridge"])
 def test_in_a_chain_too(node: Node, kind: str) -> None:
-    ipam = {"type": "host-local", "subnet": "172.16.1.0/24", "dataDir": "/run/host-local"}
-    first = {"cniVersion": "1.0.0", "name": "cluster-a", "type": kind, "mtu": 1450, "ipam": ipam}
-    previous = node.call("ADD", "A-1", first, plugin=REFERENCE / kind)
-    chained = on_uplink("100M", "200M", subnet=None, prevResult=previous, cniVersion="1.0.0")
+    first, _, chained = chain(node, kind)
     keep(node, "A-1", chained, node.call("ADD", "A-1", chained), before=first)
     before = told(node)
     node.run("rm", "-r", STATE)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.system.plugin.conftest import REFERENCE, Node, child_of
-from tests.system.plugin.uplinks import ledger, on_uplink
+from tests.system.plugin.uplinks import chain, ledger, on_uplink
 
 PODS = ("A-1", "A-2", "B-1")
 
@@ -302,10 +302,7 @@ def test_the_ledger_as_a_table(node: Node) -> None:
 )
 @pytest.mark.parametrize("kind", ["ptp", "bridge"])
 def test_in_a_chain_the_class_is_given_to_the_other_plugins_interface(node: Node, kind: str) -> None:
-    ipam = {"type": "host-local", "subnet": "172.16.1.0/24", "dataDir": "/run/host-local"}
-    first = {"cniVersion": "1.0.0", "name": "cluster-a", "type": kind, "mtu": 1450, "ipam": ipam}
-    previous = node.call("ADD", "A-1", first, plugin=REFERENCE / kind)
-    chained = on_uplink("100M", "200M", subnet=None, prevResult=previous, cniVersion="1.0.0")
+    _, previous, chained = chain(node, kind)
     assert node.call("ADD", "A-1", chained) == previous
     way = previous["interfaces"][0]["name"]
     address = previous["ips"][0]["address"].partition("/")[0]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
+from tests.system.plugin.conftest import CEILING, GUARANTEE, REFERENCE, Document, Node
 
 HOST = {"one": "192.168.9.1", "two": "192.168.9.2"}
 NEIGHBOUR = "192.168.9.9"  # where bystanders send to; nobody has to be there
@@ -111,6 +111,18 @@ def on_uplink(guarantee: str = "", ceiling: str = "", cluster: str = "a", **keys
         "runtimeConfig": {"io.kubernetes.cri.pod-annotations": {key: value for key, value in given if value}},
         **keys,
     }
+
+
+def chain(node: Node, kind: str) -> tuple[Document, Document, Document]:
+    """Pod A-1 behind a reference plugin: its configuration, its result, and Concorde's configuration then."""
+    ipam = {"type": "host-local", "subnet": "172.16.1.0/24", "dataDir": "/run/host-local"}
+    first = {"cniVersion": "1.0.0", "name": "cluster-a", "type": kind, "mtu": 1450, "ipam": ipam}
+    previous = node.call("ADD", "A-1", first, plugin=REFERENCE / kind)
+    return (
+        first,
+        previous,
+        on_uplink("100M", "200M", subnet=None, prevResult=previous, cniVersion="1.0.0"),
+    )
 
 
 def ledger(node: Node) -> Any:

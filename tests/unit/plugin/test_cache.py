@@ -12,7 +12,7 @@ from concorde import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.plugin.test_program import json_values
+from tests.unit.plugin.examples import json_values
 
 PLUGIN = {"type": "concorde", "bridge": "cni-a", "capabilities": {"bandwidth": True, "other": False}}
 

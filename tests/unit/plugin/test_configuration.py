@@ -7,18 +7,13 @@ import pytest
 from concorde import guarantees
 from concorde.cni import INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration, Identity
-from concorde.terms import terms
+from concorde.lease_terms import terms
 
-ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+from tests.unit.plugin.examples import ANNOTATIONS, annotated
 
 
 def document(**keys: object) -> dict[str, Any]:
     return {"cniVersion": "1.1.0", "name": "net", "type": "concorde", "subnet": "172.16.1.0/24", **keys}
-
-
-def annotated(**annotations: object) -> dict[str, Any]:
-    names = {"guarantee": guarantees.GUARANTEE, "ceiling": guarantees.CEILING}
-    return {"runtimeConfig": {ANNOTATIONS: {names[key]: value for key, value in annotations.items()}}}
 
 
 @pytest.mark.parametrize(
@@ -109,27 +104,3 @@ def test_a_broken_flannel_file_is_an_error_naming_it(tmp_path: Path, content: st
     file.write_text(content)
     with pytest.raises(CniError, match=r"subnetFile: .*subnet\.env"):
         Configuration(document(subnet=None, subnetFile=str(file))).subnet()
-
-
-def test_the_annotation_goes_before_the_capability_and_that_before_the_default() -> None:
-    runtime = {ANNOTATIONS: {guarantees.GUARANTEE: "1G"}, "bandwidth": {"EgressRate": 2_000_000}}
-    assert guarantees.promise({"runtimeConfig": runtime, "defaultGuarantee": "3M"}).guarantee == 10**9
-    del runtime[ANNOTATIONS]
-    assert guarantees.promise({"runtimeConfig": runtime, "defaultGuarantee": "3M"}).guarantee == 2_000_000
-    assert guarantees.promise({"defaultGuarantee": "3M"}).guarantee == 3_000_000
-
-
-def test_a_ceiling_alone_is_the_limit_and_no_guarantee() -> None:
-    promise = guarantees.promise(annotated(ceiling="2G"))
-    assert (promise.guarantee, promise.ceiling, promise.limit) == (None, 2 * 10**9, 2 * 10**9)
-
-
-def test_no_promise_is_no_limit() -> None:
-    assert guarantees.promise({}).limit is None
-
-
-def test_a_guarantee_above_the_ceiling_is_an_error_naming_both() -> None:
-    with pytest.raises(CniError) as caught:
-        guarantees.promise(annotated(guarantee="2G", ceiling="1G"))
-    assert guarantees.GUARANTEE in caught.value.msg
-    assert guarantees.CEILING in caught.value.msg

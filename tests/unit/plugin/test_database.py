@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from concorde import owned
-from concorde.cni import DAMAGED, UNUSABLE, CniError
-from concorde.database import Database
+from concorde.cni import DAMAGED, TRY_AGAIN, UNUSABLE, CniError
+from concorde.database import Database, WhereWhole, usable
 from concorde.node.ledger import Ledger
 from concorde.store import Store
 from hypothesis import given
@@ -135,3 +135,18 @@ def test_the_directory_of_others_is_not_taken(tmp_path: Path) -> None:
 )
 def test_our_files_are_known_by_their_names(name: str, ours: bool) -> None:
     assert owned.is_ours(name) == ours
+
+
+@pytest.mark.parametrize("code", [DAMAGED, UNUSABLE])
+def test_what_gives_back_does_without_a_file_it_cannot_trust(tmp_path: Path, code: int) -> None:
+    def refuse() -> Database:
+        raise CniError(code, "no")
+
+    with WhereWhole():
+        refuse()
+    assert usable(str(tmp_path), refuse) is None
+
+
+def test_it_does_not_do_without_one_that_is_busy() -> None:
+    with pytest.raises(CniError), WhereWhole():
+        raise CniError(TRY_AGAIN, "busy")

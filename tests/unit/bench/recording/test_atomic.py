@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from bench.recording import atomic
 
 
-class Thing(BaseModel):
+class Artefact(BaseModel):
     parts: list[int]
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "file"
-    atomic.write_model(file, Thing(parts=[1, 2]))
-    assert atomic.read(file, Thing) == Thing(parts=[1, 2])
+    atomic.write_model(file, Artefact(parts=[1, 2]))
+    assert atomic.read(file, Artefact) == Artefact(parts=[1, 2])
     assert atomic.read_json(file) == {"parts": [1, 2]}
     assert list(file.parent.iterdir()) == [file]
     assert file.stat().st_mode & 0o777 == 0o644
@@ -53,7 +53,7 @@ def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path: Path, content: 
     file = tmp_path / "file"
     file.write_bytes(content)
     with pytest.raises(atomic.StoredError, match=f"^{file}: (?i:{words})"):
-        atomic.read(file, Thing)
+        atomic.read(file, Artefact)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "9" * 5000])
@@ -67,4 +67,4 @@ def test_what_is_no_json_is_named(tmp_path: Path, content: str) -> None:
 def test_nothing_is_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(atomic.StoredError, match="fifo: not a file"):
-        atomic.read(tmp_path / "fifo", Thing)
+        atomic.read(tmp_path / "fifo", Artefact)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from testbed.access.batch import look
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.access.place import Result
 
 
-class Counting(Here):
+class Counting(Local):
     """This machine as a place that counts how often it was entered."""
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ def test_each_command_has_its_own_answer_and_all_cost_one_way() -> None:
 
 
 def test_a_program_there_is_not_is_said() -> None:
-    (found,) = look(Here(), [["no-such-program"]])
+    (found,) = look(Local(), [["no-such-program"]])
     assert found.status == 127
     assert "not found" in found.stderr
 
 
 @pytest.mark.parametrize("count", [0, 40])
 def test_any_number_of_commands(count: int) -> None:
-    found = look(Here(), [["echo", str(number)] for number in range(count)])
+    found = look(Local(), [["echo", str(number)] for number in range(count)])
     assert [one.stdout for one in found] == [str(number) for number in range(count)]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.access.place import CommandError, Result, held_back
 from testbed.access.remote import GUARD, Remote
 
@@ -45,7 +45,7 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Remote:
     stand_in = tmp_path / "bin" / "sh"
     stand_in.write_text(f'#!/bin/sh\nexec {program} {" ".join(shell[1:])} "$@"\n')
     stand_in.chmod(0o755)
-    return Remote("far", Here(), ["env", f"PATH={stand_in.parent}:{os.environ['PATH']}"])
+    return Remote("far", Local(), ["env", f"PATH={stand_in.parent}:{os.environ['PATH']}"])
 
 
 def alive(pid: int) -> bool:
@@ -149,7 +149,7 @@ def test_run_passes_input_and_settings_and_says_where_it_failed(far: Remote) -> 
     assert far.run(["false"], check=False).status == 1
 
 
-class Losing(Here):
+class Losing(Local):
     """An origin whose client ends well and loses all that was said, some times."""
 
     def __init__(self, times: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.access.local import Here
+from testbed.access.local import Local
 from testbed.access.place import CommandError
 from testbed.enforcements import registry
 from testbed.kubernetes import manifests
@@ -31,7 +31,7 @@ def client(tmp_path: Path) -> Client:
     kubectl = tmp_path / "kubectl"
     kubectl.write_text(KUBECTL)
     kubectl.chmod(0o755)
-    return Client("a", Here(), str(kubectl), "a.conf")
+    return Client("a", Local(), str(kubectl), "a.conf")
 
 
 def asked(client: Client) -> Sequence[str]:

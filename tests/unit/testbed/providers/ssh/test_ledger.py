@@ -11,7 +11,7 @@ import pytest
 
 from testbed.access.place import CommandError, Result
 from testbed.providers.ssh import ledger, plan
-from testbed.providers.ssh.artefacts import Directory, Link, Mount, Namespace, Setting, Thing, Tree
+from testbed.providers.ssh.artefacts import Artefact, Directory, Link, Mount, Namespace, Setting, Tree
 from testbed.providers.ssh.ledger import Ledger
 from testbed.providers.ssh.node import command_line
 from testbed.providers.ssh.survey import Interface, Seen
@@ -47,7 +47,7 @@ def contmec(*overrides: str) -> Addressing:
     return Addressing(load(CONTMEC, overrides))
 
 
-def book(*things: Thing) -> Ledger:
+def book(*things: Artefact) -> Ledger:
     return Ledger(run="r", node="worker-01", by="me", since="now", boot="today", things=list(things))
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from . import guarantees, shaping
+from . import enforcements, guarantees, shaping
 from .configuration import Configuration, invalid
 from .leases import Terms
 
 
 def terms(configuration: Configuration, mtu: int) -> Terms:
     """The terms for a pod with this MTU (bytes). Raises CniError 7."""
-    on_uplink = configuration.enforcement == "node"
-    promise = guarantees.promise(configuration.document, capability_is_ceiling=on_uplink)
-    # With `node` the guarantee is kept on the uplink; the class on the pod's interface is for its ceiling.
-    limit = promise.ceiling if on_uplink else promise.limit
+    reserves = enforcements.reserves(configuration.enforcement)
+    promise = guarantees.promise(configuration.document, capability_is_ceiling=reserves)
+    # A guarantee on the uplink is a floor; the class on the pod's interface is then for its ceiling.
+    limit = promise.ceiling if reserves else promise.limit
     if limit is None:
         return Terms(configuration.enforcement, promise.guarantee, None, None, None)
     rate = shaping.class_rate(limit, configuration.count, mtu)

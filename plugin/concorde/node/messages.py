@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .. import addresses
-from .terms import promised
+from .records import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .terms import Entry, Tree
+    from .records import Entry, Tree
 
 _MOST_NAMED = 3  # the message ends up in the pod's events, where nobody reads a long list
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import VERSION, names, run
+from . import VERSION, names, tools
 from .cni import INVALID_CONFIGURATION, UNDECODABLE, CniError, in_words, write
 from .configuration import DEFAULT_STATE, node_directory
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     except CniError as error:
         given = error.code in (UNDECODABLE, INVALID_CONFIGURATION)
         return _said(BAD_INPUT if given else FAILED, f"concorde: {error}\n")
-    except run.CommandError as error:
+    except tools.CommandError as error:
         return _said(FAILED, f"concorde: {error}\n")
     return _said(0, answer)
 
@@ -125,6 +125,7 @@ def _ledger(state: str, as_json: bool) -> str:
 
 
 def _reconcile(state: str) -> str:
+    from . import enforcements
     from .locks import NodeLock
     from .node import attachments, kernel, ledger, report
     from .store import stores
@@ -134,7 +135,7 @@ def _reconcile(state: str) -> str:
         return report.NOTHING
     with NodeLock(directory):
         book = ledger.Ledger(directory)
-        attachments.adopt(book, directory)
+        attachments.adopt(book, directory, enforcements.reserves)
         tree, entries = book.tree(), book.entries()
         if tree is None and not entries:
             return report.NOTHING
@@ -152,20 +153,20 @@ def _rebuild(state: str, caches: list[str]) -> str:
 
 
 def _examine() -> str:
-    from . import documents, installation, requests
+    from . import installation, requests, strict_json
 
     directory = os.path.dirname(os.path.realpath(sys.argv[0]))
-    found = installation.lacking(documents.decode(requests.read_input()), directory)
+    found = installation.lacking(strict_json.decode(requests.read_input()), directory)
     if found:
         raise RefusalError("\nconcorde: ".join(found))
     return "nothing is lacking\n"
 
 
 def _dismantle() -> str:
-    from . import documents, installation, requests
+    from . import installation, requests, strict_json
 
     try:
-        removed = installation.dismantle(documents.decode(requests.read_input()))
+        removed = installation.dismantle(strict_json.decode(requests.read_input()))
     except (installation.InUseError, installation.NotOursError) as error:
         raise RefusalError(str(error)) from error
     return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"

@@ -6,24 +6,23 @@ kernel has of the attachment is known by its names, and a damaged file is left a
 
 from __future__ import annotations
 
-from . import enforcements, links, names, rtnetlink
-from .cni import UNTRUSTED, UNUSABLE, CniError
-from .configuration import Identity
-from .locks import AttachmentLock, NoLock
-from .node import attachments
+from .. import enforcements, links, names, rtnetlink
+from ..configuration import Identity
+from ..locks import AttachmentLock, where_ours
+from ..node import attachments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .leases import Lease
-    from .store import Store
+    from ..leases import Lease
+    from ..store import Store
 
 
 def release(network: Identity, container: str, interface: str, netns: str) -> None:
     """Remove the attachment's shaping, link and lease, whichever of them exist.
 
-    The lease goes last: whatever a kill leaves behind is still written down. Raises run.CommandError.
+    The lease goes last: whatever a kill leaves behind is still written down. Raises tools.CommandError.
     """
-    with lock(network, container, interface):
+    with where_ours(lambda: AttachmentLock(network.directory, container, interface)):
         veth = names.host_veth(network.name, container, interface)
         # Nothing passes from now on, for the guard may be gone before the link is.
         rtnetlink.take_down(veth)
@@ -38,36 +37,27 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
             _drop(store, container, interface, veth)
 
 
-def lock(network: Identity, container: str, interface: str) -> AttachmentLock | NoLock:
-    """The attachment's lock, or none where its file is not ours."""
-    try:
-        return AttachmentLock(network.directory, container, interface)
-    except CniError as error:
-        if error.code != UNUSABLE:
-            raise
-        return NoLock()
-
-
 def opened(network: Identity) -> Store | None:
     """The network's store, if it is there and whole."""
-    from . import store
-    from .database import usable
+    from .. import store
+    from ..database import usable
 
     return usable(store.path(network.directory), lambda: store.Store(network.directory))
 
 
 def _drop(store: Store, container: str, interface: str, veth: str) -> None:
-    from .database import where_whole
+    from ..database import WhereWhole
 
-    where_whole(lambda: store.drop(container, interface))
-    where_whole(lambda: store.drop_port(veth))
+    with WhereWhole():
+        store.drop(container, interface)
+    with WhereWhole():
+        store.drop_port(veth)
 
 
 def _found(network: Identity, container: str, interface: str) -> tuple[Store | None, Lease | None]:
-    store = opened(network)
-    try:
+    from ..database import WhereWhole
+
+    with WhereWhole():
+        store = opened(network)
         return store, store.find(container, interface) if store else None
-    except CniError as error:
-        if error.code not in UNTRUSTED:
-            raise
-        return None, None
+    return None, None

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from . import run
-from .cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
-from .configuration import Configuration
-from .node import attachments
-from .store import Store
+from .. import enforcements, tools
+from ..cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
+from ..configuration import Configuration
+from ..node import attachments
+from ..store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .requests import Request
+    from ..requests import Request
 
 
 def status(request: Request) -> None:
     """Look for the tools, a usable store and a free address. Raises CniError 50, or 7 for a bad key."""
     configuration = Configuration(request.document)
+    enforcement = enforcements.load(configuration.enforcement)
     try:
-        for tool in run.TOOLS:
-            run.find(tool)
+        for tool in (*tools.TOOLS, *enforcement.TOOLS):
+            tools.find(tool)
         store = Store(configuration.directory)
         with store:
             pass  # a transaction that writes can begin
@@ -27,10 +28,10 @@ def status(request: Request) -> None:
     except OSError as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
     try:
-        attachments.status(configuration)
+        attachments.status(configuration, enforcement.on_uplink(configuration))
     except OSError as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
-    except run.CommandError as error:
+    except tools.CommandError as error:
         raise CniError(NOT_AVAILABLE, str(error)) from error
     except CniError as error:
         if error.code == INVALID_CONFIGURATION:

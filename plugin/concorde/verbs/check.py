@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 
-from . import addresses, enforcements, run
-from .cni import CHECK_FAILED, CniError
-from .configuration import Configuration, invalid
-from .database import existing
-from .node import attachments
-from .results import entries_of
-from .store import Store, path
-from .terms import terms
+from .. import addresses, enforcements, tools
+from ..cni import CHECK_FAILED, CniError
+from ..configuration import Configuration, invalid
+from ..database import existing
+from ..lease_terms import terms
+from ..node import attachments
+from ..results import entries_of
+from ..store import Store, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .leases import Link
-    from .requests import Request
+    from ..leases import Link
+    from ..requests import Request
 
 
 def check(request: Request) -> None:
@@ -41,9 +41,12 @@ def check(request: Request) -> None:
             _check_previous(lease.link, previous)
             _check_node(lease.link)
             _check_pod(lease.link, previous, request.netns)
-        enforcements.load(lease.terms.enforcement).check(configuration, lease, request.netns)
-        attachments.check(configuration, lease)
-    except run.CommandError as failure:
+        enforcement = enforcements.load(lease.terms.enforcement)
+        enforcement.check(configuration, lease, request.netns)
+        settings = enforcement.on_uplink(configuration)
+        entry = attachments.entry_of(configuration, lease, settings)
+        attachments.check(entry, settings, configuration.node_directory)
+    except tools.CommandError as failure:
         raise CniError(CHECK_FAILED, str(failure)) from failure
 
 
@@ -82,13 +85,13 @@ def _check_pod(link: Link, previous: dict[str, Any], netns: str) -> None:
     _require(pod["address"] in macs, f"{link.interface} has hardware address {pod['address']}, not {macs}")
     if any(route.get("dst") == "0.0.0.0/0" for route in entries_of(previous, "routes")):
         gateway = addresses.dotted(link.subnet.gateway)
-        routes = json.loads(run.run("ip", "-j", "route", "show", "default", netns=netns) or "[]")
+        routes = json.loads(tools.run("ip", "-j", "route", "show", "default", netns=netns) or "[]")
         found = any(route.get("gateway") == gateway and route["dev"] == link.interface for route in routes)
         _require(found, f"{link.interface} has lost its default route via {gateway}")
 
 
 def _shown(what: str, name: str, netns: str = "") -> dict[str, Any]:
-    shown: list[dict[str, Any]] = json.loads(run.run("ip", "-j", what, "show", "dev", name, netns=netns))
+    shown: list[dict[str, Any]] = json.loads(tools.run("ip", "-j", what, "show", "dev", name, netns=netns))
     return shown[0]
 
 

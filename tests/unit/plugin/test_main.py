@@ -6,15 +6,13 @@ import json
 import string
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from concorde import documents
-from concorde.cni import CniError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.plugin.conftest import Program
+from tests.unit.plugin.examples import json_values
 
 # Each example is a process of 15 ms or more.
 processes = settings(
@@ -22,12 +20,6 @@ processes = settings(
 )
 NO_NETNS = "/nowhere/netns"
 ADD = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "pod", "CNI_IFNAME": "eth0", "CNI_NETNS": NO_NETNS}
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=10,
-)
 
 
 def network(directory: Path, **keys: object) -> bytes:
@@ -208,23 +200,3 @@ def test_any_environment_gets_a_proper_answer(
     program: Program, tmp_path: Path, values: dict[str, str], netns: str
 ) -> None:
     program(network(tmp_path), {"CNI_COMMAND": "ADD", "CNI_NETNS": netns, **values})
-
-
-@given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
-def test_what_is_accepted_is_what_json_reads(content: bytes) -> None:
-    try:
-        decoded = documents.decode(content)
-    except CniError:
-        return
-    assert decoded == json.loads(content)
-
-
-@given(st.dictionaries(st.text(), json_values))
-def test_what_is_written_is_what_json_writes(document: dict[str, Any]) -> None:
-    try:
-        expected = json.dumps(document, allow_nan=False)
-    except ValueError:
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            documents.encode(document)
-        return
-    assert documents.encode(document) == expected.encode() + b"\n"

@@ -7,25 +7,25 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from . import enforcements, links, names, results, run
-from .cni import COMMAND_FAILED, CniError
-from .configuration import Configuration
-from .leases import Lease, Link
-from .locks import AttachmentLock
-from .node.ahead import Ready
-from .terms import terms
+from .. import enforcements, links, names, results, tools
+from ..cni import COMMAND_FAILED, CniError
+from ..configuration import Configuration
+from ..lease_terms import terms
+from ..leases import Lease, Link
+from ..locks import AttachmentLock, NodeLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .addresses import Subnet
-    from .requests import Request
-    from .store import Store
+    from ..addresses import Subnet
+    from ..node.settings import Settings
+    from ..requests import Request
+    from ..store import Store
 
 
 def add(request: Request) -> dict[str, Any]:
-    """Attach the pod and return the result; what fails is undone. Raises CniError, run.CommandError."""
+    """Attach the pod and return the result; what fails is undone. Raises CniError, tools.CommandError."""
     configuration = Configuration(request.document)
     if configuration.previous is not None:
         _attach(request, configuration, None, configuration.node_mtu())
@@ -39,9 +39,9 @@ def add(request: Request) -> dict[str, Any]:
 def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
     lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
-        ready = _prepare(configuration, lease, subnet is not None, request.netns)
+        settings, lock = _prepare(configuration, lease, subnet is not None, request.netns)
         # Not above: loading SQLite takes 4 ms, in which the tools are loaded too.
-        from .store import Store
+        from ..store import Store
 
         store = Store(configuration.directory)
         with store:
@@ -52,7 +52,7 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
             store.add(lease)
         try:
-            _install(configuration, lease, ready, request.netns)
+            _install(configuration, lease, settings, lock, request.netns)
         except Exception as error:
             _undo(lease, store, error)
             raise
@@ -61,30 +61,40 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
 
 def _require_bridge(configuration: Configuration, subnet: Subnet, store: Store) -> None:
     if not (store.has_pods_on(configuration.bridge) and store.knows(subnet)):
-        from . import bridges  # only for a network's first pods
+        from .. import bridges  # only for a network's first pods
 
         bridges.require_ours(configuration, subnet, store)
 
 
-def _prepare(configuration: Configuration, lease: Lease, makes_link: bool, netns: str) -> Ready:
-    """Start the tools _install() will want, in the order of their use."""
+def _prepare(
+    configuration: Configuration, lease: Lease, makes_link: bool, netns: str
+) -> tuple[Settings | None, NodeLock]:
+    """Start the tools _install() will want, in the order of their use; the uplink's keys, the node's lock.
+
+    Tools that are started after the lock was opened hold it too, once it is taken.
+    """
+    enforcement = enforcements.load(lease.terms.enforcement)
     if makes_link:
-        run.prepare("ip")
-    ready = Ready(configuration)
-    enforcements.load(lease.terms.enforcement).prepare(configuration, lease, netns)
+        tools.prepare("ip")
+    settings = enforcement.on_uplink(configuration)
+    lock = NodeLock(configuration.node_directory)
+    enforcement.prepare(configuration, lease, netns)
     if makes_link:
-        run.prepare("ip", netns)
-    return ready
+        tools.prepare("ip", netns)
+    return settings, lock
 
 
-def _install(configuration: Configuration, lease: Lease, ready: Ready, netns: str) -> None:
+def _install(
+    configuration: Configuration, lease: Lease, settings: Settings | None, lock: NodeLock, netns: str
+) -> None:
     enforcement = enforcements.load(lease.terms.enforcement)
     creation = links.Creation(lease.link, netns) if lease.link is not None else None
     # Not above: a millisecond, in which the pair is made.
-    from .node import attachments
+    from ..node import attachments
 
     try:
-        entry = attachments.enter(configuration, lease, ready, creation)
+        entry = attachments.entry_of(configuration, lease, settings)
+        attachments.enter(entry, settings, lock, creation, enforcements.reserves)
     except Exception:
         if creation is not None:
             creation.settle()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+# What every call may need, whatever its enforcement: `tc` to find a tree that another's promises are kept in.
 TOOLS = ("ip", "tc", "nft", "nsenter")
 _NFT = ("nft", "-f", "-")
 

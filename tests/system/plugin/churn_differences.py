@@ -1,0 +1,107 @@
+"""How what a node holds differs from what the model says, class by class and element by element."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from tests.system.plugin.churn_model import TREE, World
+from tests.system.plugin.churn_sight import CAPACITY, PROMISABLE, QDISC, RESERVE, Promise, Row, Sight
+
+LEAST_DEFAULT = 8_000
+SHOWN = 1_000  # tc rounds rates of this size down to kbit/s
+ROOT, CONTROL, DEFAULT = "c0de:1", "c0de:fffd", "c0de:fffe"
+READ = ("tunnels", "vteps", "underlays")  # sets of what the kernel has, whatever pods there are
+
+
+def differences(world: World, sight: Sight) -> list[str]:
+    """How what a node holds differs from a world."""
+    promised = world.promised
+    texts = [
+        f"{what}: {found} instead of {expected}"
+        for what, found, expected in (
+            ("the ledger has a tree", sight.tree is not None, world.tree),
+            ("leases", sorted(sight.leases), sorted(world.leased)),
+            ("ledger", sorted(sight.rows), sorted(promised)),
+            ("missing", sorted(sight.missing), sorted(world.missing)),
+        )
+        if found != expected
+    ]
+    for pod, row in sight.rows.items():
+        promise = promised.get(pod, Promise())
+        guarantee = None if promise.guarantee is None else promise.guarantee * 1_000_000
+        if (row.guarantee, row.rate, row.ceil) != (guarantee, promise.rate, promise.ceil):
+            texts.append(f"{pod} has {row} for {promise}")
+        if (row.handle is None) != (promise.guarantee is None) or row.address != sight.leases.get(pod):
+            texts.append(f"{pod} has {row} and lease {sight.leases.get(pod)}")
+    return texts + of_classes(world, sight) + of_elements(world, sight)
+
+
+def of_classes(world: World, sight: Sight) -> list[str]:
+    if QDISC in sight.missing:
+        return [f"classes without a tree: {sight.classes}"] * bool(sight.classes)
+    shared = {ROOT: (CAPACITY, CAPACITY), CONTROL: (RESERVE, CAPACITY)}
+    if not world.half:
+        shared[DEFAULT] = max(LEAST_DEFAULT, world.free), CAPACITY
+    of_pods = {row.handle: (row.rate, row.ceil) for row in sight.rows.values() if row.handle}
+    needed = set() if TREE in world.half else {ROOT, CONTROL, DEFAULT}
+    needed |= {row.handle for pod, row in sight.rows.items() if row.handle and pod not in world.half}
+    texts = [f"class {handle} is missing" for handle in needed - sight.classes.keys()]
+    for handle, shown in sight.classes.items():
+        expected = {**shared, **of_pods}.get(handle)
+        if expected is None and handle != DEFAULT:
+            texts.append(f"class {handle} belongs to nobody")
+        elif expected and not all(0 <= e - s < SHOWN for e, s in zip(expected, shown, strict=True)):
+            texts.append(f"class {handle} has {shown}, expected {expected}")
+    return texts
+
+
+def of_elements(world: World, sight: Sight) -> list[str]:
+    texts = []
+    ports = {address: port for port, _, address in sight.elements.get(("bridge", "frames"), ())}
+    for (family, name), found in sight.elements.items():
+        if name in READ:
+            continue
+        wanted = {pod: elements(name, pod, row, ports) for pod, row in sight.rows.items()}
+        # Elements that several pods share are there as long as the bridge may be.
+        shared = found if name == "bridges" else set()
+        for stray in found.difference(shared, *wanted.values()):
+            texts.append(f"{family} {name} {stray} belongs to nobody")
+        for pod in wanted.keys() - world.half:
+            texts += [f"{family} {name} has no {lost} of {pod}" for lost in wanted[pod] - found]
+    return texts
+
+
+def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str, ...]]:
+    """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
+    if name == "classes" and row.handle is None:
+        return set()
+    port = ports.get(row.address, "no port")
+    octets = [f"{int(octet):02x}" for octet in row.address.split(".")]
+    mac = ":".join(["0a", "58", *octets])
+    tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
+    local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
+    number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
+    found: dict[str, set[tuple[str, ...]]] = {
+        **{key: {(port,)} for key in ("guarded", "floods", "dropped")},
+        "classes": {(row.address, str(row.handle))},
+        "bridges": {(f"cni-{pod[0]}",)},
+        "ways": {(f"cni-{pod[0]}", row.address)},
+        "refused": {(f"cni-{pod[0]}", row.address)},
+        "addresses": {(row.address,)},
+        "frames": {(port, mac, row.address)},
+        "frames6": {(port, mac, "::"), (port, mac, local)},
+        "targets6": {(port, number)},
+    }
+    return found[name]
+
+
+def excess(classes: Mapping[str, tuple[int, int]]) -> str:
+    """What is too much in the rates of the kernel's classes, at whatever moment."""
+    below = {handle: rate for handle, (rate, _) in classes.items() if handle != ROOT}
+    pods = sum(rate for handle, rate in below.items() if handle not in (CONTROL, DEFAULT))
+    if pods > PROMISABLE:
+        return f"{pods} of {PROMISABLE} are promised by {classes}"
+    if sum(below.values()) > CAPACITY + LEAST_DEFAULT:
+        return f"more than {CAPACITY} in {classes}"
+    return ""

@@ -1,0 +1,71 @@
+"""A node, its tree, an attachment, and what tc and nft print of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from concorde.node import observe, tables
+from concorde.node.records import Entry, Tree
+
+GIGA = 10**9
+TREE = Tree("eth0", 9 * GIGA, 180_000_000, (22,))
+MAC = "0a:58:ac:10:01:02"
+
+
+def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys: Any) -> Entry:
+    given: dict[str, Any] = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "mac": MAC}
+    values = {**given, "ceil": 9 * GIGA, **keys}
+    return Entry(
+        container=name, interface="eth0", address=address, guarantee=rate or None, rate=rate, **values
+    )
+
+
+TC_CLASSES = """\
+class htb c0de:10 parent c0de:1 leaf 10: prio 0 rate 1Gbit ceil 9Gbit burst 125000b cburst 1125000b
+class htb c0de:1 root rate 9Gbit ceil 9Gbit burst 1125000b cburst 1125000b
+class htb c0de:fffe parent c0de:1 leaf fffe: prio 0 rate 7820Mbit ceil 9Gbit burst 1b cburst 1125000b
+class htb c0de:fffd parent c0de:1 leaf fffd: prio 0 rate 180Mbit ceil 9Gbit burst 65520b cburst 1125000b
+"""
+TC_QDISCS = """[
+{"kind":"htb","handle":"c0de:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0xfffe"}},
+{"kind":"bfifo","handle":"10:","parent":"c0de:10","options":{"limit":1250000}},
+{"kind":"bfifo","handle":"fffd:","parent":"c0de:fffd","options":{"limit":11250000}},
+{"kind":"bfifo","handle":"fffe:","parent":"c0de:fffe","options":{"limit":11250000}}]"""
+TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
+{"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
+
+
+def listing(family: str, present: set[tuple[str, str, str]]) -> str:
+    """What `nft -j list table` prints of elements, where all chains are as made."""
+    objects: list[Any] = [{"metainfo": {"version": "1.0.6"}}]
+    for (of, name), (kind, _) in tables.SETS.items():
+        found = [said(text) for its, set_name, text in sorted(present) if (its, set_name) == (of, name)]
+        if of == family:
+            objects.append({kind: {"name": name, "elem": found}})
+    for (of, name), (_, rules) in tables.chains(TREE).items():
+        if of == family:
+            objects.append({"chain": {"name": name}})
+            objects += [{"rule": {"chain": name, "comment": text}} for text in tables.comments(rules)]
+    return json.dumps({"nftables": objects})
+
+
+def said(text: str) -> Any:
+    key, mapped, value = text.partition(" : ")
+    parts = [part.strip('"') for part in key.split(" . ")]
+    return [parts[0], value] if mapped else {"concat": parts} if len(parts) > 1 else parts[0]
+
+
+def whole() -> observe.State:
+    state = observe.State()
+    observe.read_qdiscs(state, TC_QDISCS)
+    observe.read_classes(state, TC_CLASSES)
+    observe.read_filters(state, TC_FILTERS)
+    present = {*tables.elements(entry(minor=0x10))}
+    for family in tables.families([entry()]):
+        observe.read_table(state, family, listing(family, present))
+    settings = {"learning": False, "flood": False, "multicast_router": 0, "group_fwd_mask": "0xfffd"}
+    port = {"ifname": "veth1", "linkinfo": {"info_slave_data": settings}}
+    fixed = {"ifname": "veth1", "mac": MAC, "state": "static", "flags": ["sticky"]}
+    observe.read_ports(state, json.dumps([{}, port]), json.dumps([fixed]))
+    return state

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from concorde.cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
+from concorde.node.ledger import Ledger
+from concorde.node.records import Entry, Tree
+
+from tests.unit.plugin.node.examples import GIGA, TREE, entry
+
+
+def admit(ledger: Ledger, wanted: Entry, tree: Tree = TREE) -> Entry:
+    with ledger:
+        ledger.admit(tree, wanted)
+    return wanted
+
+
+def refused(ledger: Ledger, wanted: Entry, tree: Tree = TREE) -> CniError:
+    with pytest.raises(CniError) as caught:
+        admit(ledger, wanted, tree)
+    return caught.value
+
+
+def test_the_ledger_admits_up_to_capacity_less_reserve(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    first = admit(ledger, entry("A-1", 8 * GIGA))
+    last = admit(ledger, entry("A-2", 820_000_000, 2, port="v2"))
+    assert (first.minor, last.minor) == (0x10, 0x11)
+    error = refused(ledger, entry("A-3", 1000, 3))
+    assert error.code == NO_BANDWIDTH
+    assert ledger.promised() == TREE.promisable
+    ledger.drop(first.key)
+    assert admit(ledger, entry("A-4", GIGA, 4)).minor == 0x10
+    assert admit(ledger, entry("A-5", 0, 5)).minor is None
+    assert refused(ledger, entry("A-4", 1, 6)).code == ALREADY_ATTACHED
+    assert "belongs to cluster-a A-4" in refused(ledger, entry("A-7", 1, 4)).msg
+
+
+def test_minors_have_no_gaps(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    entries = [admit(ledger, entry(f"A-{n}", 1000, n)) for n in range(1, 6)]
+    for number in (1, 3):
+        ledger.drop(entries[number].key)
+    minors = [admit(ledger, entry(f"B-{n}", 1000, 10 + n)).minor for n in range(3)]
+    assert minors == [0x11, 0x13, 0x15]
+
+
+def test_another_networks_promises_hold_the_configuration(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    admit(ledger, entry())
+    other = Tree("eth0", 10 * GIGA, 200_000_000, (22,))
+    assert refused(ledger, entry("B-1", 1, 2, network="cluster-b"), other).code == UPLINK_CONFLICT
+    admit(ledger, entry("A-2", 1, 3), other)
+    assert ledger.tree() == other
+    assert refused(ledger, entry("A-3", 1, 4), Tree("eth0", GIGA, 0, (22,))).code == NO_BANDWIDTH
+    assert refused(ledger, entry("A-3", 1, 4), Tree("eth1", 10 * GIGA, 0, ())).code == UPLINK_CONFLICT

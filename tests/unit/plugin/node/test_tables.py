@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from concorde.node import tables
+from concorde.node.records import Tree
+
+from tests.unit.plugin.node.examples import GIGA, MAC, entry
+
+
+def test_an_attachments_elements() -> None:
+    assert tables.change("add", tables.elements(entry(minor=0x1F))).splitlines() == [
+        'add element ip concorde ways { "cni-a" . 172.16.1.2 }',
+        "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
+        'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
+        'add element bridge concorde dropped { "veth1" }',
+        'add element bridge concorde floods { "veth1" }',
+        f'add element bridge concorde frames {{ "veth1" . {MAC} . 172.16.1.2 }}',
+        f'add element bridge concorde frames6 {{ "veth1" . {MAC} . :: }}',
+        f'add element bridge concorde frames6 {{ "veth1" . {MAC} . fe80::858:acff:fe10:102 }}',
+        'add element bridge concorde targets6 { "veth1" . 0xfe800000000000000858acfffe100102 }',
+        "add element bridge concorde addresses { 172.16.1.2 }",
+        'add element bridge concorde guarded { "veth1" }',
+    ]
+
+
+def test_further_addresses_are_the_pods_own_too() -> None:
+    found = tables.elements(entry(others="10.0.0.7 fd00::7"))
+    assert ("ip", "ways", '"cni-a" . 10.0.0.7') in found
+    assert ("bridge", "frames", f'"veth1" . {MAC} . 10.0.0.7') in found
+    assert ("bridge", "frames6", f'"veth1" . {MAC} . fd00::7') in found
+    assert ("bridge", "targets6", f'"veth1" . 0x{0xFD << 120 | 7:032x}') in found
+
+
+def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
+    routed = entry(port="", way="veth9")
+    assert tables.families([routed]) == ["ip", "ip6", "bridge", "netdev"]
+    assert {family for family, _, _ in tables.elements(routed)} == {"ip", "netdev"}
+    element = ("netdev", tables.INGRESS, '"veth9"')
+    assert element in tables.elements(routed)
+    assert tables.change("add", [element]).splitlines() == [
+        'add chain netdev concorde at-veth9 { type filter hook ingress device "veth9" priority -300;'
+        " policy accept; }",
+        "flush chain netdev concorde at-veth9",
+        'add rule netdev concorde at-veth9 goto port comment "what a pod may send"',
+    ]
+
+
+def test_nobodys_port_is_guarded_whose_hardware_address_is_unknown() -> None:
+    assert {family for family, _, _ in tables.elements(entry(mac=""))} == {"ip"}
+    assert tables.elements(entry(mac="", way="", port="")) == []
+
+
+def test_without_control_ports_no_rule_names_any() -> None:
+    assert "tcp" not in tables.chain("ip", "postrouting", Tree("eth0", GIGA, 0, ()))
+    every = Tree("eth0", GIGA, 0, tuple(range(65521, 65536)))
+    for _, rules in tables.chains(every).values():
+        assert max(map(len, tables.comments(rules))) <= 128
+
+
+def test_a_rule_that_is_another_has_another_comment() -> None:
+    assert tables.comments([("drop", "x")]) != tables.comments([("accept", "x")])

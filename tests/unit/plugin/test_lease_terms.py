@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from typing import Any
+
+from concorde import guarantees
+from concorde.configuration import Configuration
+from concorde.lease_terms import terms
+
+GIGA = 10**9
+
+
+def test_with_enforcement_node_the_capability_is_a_ceiling() -> None:
+    runtime: dict[str, Any] = {"bandwidth": {"EgressRate": 2 * GIGA}}
+    keys = {"name": "a", "enforcement": "node", "runtimeConfig": runtime}
+    found = terms(Configuration(keys), 1450)
+    assert (found.guarantee, found.ceiling, found.rate) == (None, 2 * GIGA, 2 * GIGA)
+    runtime["io.kubernetes.cri.pod-annotations"] = {guarantees.GUARANTEE: "1G"}
+    found = terms(Configuration(keys), 1450)
+    assert (found.guarantee, found.ceiling, found.rate) == (GIGA, 2 * GIGA, 2 * GIGA)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from concorde import links
+
+from tests.unit.plugin.examples import LINK
+
+
+def test_the_pair_is_made_in_the_pods_namespace_and_on_the_bridge() -> None:
+    assert links.pair_batch(LINK, "/run/netns/pod").splitlines() == [
+        "link set dev cni-a addrgenmode none alias concorde type bridge mcast_snooping 0",
+        "addr replace 172.16.1.1/24 brd + dev cni-a",
+        "link set dev cni-a up",
+        "link add name veth0123456789a address 0e:58:ac:10:01:02 mtu 1450 master cni-a type veth"
+        " peer name eth0 address 0a:58:ac:10:01:02 mtu 1450 netns /run/netns/pod",
+        "link property add dev veth0123456789a altname cni-a-172.16.1.2",
+        "link set dev veth0123456789a addrgenmode none",
+        "link set dev veth0123456789a up",
+    ]
+
+
+def test_the_pods_default_route_is_the_papers() -> None:
+    assert "route add default via 172.16.1.1 dev eth0" in links.pod_batch(LINK).splitlines()
