@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def prepare() -> None:
+    """Import all that an analysis takes. Until then nothing of it is: beside traffic that would disturb."""
+    import pandas  # noqa: F401
+
+    from bench.presentation import report  # noqa: F401
+
+
 def analyse(recording: Recording) -> Summary:
     """Make ``samples.parquet``, ``summary.json``, ``figures/`` and ``report.html``.
 
@@ -29,7 +36,7 @@ def analyse(recording: Recording) -> Summary:
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
     from bench.presentation import report
-    from bench.presentation.figures import throughput
+    from bench.presentation.figures.known import FIGURES
 
     readings = samples.read(recording, scenario, record)
     observed = observations.observe(readings.samples, scenario, record)
@@ -37,12 +44,13 @@ def analyse(recording: Recording) -> Summary:
     changed = inventory.faults(recording, record)
     judged = verdict.judge(scenario, record, observed, [*changed, *readings.faults, *contradictions])
     result = summary.build(recording, scenario, record, observed, judged)
-    drawn = throughput.render(readings.samples, scenario, result)
-    page = report.render(recording, scenario, record, result, drawn["svg"])
+    drawn = {name: figure.render(readings.samples, scenario, result) for name, figure in FIGURES.items()}
+    page = report.render(recording, scenario, record, result, drawn)
 
     atomic.write(recording.samples_file, parquet(readings.samples))
-    for kind, content in drawn.items():
-        atomic.write(recording.figures_directory / f"throughput.{kind}", content)
+    for name, files in drawn.items():
+        for kind, content in files.items():
+            atomic.write(recording.figures_directory / f"{name}.{kind}", content)
     atomic.write(recording.report_file, page.encode())
     earlier = _earlier_seconds(recording)
     result = result.analysed(time.perf_counter() - begun if earlier is None else earlier)

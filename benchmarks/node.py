@@ -27,6 +27,7 @@ from bench.analysis.summary import Summary  # noqa: E402
 from bench.cli.progress import Display  # noqa: E402
 from bench.measurement import experiment  # noqa: E402
 from bench.recording.directory import Recording  # noqa: E402
+from bench.recording.records import Request  # noqa: E402
 from testbed.scenario import Scenario, load  # noqa: E402
 
 CONGESTED = ROOT / "scenarios" / "congested.yaml"
@@ -119,9 +120,8 @@ def crowded() -> Scenario:
 def run(scenario: Scenario, reports: Path) -> tuple[Recording, Summary]:
     """Run one scenario and analyse it."""
     display = Display(Console(file=io.StringIO()), scenario.name)
-    recording = experiment.run(
-        scenario, provider="netns", orchestrator="cni", reports=reports, display=display
-    )
+    request = Request(scenario=scenario.name, reports=str(reports))
+    recording = experiment.run(request, scenario, display)
     return recording, pipeline.analyse(recording)
 
 

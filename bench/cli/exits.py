@@ -23,6 +23,7 @@ from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
+from bench.cli import extensions
 from bench.cli.terminal import complain
 
 P = ParamSpec("P")
@@ -43,7 +44,12 @@ def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
         signal.signal(signal.SIGTERM, _go_down)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
             signal.signal(signal.SIGINT, _go_down)
-        raise Exit(code=_status(functools.partial(command, *args, **kwargs)))
+
+        def extended() -> int:
+            extensions.load()
+            return command(*args, **kwargs)
+
+        raise Exit(code=_status(extended))
 
     return wrapper
 

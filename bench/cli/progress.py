@@ -5,6 +5,7 @@ On a terminal the lines stay in place; anywhere else they are plain lines, one a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -51,6 +52,10 @@ class Display:
 
             yield show
 
+    def measured(self) -> None:
+        """Import what an analysis takes, which is half a second, beside the last checks."""
+        threading.Thread(target=_prepare, daemon=True).start()
+
     def _plain(self, labels: list[str]) -> OnRates:
         last = 0.0
 
@@ -62,6 +67,12 @@ class Display:
                 say(f"{seconds:6.1f} s  {shown}", console=self._console)
 
         return show
+
+
+def _prepare() -> None:
+    from bench import pipeline
+
+    pipeline.prepare()
 
 
 def _view(seconds: float, total: float, labels: list[str], rates: Rates) -> Group:

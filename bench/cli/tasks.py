@@ -14,7 +14,7 @@ from invoke.tasks import task
 from bench.cli import exits
 
 # What options mean that several verbs have.
-SCENARIO = "a scenario's name or file"
+SCENARIO = "a scenario's name or file, or a recording of one"
 CHANGES = {
     "set_": "override one field, as in flows[0].duration=5; may be repeated",
     "scale": "multiply every rate, as in 0.1",
@@ -25,6 +25,7 @@ PROVIDER = {
 ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
 REPORTS = {"reports": "directory of the recordings"}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
+STUDY = {**RUN, "resume": "go on with an interrupted study, as it was begun: its directory or name"}
 NAME = {"name": "which testbed, if several are up side by side"}
 
 MEASURED = "tests/system/plugin/test_attacks.py"
@@ -67,22 +68,21 @@ def bench(
     """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
     from bench.cli.verbs import experiments
 
-    if resume:
-        others = [scenario, set_, kubeconfig, enforcement, repetitions]
-        exits.ends_with_status(experiments.resume_bench)(resume, Path(reports), others)
     overrides = list(set_)
     if enforcement:
         overrides.append(f"enforcement={enforcement}")
     if repetitions:
         overrides.append(f"measurement.repetitions={repetitions}")
-    run = exits.ends_with_status(experiments.run_bench)
-    run(scenario, overrides, scale, provider, orchestrator, Path(reports), kubeconfig)
+    exits.ends_with_status(experiments.bench)(
+        scenario, kubeconfig, resume,
+        overrides=overrides, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+    )  # fmt: skip
 
 
 @task(
     iterable=["scenario", "enforcement", "set_"],
     help={
-        **RUN,
+        **STUDY,
         "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
     },
@@ -96,18 +96,21 @@ def matrix(
     provider: str = "netns",
     orchestrator: str = "cni",
     reports: str = "reports",
+    resume: str = "",
 ) -> None:
     """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
-    from bench.cli.verbs import experiments
+    from bench.cli.verbs import studies
 
-    run = exits.ends_with_status(experiments.run_matrix)
-    run(scenario, enforcement, set_, scale, provider, orchestrator, Path(reports))
+    exits.ends_with_status(studies.run)(
+        "matrix", {"scenario": scenario, "enforcement": enforcement}, resume,
+        overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+    )  # fmt: skip
 
 
 @task(
     iterable=["place", "set_"],
     help={
-        **RUN,
+        **STUDY,
         "place": "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
     },
 )
@@ -119,12 +122,47 @@ def places(
     provider: str = "netns",
     orchestrator: str = "cni",
     reports: str = "reports",
+    resume: str = "",
 ) -> None:
     """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
-    from bench.cli.verbs import experiments
+    from bench.cli.verbs import studies
 
-    run = exits.ends_with_status(experiments.run_places)
-    run(place, set_, scale, provider, orchestrator, Path(reports))
+    exits.ends_with_status(studies.run)(
+        "places", {"place": place}, resume,
+        overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+    )  # fmt: skip
+
+
+@task(
+    positional=["name"],
+    iterable=["choose", "set_"],
+    help={
+        **STUDY,
+        "name": "which study: matrix, places, or one that CONCORDE_EXTENSIONS=FILE brings",
+        "choose": "what the study alone may be asked for, as KEY=VALUE; may be repeated",
+    },
+)
+def study(
+    _context: Context,
+    name: str,
+    choose: list[str],
+    set_: list[str],
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+    resume: str = "",
+) -> None:
+    """Run several experiments that answer one question together."""
+    from bench.cli.verbs import studies
+
+    def run() -> int:
+        return studies.run(
+            name, studies.chosen(choose), resume,
+            overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+        )  # fmt: skip
+
+    exits.ends_with_status(run)()
 
 
 @task(positional=["run"], help={**REPORTS, "run": "a recording: its directory, run id, or packed file"})
@@ -372,7 +410,7 @@ def lint(context: Context) -> None:
         "ruff check",
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
-        "mypy tasks.py bench testbed plugin/build.py benchmarks tests",
+        "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",
     ):

@@ -19,6 +19,9 @@ class Display(Protocol):
     def traffic(self, scenario: Scenario, repetition: int) -> AbstractContextManager[OnRates]:
         """Show a repetition's traffic while it lasts; gives what to call with the current rates."""
 
+    def measured(self) -> None:
+        """Take note that all traffic has ended: whatever is to be done now disturbs nothing any more."""
+
 
 # Makes the display of one run after another, by what each is called.
 Displays = Callable[[str], Display]

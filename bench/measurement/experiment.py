@@ -10,6 +10,7 @@ import fcntl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,33 +19,61 @@ from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
-from bench.recording.records import Beginning, Calibration, Finished, RunRecord, Seconds
+from bench.recording.records import Beginning, Calibration, Finished, Request, RunRecord, Seconds
 from testbed.access import clocks
-from testbed.assembly import assemble
+from testbed.assembly import EXISTING, assemble
 from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.testbed import Testbed
 
 
-def run(
-    scenario: Scenario, *, provider: str, orchestrator: str, reports: Path, display: Display
-) -> Recording:
-    """Run a scenario and return its recording, which still is marked as unfinished: it is not analysed yet.
+class _Clock:
+    """How long the named parts of a run took."""
 
-    Raises RuntimeError when the testbed cannot be brought up, LookupError for a part there is not.
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[part] = time.monotonic() - begin
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A run that was begun, or is gone on with."""
+
+    scenario: Scenario
+    beginning: Beginning
+    testbed: Testbed  # not yet up
+    probes: Mapping[str, Traffic]  # see calibration.Probed
+    clock: _Clock = field(default_factory=_Clock)
+
+
+def run(request: Request, scenario: Scenario, display: Display, study: Path | None = None) -> Recording:
+    """Run what was asked for, which reads as ``scenario``, and return its recording.
+
+    It still is marked as unfinished: it is not analysed yet. A case of a study is recorded in the study's
+    directory. Raises RuntimeError when the testbed cannot be brought up, LookupError for an unknown part.
     """
-    probed = calibration.with_probes(scenario)
-    testbed = assemble(probed.scenario, provider, orchestrator)
-    recording = Recording.begin(reports, scenario)
+    begun = _begin(scenario, _beginning(request))
+    recording = Recording.begin(study or Path(request.reports), scenario)
     recording.raw_directory.mkdir()
     atomic.write(recording.scenario_file, render_yaml(scenario).encode())
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    beginning = Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
-    atomic.write_model(recording.beginning_file, beginning)
-    return _go_on(testbed, scenario, probed.probes, recording, beginning, display)
+    atomic.write_model(recording.request_file, request)
+    atomic.write_model(recording.beginning_file, begun.beginning)
+    return _go_on(begun, recording, display, advice=study is None)
 
 
-def resume(recording: Recording, display: Display) -> Recording:
-    """Go on with a run that was interrupted; see ``run``.
+def check(request: Request, scenario: Scenario) -> None:
+    """Raise LookupError for a part that is asked for and unknown. Nothing is started."""
+    _begin(scenario, _beginning(request))
+
+
+def resume(recording: Recording, display: Display, advice: bool = True) -> Recording:
+    """Go on with a run that was interrupted; see ``run``. With ``advice``, say how to go on again.
 
     Raises LookupError too for a recording that is complete or that somebody is working on; StoredError and
     ScenarioError for one that is not as a run leaves it.
@@ -53,66 +82,66 @@ def resume(recording: Recording, display: Display) -> Recording:
         raise LookupError(f"--resume: {recording.directory} is complete")
     beginning, scenario = recording.beginning(), recording.asked_scenario()
     recording.finished()  # nothing is started if one of them cannot be read
+    return _go_on(_begin(scenario, beginning), recording, display, advice)
+
+
+def _beginning(request: Request) -> Beginning:
+    """Return how the parts that are asked for are named, and when."""
+    provider, orchestrator = request.provider, request.orchestrator
+    if request.kubeconfigs:
+        provider, orchestrator = f"{EXISTING}:{','.join(request.kubeconfigs)}", "kubernetes"
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
+
+
+def _begin(scenario: Scenario, beginning: Beginning) -> _Begun:
     probed = calibration.with_probes(scenario)
     testbed = assemble(probed.scenario, beginning.provider, beginning.orchestrator)
-    return _go_on(testbed, scenario, probed.probes, recording, beginning, display)
+    return _Begun(scenario, beginning, testbed, probed.probes)
 
 
-def _go_on(
-    testbed: Testbed,
-    scenario: Scenario,
-    probes: Mapping[str, Traffic],
-    recording: Recording,
-    beginning: Beginning,
-    display: Display,
-) -> Recording:
+def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) -> Recording:
     """Make the repetitions that a recording lacks, and complete it."""
-    clock = _Clock()
     with _locked(recording):
         try:
-            notes, surroundings = _measure(testbed, scenario, probes, recording, clock, display)
+            notes, surroundings = _measure(begun, recording, display)
         except BaseException:
-            done, total = len(recording.finished()), scenario.measurement.repetitions
-            if done:
+            done, total = len(recording.finished()), begun.scenario.measurement.repetitions
+            if done and advice:
                 display.stage(
                     f"{done} of {total} repetitions are recorded; to go on: "
                     f"./invokew bench --resume {recording.directory}"
                 )
             raise
         atomic.write_json(recording.environment_file, surroundings)
-        atomic.write_model(recording.run_file, _record(recording, beginning, clock, notes))
+        atomic.write_model(recording.run_file, _record(recording, begun, notes))
     return recording
 
 
 def _measure(
-    testbed: Testbed,
-    scenario: Scenario,
-    probes: Mapping[str, Traffic],
-    recording: Recording,
-    clock: _Clock,
-    display: Display,
+    begun: _Begun, recording: Recording, display: Display
 ) -> tuple[list[str], environment.Environment]:
     """Bring the testbed up, repeat, and take it down; return notes and environment."""
-    finished = recording.finished()
+    testbed, scenario, clock = begun.testbed, begun.scenario, begun.clock
+    finished, repetitions = recording.finished(), scenario.measurement.repetitions
     notes = []
     if finished:
-        before = f"{len(finished)} of {scenario.measurement.repetitions} repetitions"
+        before = f"{len(finished)} of {repetitions} repetitions"
         notes.append(f"the run was interrupted; {before} were made before, the others on a testbed up again")
     with clock.measure("up"):
         testbed.up(display.stage)
     try:
-        planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
-        plan.demand(planned)
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
+        planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
+        plan.demand(planned)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
-            calibrated = calibration.measure(testbed, probes, recording.raw_directory)
+            calibrated = calibration.measure(testbed, begun.probes, recording.raw_directory)
         testbed.enforcement.install(testbed)
-        for number in range(len(finished), scenario.measurement.repetitions):
-            _repeat(testbed, planned, scenario, recording, number, calibrated, display)
-        compared = testbed.clocks()
-        surroundings = environment.describe(testbed, compared)
+        for number in range(len(finished), repetitions):
+            _repeat(begun, planned, recording, number, calibrated, display)
+        surroundings = environment.describe(testbed, testbed.clocks())
     finally:
         with clock.measure("down"):
             testbed.down()
@@ -120,34 +149,35 @@ def _measure(
 
 
 def _repeat(
-    testbed: Testbed,
+    begun: _Begun,
     planned: Plan,
-    scenario: Scenario,
     recording: Recording,
     number: int,
     calibrated: Calibration | None,
     display: Display,
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
+    testbed, measurement, clock = begun.testbed, begun.scenario.measurement, _Clock()
     guarded = testbed.enforcement.guarded(testbed)
     before, beside = classes.passed(guarded), neighbours.look()
-    clock = _Clock()
-    with clock.measure("traffic"), display.traffic(scenario, number) as on_rates:
+    with clock.measure("traffic"), display.traffic(begun.scenario, number) as on_rates:
         repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
     still_beside = neighbours.look()
+    if number + 1 == measurement.repetitions:
+        display.measured()
     display.stage("checking what the kernel has against what was configured")
-    compared, interval = testbed.clocks(), scenario.measurement.interval
+    compared = testbed.clocks()
     faults = [
         *testbed.check(),
         *classes.faults(before, classes.passed(guarded)),
-        *clocks.faults(compared, interval),
+        *clocks.faults(compared, measurement.interval),
     ]
     finished = Finished(
         repetition=repetition,
         seconds=clock.seconds["traffic"],
         calibration=calibrated,
         faults=faults,
-        notes=[*clocks.notes(compared, interval), *neighbours.notes(beside, still_beside)],
+        notes=[*clocks.notes(compared, measurement.interval), *neighbours.notes(beside, still_beside)],
     )
     # At once, so that nobody takes half of it for a repetition.
     atomic.write_model(recording.finished_file(number), finished)
@@ -164,14 +194,14 @@ def _locked(recording: Recording) -> Iterator[None]:
         yield
 
 
-def _record(recording: Recording, beginning: Beginning, clock: _Clock, notes: Sequence[str]) -> RunRecord:
-    finished = recording.finished()
+def _record(recording: Recording, begun: _Begun, notes: Sequence[str]) -> RunRecord:
+    finished, beginning = recording.finished(), begun.beginning
     return RunRecord(
         run_id=recording.run_id,
         started_at=beginning.started_at,
         provider=beginning.provider.partition(":")[0],
         orchestrator=beginning.orchestrator,
-        seconds=Seconds(**clock.seconds, traffic=sum(one.seconds for one in finished)),
+        seconds=Seconds(**begun.clock.seconds, traffic=sum(one.seconds for one in finished)),
         calibration=_weakest([one.calibration for one in finished]),
         repetitions=[one.repetition for one in finished],
         faults=list(dict.fromkeys(fault for one in finished for fault in one.faults)),
@@ -192,18 +222,3 @@ def _weakest(calibrations: Sequence[Calibration | None]) -> Calibration | None:
         },
         error=next((one.error for one in made if one.error), None),
     )
-
-
-class _Clock:
-    """How long the named parts of a run took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def measure(self, part: str) -> Iterator[None]:
-        begin = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[part] = time.monotonic() - begin

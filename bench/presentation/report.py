@@ -6,6 +6,7 @@ depend on the recording alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,6 +15,8 @@ from markupsafe import Markup
 from bench.analysis import verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
+from bench.presentation import again
+from bench.presentation.figures.known import FIGURES
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
@@ -37,8 +40,16 @@ SENTENCES = {
 }
 
 
-def render(recording: Recording, scenario: Scenario, record: RunRecord, summary: Summary, svg: bytes) -> str:
-    """Return the page; ``svg`` is the figure as ``figures.render`` gives it."""
+def render(
+    recording: Recording,
+    scenario: Scenario,
+    record: RunRecord,
+    summary: Summary,
+    drawn: Mapping[str, Mapping[str, bytes]],
+) -> str:
+    """Return the page; ``drawn`` has each figure's files, by its name and their format."""
+    request = again.asked(recording)
+    start = request or again.known(recording, record)
     mtu = min(pod_mtu(scenario, cluster) for cluster in scenario.clusters)
     return (
         templates()
@@ -50,7 +61,14 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
             symbol=SYMBOLS[summary.verdict],
             sentence=SENTENCES[summary.verdict],
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
-            figure=inline(svg),
+            figures=[
+                {
+                    "title": figure.title,
+                    "caption": figure.caption(scenario),
+                    "svg": inline(drawn[name]["svg"]),
+                }
+                for name, figure in FIGURES.items()
+            ],
             yaml=recording.scenario_file.read_text(encoding="utf-8"),
             environment=_environment(recording),
             cpu=_cpu(record),
@@ -59,6 +77,11 @@ def render(recording: Recording, scenario: Scenario, record: RunRecord, summary:
             pod_mtu=mtu,
             frame=frame_bytes(mtu),
             payload={"tcp": payload_bytes(mtu, "tcp"), "udp": payload_bytes(mtu, "udp")},
+            asked=again.bench(request) if request else None,
+            start=start,
+            source_known=recording.beginning_file.exists(),
+            as_run=again.bench(again.as_run(start, record.run_id)),
+            figures_again=again.figures(record.run_id, request),
         )
     )
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from bench.recording.records import (
     CpuUse,
     Finished,
     Repetition,
+    Request,
     RunRecord,
     Seconds,
     Stall,
@@ -102,6 +105,11 @@ class Recording:
         return self.raw_directory / "found.json"
 
     @property
+    def request_file(self) -> Path:
+        """The Request."""
+        return self.directory / "raw" / "request.json"
+
+    @property
     def samples_file(self) -> Path:
         """One row a sample."""
         return self.directory / "samples.parquet"
@@ -155,6 +163,10 @@ class Recording:
         """Read ``raw/beginning.json`` back. Raises StoredError."""
         return atomic.read(self.beginning_file, Beginning)
 
+    def request(self) -> Request | None:
+        """Read ``raw/request.json`` back; None: it is from before there was one. Raises StoredError."""
+        return atomic.read(self.request_file, Request) if os.path.lexists(self.request_file) else None
+
     def scenario(self) -> Scenario:
         """Read the scenario back, with what its nodes turned out to have.
 
@@ -183,13 +195,31 @@ class Recording:
 def find(run: str, reports: Path) -> Recording:
     """Return the recording that a user means: a directory, or a run id under ``reports``.
 
-    Raises LookupError with the recordings there are.
+    A run id finds its recording wherever below it is kept, be it under another name. Raises LookupError with
+    the recordings there are.
     """
-    for directory in (Path(run), reports / run):
+    for directory in (Path(run), reports / run, *below(reports, run), *_made_as(run, reports)):
         if is_recording(directory):
             return Recording(directory)
     known = sorted(d.name for d in reports.glob("*") if is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
+
+
+def below(reports: Path, name: str) -> Iterator[Path]:
+    """Return what has this name in a directory within ``reports``, as a study's cases have."""
+    if name not in ("", "..") and Path(name).name == name:
+        for depth in ("*", "*/*"):
+            yield from (parent / name for parent in sorted(reports.glob(depth)))
+
+
+def _made_as(run: str, reports: Path) -> Iterator[Path]:
+    """Return the recordings within ``reports`` that had this name when they were made."""
+    for depth in ("*", "*/*", "*/*/*"):
+        for file in sorted(reports.glob(f"{depth}/summary.json")):
+            with suppress(atomic.StoredError):
+                summary = atomic.read_json(file)
+                if isinstance(summary, dict) and summary.get("run_id") == run:
+                    yield file.parent
 
 
 def is_recording(directory: Path) -> bool:
@@ -217,6 +247,7 @@ __all__ = [
     "Finished",
     "Recording",
     "Repetition",
+    "Request",
     "RunRecord",
     "Seconds",
     "Stall",

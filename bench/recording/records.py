@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 
 class Entry(BaseModel):
@@ -70,6 +71,55 @@ class Seconds(Entry):
     calibration: float
     traffic: float
     down: float
+
+
+def _utf8(words: str) -> str:
+    """Raise ValueError for what a command line may hold and a file of text may not."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        raise ValueError("not UTF-8 text") from None
+    return words
+
+
+Words = Annotated[str, AfterValidator(_utf8)]
+
+
+class Asked(Entry):
+    """What the command line asks for in whatever it measures, as it was given."""
+
+    model_config = ConfigDict(frozen=True)
+
+    overrides: tuple[Words, ...] = ()  # as for --set; the enforcement and the repetitions are among them
+    scale: float = 1.0
+    provider: Words = "netns"  # with its source, as in ssh:inventory.yaml
+    orchestrator: Words = "cni"
+    reports: Words = "reports"  # the directory of the recordings
+
+
+class Request(Asked):
+    """``raw/request.json``: all that was asked for of one run, from the command line to its recording."""
+
+    scenario: Words  # a file, a name in scenarios/, or a recording whose scenario is meant
+    kubeconfigs: tuple[Words, ...] = ()  # of clusters that exist, as FILE or a=FILE; they make provider moot
+
+
+class StudyRequest(Asked):
+    """``request.json`` beside a study's index: all that was asked for of the study."""
+
+    study: Words  # its name
+    choices: dict[Words, tuple[Words, ...]] = {}  # what it alone may be asked for
+
+    def case(self, scenario: str, overrides: Iterable[str]) -> Request:
+        """Return what is asked for of one case; ``overrides`` are all of it, the study's among them."""
+        return Request(
+            scenario=scenario,
+            overrides=tuple(overrides),
+            scale=self.scale,
+            provider=self.provider,
+            orchestrator=self.orchestrator,
+            reports=self.reports,
+        )
 
 
 class Beginning(Entry):

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench.cli.exits import FAILED, HELD
 from bench.cli.terminal import complain, say, timed
-from bench.cli.verbs.scenarios import scenario_file
+from bench.recording.requests import scenario_file
 from testbed.scenario import load
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rich.table import Table
 from bench.cli.exits import BAD_INPUT, HELD
 from bench.cli.terminal import complain, say
 from bench.cli.verbs import machines
-from bench.cli.verbs.scenarios import scenario_file
+from bench.recording.requests import scenario_file
 from testbed.scenario import load
 from testbed.scenario.quantities import format_rate
 

@@ -22,7 +22,7 @@ from bench.presentation.figures.labels import MUTED, Label
 from bench.presentation.figures.series import Series, series
 from bench.presentation.figures.style import COLOURS, SHADE, files, key, line, shade
 from testbed.scenario import Scenario
-from testbed.scenario.units import Unit, format_bps, unit_for
+from testbed.scenario.units import Unit, format_bps, format_number, unit_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from bench.presentation.figures.style import Entries
 
+
+TITLE = "Throughput of every flow against time, with guarantees, expected goodput and disturbances"
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")  # as many again as have no divisor in common
 MARKERS_ON_A_LINE = 9
@@ -45,6 +47,19 @@ INNER = WIDTH - LEFT - RIGHT
 class _Look:
     colour: str
     marker: str
+
+
+def caption(scenario: Scenario) -> str:
+    """Return what stands below the figure."""
+    interval_s = format_number(scenario.measurement.interval)
+    text = (
+        f"Payload that arrived, by the receivers' records of {interval_s} s. "
+        "Guaranteed flows are judged against the expected goodput (dashed), which is what the guarantee "
+        "(dotted) leaves after headers."
+    )
+    if scenario.measurement.repetitions > 1:
+        text += " Lines are medians of the repetitions, bands reach from the lowest to the highest."
+    return text
 
 
 def render(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> dict[str, bytes]:

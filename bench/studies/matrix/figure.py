@@ -1,4 +1,4 @@
-"""``figures/matrix``: a small panel for each cell, all of a row on one scale, so that the eye compares."""
+"""``figures/matrix``: a small panel for each case, all of a row on one scale, so that the eye compares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.presentation.figures import style
 from bench.presentation.figures.series import series
 from bench.presentation.figures.style import COLOURS, SHADE
 from bench.recording.directory import Recording
-from bench.studies.matrix.index import HEADINGS, Cell, Matrix
+from bench.studies.matrix.index import HEADINGS, Matrix, MatrixCase
 from testbed.scenario.units import Unit, format_bps, unit_for
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _draw(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summa
             )
             summary = summaries.get((scenario, enforcement))
             _heading(axes, enforcement, summary)
-            _panel(axes, directory, index.cell(scenario, enforcement), summary, unit, peak)
+            _panel(axes, directory, index.case(scenario, enforcement), summary, unit, peak)
             if column == 0:
                 axes.set_ylabel(f"{scenario}\n{unit.name}")
             else:
@@ -79,15 +79,18 @@ def _heading(axes: Axes, enforcement: str, summary: Summary | None) -> None:
     axes.set_title(f"{heading}\n{verdict}", fontsize=7.5, loc="left", pad=3)
 
 
-def _panel(axes: Axes, directory: Path, cell: Cell, summary: Summary | None, unit: Unit, peak: float) -> None:
+def _panel(
+    axes: Axes, directory: Path, case: MatrixCase, summary: Summary | None, unit: Unit, peak: float
+) -> None:
     axes.set_ylim(0, (peak or unit.bits_per_second) / unit.bits_per_second * 1.12)
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     axes.set_axisbelow(True)
-    if summary is None or cell.recording is None:
+    if summary is None or case.recording is None:
         axes.set_xticks([])
-        axes.text(0.5, 0.5, "does not apply", transform=axes.transAxes, ha="center", fontsize=7)
+        words = "does not apply" if case.reason else "not run"
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", fontsize=7)
         return
-    recording = Recording(directory / cell.recording)
+    recording = Recording(directory / case.recording)
     scenario = recording.scenario()
     axes.set_xlim(0, scenario.duration)
     # Few, and none at the right end, where the next panel's first is.

@@ -1,4 +1,4 @@
-"""``matrix.json``: which recording is which cell of a matrix."""
+"""``matrix.json``: which recording is which case of a matrix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEX = "matrix.json"
 ENFORCEMENTS = ("none", "bandwidth", "pod", "node")
 
 
-class Cell(BaseModel):
+class MatrixCase(BaseModel):
     """One scenario under one enforcement."""
 
     model_config = ConfigDict(extra="forbid")
@@ -35,11 +35,11 @@ class Matrix(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     schema_version: Literal[1] = 1
-    cells: list[Cell]
+    cells: list[MatrixCase]
 
     @model_validator(mode="after")
     def _has_every_cell(self) -> Matrix:
-        there = {(cell.scenario, cell.enforcement) for cell in self.cells}
+        there = {(case.scenario, case.enforcement) for case in self.cells}
         if len(there) < len(self.scenarios) * len(self.enforcements):
             raise ValueError("there is no cell for some scenario and enforcement")
         return self
@@ -47,25 +47,27 @@ class Matrix(BaseModel):
     @property
     def scenarios(self) -> list[str]:
         """The rows."""
-        return list(dict.fromkeys(cell.scenario for cell in self.cells))
+        return list(dict.fromkeys(case.scenario for case in self.cells))
 
     @property
     def enforcements(self) -> list[str]:
         """The columns."""
-        return list(dict.fromkeys(cell.enforcement for cell in self.cells))
+        return list(dict.fromkeys(case.enforcement for case in self.cells))
 
-    def cell(self, scenario: str, enforcement: str) -> Cell:
-        """Return one cell."""
-        return next(c for c in self.cells if (c.scenario, c.enforcement) == (scenario, enforcement))
+    def case(self, scenario: str, enforcement: str) -> MatrixCase:
+        """Return one of them."""
+        return next(
+            each for each in self.cells if (each.scenario, each.enforcement) == (scenario, enforcement)
+        )
 
 
 def read(directory: Path) -> tuple[Matrix, dict[tuple[str, str], Summary]]:
-    """Return a matrix and the summaries of the cells that were run. Raises StoredError."""
+    """Return a matrix and the summaries of the cases that were run. Raises StoredError."""
     index = atomic.read(directory / INDEX, Matrix)
     summaries = {
-        (cell.scenario, cell.enforcement): summary.read(Recording(directory / cell.recording).summary_file)
-        for cell in index.cells
-        if cell.recording is not None
+        (case.scenario, case.enforcement): summary.read(Recording(directory / case.recording).summary_file)
+        for case in index.cells
+        if case.recording is not None
     }
     return index, summaries
 

@@ -1,24 +1,28 @@
-"""``matrix.html``: one page that compares the cells of a matrix, complete in itself."""
+"""``matrix.html``: one page that compares the cases of a matrix, complete in itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from bench.analysis.summary import Summary
-from bench.presentation import report
-from bench.recording.directory import Recording
+from bench.presentation import again, report
+from bench.recording.directory import UNFINISHED, Recording
+from bench.studies import study
 from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario.units import unit_for
 
 
 def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary], svg: bytes) -> str:
     """Return the page; ``svg`` is the figure as ``matrix_figure.render`` gives it."""
+    name, asked = directory.name.removesuffix(UNFINISHED), study.request(directory)
     rates = [flow.guarantee_bps for summary in summaries.values() for flow in summary.flows]
     return (
         report.templates()
         .get_template("matrix.html.j2")
         .render(
-            run_id=directory.name.removesuffix(".unfinished"),
+            run_id=name,
+            figures_again=again.figures(name, asked),
+            asked=again.study(asked, "matrix") if asked else None,
             index=index,
             summaries=summaries,
             headings=HEADINGS,
@@ -26,9 +30,9 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             unit=unit_for(rates),
             figure=report.inline(svg),
             pages={
-                cell.recording: f"{cell.recording}/{Recording(directory / cell.recording).report_file.name}"
-                for cell in index.cells
-                if cell.recording is not None
+                case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
+                for case in index.cells
+                if case.recording is not None
             },
         )
     )

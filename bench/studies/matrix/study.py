@@ -1,77 +1,79 @@
 """The same scenarios with one enforcement after another: which of them keeps the promise?
 
-A matrix is a directory of ordinary recordings, one a cell, and ``matrix.json``, which says which cell each of
-them is. Its table, figure and page are functions of these files.
+A matrix is a study with a recording for each case that applies. Its table, figure and page are functions of
+these and of ``matrix.json``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bench import pipeline
-from bench.measurement.display import Displays
-from bench.recording import atomic
-from bench.recording.directory import begin_directory, finish_directory
-from bench.studies.matrix.index import INDEX, Cell, Matrix, read
-from testbed.scenario import Scenario, ScenarioError, load
+from bench.recording import requests
+from bench.recording.records import StudyRequest
+from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
+from bench.studies.study import Case, Study
+from testbed.scenario import ScenarioError
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-class Plan:
-    """What a matrix is to run, all of it read and checked before anything is started."""
-
-    def __init__(
-        self, files: Sequence[Path], enforcements: Sequence[str], overrides: Sequence[str], scale: float
-    ) -> None:
-        """Load every cell. Raises ScenarioError for a fault that the enforcement is not the reason of."""
-        self.cells: list[tuple[Cell, Scenario | None]] = []
-        for file in files:
-            name = load(file, overrides, scale).name
-            for enforcement in enforcements:
-                cell = Cell(scenario=name, enforcement=enforcement, recording=None)
-                scenario = None
-                try:
-                    scenario = load(file, [*overrides, f"enforcement={enforcement}"], scale)
-                except ScenarioError as error:
-                    cell.reason = str(error)
-                self.cells.append((cell, scenario))
-        if not any(scenario for _, scenario in self.cells):
-            raise LookupError(self.cells[0][0].reason)
+COMPARED = ("contmec", "congested")
 
 
-def run(plan: Plan, provider: str, orchestrator: str, reports: Path, displays: Displays) -> Path:
-    """Run every cell and return the matrix's directory, analysed and complete.
+class MatrixStudy(Study):
+    """Every scenario under every enforcement."""
 
-    Raises RuntimeError when a testbed cannot be brought up; what is done by then stays, as unfinished.
-    """
-    from bench.measurement import experiment
+    name = "matrix"
+    verb = "matrix"
+    choices = ("scenario", "enforcement")
 
-    directory = begin_directory(reports, "matrix")
-    for cell, scenario in plan.cells:
-        if scenario is None:
-            continue
-        recording = experiment.run(
-            scenario,
-            provider=provider,
-            orchestrator=orchestrator,
-            reports=directory,
-            display=displays(f"{scenario.name}, {cell.enforcement}"),
-        )
-        pipeline.analyse(recording)
-        cell.recording = recording.finish().run_id
-    index = Matrix(cells=[cell for cell, _ in plan.cells])
-    atomic.write_model(directory / INDEX, index)
-    analyse(directory)
-    return finish_directory(directory)
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return every case. Raises ScenarioError for a fault that the enforcement is not the reason of."""
+        cases = [
+            _case(asked, scenario, name, enforcement)
+            for scenario in asked.choices.get("scenario") or COMPARED
+            for name in [requests.read(asked.case(scenario, asked.overrides)).name]
+            for enforcement in asked.choices.get("enforcement") or ENFORCEMENTS
+        ]
+        if not any(case.scenario for case in cases):
+            raise LookupError(cases[0].row.reason)
+        return cases
+
+    def index(self, rows: Sequence[Any]) -> Matrix:
+        """Return ``matrix.json``."""
+        return Matrix(cells=list(rows))
+
+    def rows(self, directory: Path) -> Sequence[MatrixCase]:
+        """Return the cases."""
+        return read(directory)[0].cells
+
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return a table for each scenario."""
+        from bench.studies.matrix import table
+
+        index, summaries = read(directory)
+        return [table.compare(index, summaries, scenario) for scenario in index.scenarios]
+
+    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+        """Return ``figures/matrix.*`` and ``matrix.html``."""
+        from bench.studies.matrix import figure, page
+
+        index, summaries = read(directory)
+        drawn = figure.render(directory, index, summaries)
+        files = {f"figures/matrix.{kind}": content for kind, content in drawn.items()}
+        return {**files, "matrix.html": page.render(directory, index, summaries, drawn["svg"]).encode()}
+
+    def valid(self, directory: Path) -> bool:
+        """Tell whether no run is invalid; a case that does not apply is as it should be."""
+        return all(result is None or result.verdict != "invalid" for result in self.summaries(directory))
 
 
-def analyse(directory: Path) -> None:
-    """Make ``figures/matrix.*`` and ``matrix.html`` of a matrix's recordings. Raises as ``read``."""
-    from bench.studies.matrix import figure, page
-
-    index, summaries = read(directory)
-    drawn = figure.render(directory, index, summaries)
-    for kind, content in drawn.items():
-        atomic.write(directory / "figures" / f"matrix.{kind}", content)
-    text = page.render(directory, index, summaries, drawn["svg"])
-    atomic.write(directory / "matrix.html", text.encode())
+def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Case:
+    request = asked.case(scenario, (*asked.overrides, f"enforcement={enforcement}"))
+    case = MatrixCase(scenario=name, enforcement=enforcement, recording=None)
+    try:
+        return Case(f"{name}, {enforcement}", request, requests.read(request), case)
+    except ScenarioError as error:
+        return Case(f"{name}, {enforcement}", request, None, case.model_copy(update={"reason": str(error)}))

@@ -8,7 +8,7 @@ from rich.text import Text
 from bench.analysis.summary import Summary
 from bench.presentation.tables import STYLES
 from bench.presentation.words import verbatim
-from bench.studies.matrix.index import Matrix
+from bench.studies.matrix.index import Matrix, MatrixCase
 
 
 def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Table:
@@ -26,9 +26,15 @@ def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: 
     )
     for name in names:
         table.add_row(verbatim(name), *(_attained(summary, name) for summary in columns))
-    verdicts = [Text(s.verdict, STYLES[s.verdict]) if s else Text("does not apply") for s in columns]
-    table.add_row("verdict", *verdicts)
+    cases = [index.case(scenario, enforcement) for enforcement in index.enforcements]
+    table.add_row("verdict", *(_verdict(case, summary) for case, summary in zip(cases, columns, strict=True)))
     return table
+
+
+def _verdict(case: MatrixCase, summary: Summary | None) -> Text:
+    if summary is None:
+        return Text("does not apply" if case.reason else "not run")
+    return Text(summary.verdict, STYLES[summary.verdict])
 
 
 def _attained(summary: Summary | None, name: str) -> str:

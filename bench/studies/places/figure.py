@@ -11,7 +11,7 @@ from bench.presentation.figures import style
 from bench.presentation.figures.series import series
 from bench.presentation.figures.style import COLOURS, SHADE
 from bench.recording.directory import Recording
-from bench.studies.places.index import Row, Study
+from bench.studies.places.index import Places, Row
 from testbed.scenario.units import Unit, format_bps, unit_for
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ PANEL_WIDTH, PANEL_HEIGHT, GAP = 1.7, 1.15, 0.12
 LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.55, 0.1, 0.5, 0.45, 0.4
 
 
-def render(directory: Path, study: Study) -> dict[str, bytes]:
+def render(directory: Path, study: Places) -> dict[str, bytes]:
     """Return the figure by format."""
     return style.files(lambda: _draw(directory, study))
 
 
-def _draw(directory: Path, study: Study) -> Figure:
+def _draw(directory: Path, study: Places) -> Figure:
     from matplotlib.figure import Figure
 
     count = -(-len(study.rows) // COLUMNS)
@@ -76,7 +76,7 @@ def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
                 axes.plot(lines[name].seconds, rate, dashes, color=COLOURS[number], linewidth=1.0)
 
 
-def _key(figure: Figure, study: Study) -> None:
+def _key(figure: Figure, study: Places) -> None:
     """Name the lines."""
     expected = next((row.expected_bps for row in study.rows if row.expected_bps), {})
     entries: style.Entries = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from bench.recording import atomic
-from testbed.scenario import Scenario, load
 from testbed.scenario.model import Title
 
 INDEX = "places.json"
@@ -36,17 +34,17 @@ CLAIMS = {
 }
 
 
-class Case(NamedTuple):
-    """One way to shape at one place."""
+class Point(NamedTuple):
+    """A shaping point: one way to shape at one place."""
 
     place: str
     classes: str
     overrides: tuple[str, ...] = ()
 
-    def load(self, directory: Path, overrides: Sequence[str], scale: float) -> Scenario:
-        """Read the place's scenario for this case. Raises ScenarioError."""
-        file = "eth0" if self.place == UNSHAPED else self.place
-        return load(directory / f"{file}.yaml", [*self.overrides, *overrides], scale)
+    @property
+    def scenario(self) -> str:
+        """The name of the place's scenario."""
+        return f"places/{'eth0' if self.place == UNSHAPED else self.place}"
 
 
 UNSHAPED = "unshaped"
@@ -57,22 +55,24 @@ _INNER = "shaping.classify=inner-source"
 
 _LINK = "shaping.ceiling=link"
 
-CASES = (
-    Case(UNSHAPED, "none", ("shaping=null", f"name={UNSHAPED}", "title=No shaping at all")),
-    Case("physical", "one"),
-    Case("physical", "u32: source", (_SOURCE,)),
-    Case("physical", "u32: inner source", (_INNER,)),
-    Case("physical", "same, ceil = link", (_INNER, _LINK)),
-    Case("vtep", "one"),
-    Case("vtep", "u32: source", (_SOURCE,)),
-    Case("vtep", "same, ceil = link", (_SOURCE, _LINK)),
-    Case("bridge", "one"),
-    Case("bridge-veth", "one a pod"),
-    Case("bridge-veth", "same, ceil = link", (_LINK,)),
-    Case("eth0", "one a pod"),
-    Case("eth0", "same, ceil = link", (_LINK,)),
-    Case("node", "enforcement"),
+POINTS = (
+    Point(UNSHAPED, "none", ("shaping=null", f"name={UNSHAPED}", "title=No shaping at all")),
+    Point("physical", "one"),
+    Point("physical", "u32: source", (_SOURCE,)),
+    Point("physical", "u32: inner source", (_INNER,)),
+    Point("physical", "same, ceil = link", (_INNER, _LINK)),
+    Point("vtep", "one"),
+    Point("vtep", "u32: source", (_SOURCE,)),
+    Point("vtep", "same, ceil = link", (_SOURCE, _LINK)),
+    Point("bridge", "one"),
+    Point("bridge-veth", "one a pod"),
+    Point("bridge-veth", "same, ceil = link", (_LINK,)),
+    Point("eth0", "one a pod"),
+    Point("eth0", "same, ceil = link", (_LINK,)),
+    Point("node", "enforcement"),
 )
+
+PLACES = tuple(dict.fromkeys(point.place for point in POINTS))
 
 
 class Entry(BaseModel):
@@ -105,13 +105,13 @@ class Row(Entry):
     answers: Answers | None = None
 
 
-class Study(Entry):
+class Places(Entry):
     """``places.json``."""
 
     schema_version: Literal[1] = 1
     rows: list[Row]
 
 
-def read(directory: Path) -> Study:
+def read(directory: Path) -> Places:
     """Return a study. Raises StoredError."""
-    return atomic.read(directory / INDEX, Study)
+    return atomic.read(directory / INDEX, Places)

@@ -9,17 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bench import pipeline
-from bench.analysis import summary
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.phases import Phase
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
-from bench.measurement.display import Displays
-from bench.recording import atomic
-from bench.recording.directory import Recording, begin_directory, finish_directory
-from bench.studies.places.index import INDEX, SITUATIONS, UNSHAPED, Answers, Case, Row, Situation, Study, read
-from testbed.scenario import Scenario
+from bench.recording import atomic, requests
+from bench.recording.records import StudyRequest
+from bench.studies.places.index import (
+    INDEX,
+    PLACES,
+    POINTS,
+    SITUATIONS,
+    UNSHAPED,
+    Answers,
+    Places,
+    Point,
+    Row,
+    Situation,
+    read,
+)
+from bench.studies.study import Case, Study
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 # A direction counts as shaped if it carries less than this share of what it carries unshaped.
 SHAPED = 0.9
@@ -36,58 +49,65 @@ _WHERE: dict[Situation, tuple[str, Phase]] = {
 }
 
 
-def run(
-    cases: Sequence[tuple[Case, Scenario]],
-    provider: str,
-    orchestrator: str,
-    reports: Path,
-    displays: Displays,
-) -> Path:
-    """Run every case and return the study's directory, analysed and complete.
+class PlacesStudy(Study):
+    """Every way to shape at every place."""
 
-    A case the kernel refuses is a row with the reason.
-    """
-    from bench.measurement import experiment
+    name = "places"
+    verb = "places"
+    choices = ("place",)
+    keeps_failures = True  # that the kernel refuses a case is an answer
 
-    directory = begin_directory(reports, "places")
-    rows = []
-    for case, scenario in cases:
-        row = Row(place=case.place, classes=case.classes)
-        rows.append(row)
-        try:
-            recording = experiment.run(
-                scenario,
-                provider=provider,
-                orchestrator=orchestrator,
-                reports=directory,
-                display=displays(f"{case.place}, {case.classes}"),
-            )
-        except RuntimeError as error:
-            row.reason = str(error)
-            continue
-        pipeline.analyse(recording)
-        row.recording = recording.finish().run_id
-    _write(directory, Study(rows=rows))
-    analyse(directory)
-    return finish_directory(directory)
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return the cases at the places that are asked for, and the one that all are compared with."""
+        chosen = asked.choices.get("place") or PLACES
+        for name in chosen:
+            if name not in PLACES:
+                raise LookupError(f"--place: no place {name!r} (places: {', '.join(PLACES)})")
+        return [_case(asked, point) for point in POINTS if point.place in (UNSHAPED, *chosen)]
+
+    def index(self, rows: Sequence[Any]) -> Places:
+        """Return ``places.json``, as far as it is known by now."""
+        return Places(rows=list(rows))
+
+    def rows(self, directory: Path) -> Sequence[Row]:
+        """Return the rows."""
+        return read(directory).rows
+
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return what was measured, and what that means."""
+        from bench.studies.places import table
+
+        found = read(directory)
+        return [table.rates(found), table.answers(found)]
+
+    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+        """Return ``places.json`` with its measured part, and ``figures/places.*``."""
+        from bench.studies.places import figure
+
+        found = self.measured(directory)
+        drawn = figure.render(directory, found)
+        files = {f"figures/places.{kind}": content for kind, content in drawn.items()}
+        return {INDEX: atomic.model_bytes(found), **files}
+
+    def measured(self, directory: Path) -> Places:
+        """Return every row with what its recording shows."""
+        rows, summaries = read(directory).rows, self.summaries(directory)
+        pairs = list(zip(rows, summaries, strict=True))
+        unshaped = next((result for row, result in pairs if row.place == UNSHAPED), None)
+        return Places(rows=[measured(row, result, unshaped) if result else row for row, result in pairs])
+
+    def notes(self, directory: Path) -> Sequence[str]:
+        """Return which cases could not be run, and why."""
+        return [
+            f"not run: {row.place}, {row.classes}: {row.reason}" for row in self.rows(directory) if row.reason
+        ]
 
 
-def analyse(directory: Path) -> Study:
-    """Make the measured part of ``places.json`` and ``figures/places.*`` of a study's recordings."""
-    from bench.studies.places import figure
-
-    study = read(directory)
-    summaries = [
-        summary.read(Recording(directory / row.recording).summary_file) if row.recording else None
-        for row in study.rows
-    ]
-    unshaped = next((s for s, row in zip(summaries, study.rows, strict=True) if row.place == UNSHAPED), None)
-    rows = [measured(row, s, unshaped) if s else row for row, s in zip(study.rows, summaries, strict=True)]
-    study = Study(rows=rows)
-    _write(directory, study)
-    for kind, content in figure.render(directory, study).items():
-        atomic.write(directory / "figures" / f"places.{kind}", content)
-    return study
+def _case(asked: StudyRequest, point: Point) -> Case:
+    """Return one case; ``scenarios/places`` has its scenario."""
+    request = asked.case(point.scenario, (*point.overrides, *asked.overrides))
+    row = Row(place=point.place, classes=point.classes)
+    return Case(f"{point.place}, {point.classes}", request, requests.read(request), row)
 
 
 def measured(row: Row, result: Summary, unshaped: Summary | None) -> Row:
@@ -180,7 +200,3 @@ def _held(result: Summary, phase: Phase) -> bool | None:
 
 def _met(flow: FlowSummary, phase: Phase) -> bool:
     return phase in flow.phases and bool(flow.phases[phase].met)
-
-
-def _write(directory: Path, study: Study) -> None:
-    atomic.write_model(directory / INDEX, study)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from bench.studies.places.index import CLAIMS, SITUATIONS, Answers, Row, Situation, Study
+from bench.studies.places.index import CLAIMS, SITUATIONS, Answers, Places, Row, Situation
 from testbed.scenario.units import Unit, unit_for
 
 HEADINGS: dict[Situation, str] = {
@@ -16,7 +16,7 @@ HEADINGS: dict[Situation, str] = {
 }
 
 
-def rates(study: Study) -> Table:
+def rates(study: Places) -> Table:
     """Return the table of what each pod got, mean payload."""
     unit = unit_for(rate for row in study.rows for rate in row.expected_bps.values())
     expected = next((row.expected_bps for row in study.rows if row.expected_bps), {})
@@ -29,7 +29,7 @@ def rates(study: Study) -> Table:
     return table
 
 
-def answers(study: Study) -> Table:
+def answers(study: Places) -> Table:
     """Return the table of what that means, beside the paper's claims."""
     table = _table("what that shows; the paper's claims: per pod, shapes what is sent")
     for heading in ("per pod", "shapes", "floor", "idle used", "verdict", "paper"):

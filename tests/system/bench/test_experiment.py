@@ -16,12 +16,12 @@ from bench.analysis.summary import Summary
 from bench.cli.progress import Display
 from bench.measurement import experiment
 from bench.measurement.watchers.rates import OnRates
+from bench.recording import requests
 from bench.recording.directory import Recording
+from bench.recording.records import Request
 from testbed.providers.netns.sandbox import Sandbox
-from testbed.scenario import Scenario, load
-from tests.paths import ROOT
+from testbed.scenario import Scenario
 
-SCENARIOS = ROOT / "scenarios"
 SHORT = [
     "flows[0].duration=3",
     "flows[1].duration=3",
@@ -55,10 +55,9 @@ class Watcher(Display):
 def run(
     reports: Path, overrides: list[str], during: Callable[[], None] | None = None
 ) -> tuple[Recording, Summary]:
-    scenario = load(SCENARIOS / "kubernetes.yaml", [*SHORT, *overrides], scale=0.1)
-    recording = experiment.run(
-        scenario, provider="netns", orchestrator="cni", reports=reports, display=Watcher("test", during)
-    )
+    request = Request(scenario="kubernetes", overrides=(*SHORT, *overrides), scale=0.1, reports=str(reports))
+    recording = experiment.run(request, requests.read(request), Watcher("test", during))
+    assert recording.request() == request
     return recording, pipeline.analyse(recording)
 
 

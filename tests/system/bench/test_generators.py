@@ -11,7 +11,9 @@ from rich.console import Console
 from bench.analysis import samples
 from bench.cli.progress import Display
 from bench.measurement import experiment, plan
+from bench.recording import requests
 from bench.recording.directory import Recording
+from bench.recording.records import Request
 from docs.examples.exchange_generator import Exchange
 from testbed.assembly import assemble
 from testbed.scenario import load
@@ -30,9 +32,9 @@ ASKED = [
 
 
 def run(reports: Path) -> Recording:
-    scenario = load(ROOT / "scenarios" / "kubernetes.yaml", ASKED)
+    asked = Request(scenario="kubernetes", overrides=tuple(ASKED), reports=str(reports))
     display = Display(Console(file=io.StringIO()), "test")
-    return experiment.run(scenario, provider="netns", orchestrator="cni", reports=reports, display=display)
+    return experiment.run(asked, requests.read(asked), display)
 
 
 def test_exchanges_are_timed_beside_a_flow(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from bench.cli.progress import Display
 from bench.recording.directory import Recording
+from bench.recording.records import StudyRequest
+from bench.studies import loop
 from bench.studies.places import index, study
-from testbed.resources import SCENARIOS
 
 SHORT = [
     "flows[0].duration=1",
@@ -32,12 +33,14 @@ SHORT = [
 TOLERANCE = 0.15
 
 
-def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(tmp_path: Path) -> None:
-    case = next(c for c in index.CASES if c.classes == "u32: inner source")
-    scenario = case.load(SCENARIOS / "places", SHORT, 0.1)
-    directory = study.run(
-        [(case, scenario)], "netns", "cni", tmp_path, partial(Display, Console(file=io.StringIO()))
-    )
+def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [point for point in index.POINTS if point.classes == "u32: inner source"]
+    monkeypatch.setattr(study, "POINTS", points)
+    places = study.PlacesStudy()
+    asked = StudyRequest(study="places", overrides=tuple(SHORT), scale=0.1, reports=str(tmp_path))
+    directory = loop.run(places, asked, partial(Display, Console(file=io.StringIO())))
 
     (row,) = index.read(directory).rows
     assert row.recording is not None, row.reason
@@ -45,7 +48,7 @@ def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(tmp_
     assert recording.run_record().faults == []
     assert (directory / "figures" / "places.svg").stat().st_size > 1000
     before = (directory / index.INDEX).read_bytes()
-    study.analyse(directory)
+    places.analyse(directory)
     assert (directory / index.INDEX).read_bytes() == before
 
     if row.verdict == "invalid":

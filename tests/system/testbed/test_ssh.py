@@ -21,6 +21,7 @@ from bench.analysis.summary import Summary
 from bench.cli.progress import Display
 from bench.measurement import experiment
 from bench.measurement.watchers.rates import OnRates
+from bench.recording.records import Request
 from testbed.assembly import assemble
 from testbed.providers.ssh import connection, inventory
 from testbed.providers.ssh.provider import MachinesError, clear
@@ -80,13 +81,9 @@ class Watcher(Display):
 def bench(
     there: Machines, scenario: Scenario, reports: Path, during: Callable[[], None] | None = None
 ) -> tuple[dict[str, object], Summary]:
-    recording = experiment.run(
-        scenario,
-        provider=f"ssh:{there.inventory(machines.USER)}",
-        orchestrator="cni",
-        reports=reports,
-        display=Watcher(during),
-    )
+    inventory = there.inventory(machines.USER)
+    request = Request(scenario=scenario.name, provider=f"ssh:{inventory}", reports=str(reports))
+    recording = experiment.run(request, scenario, Watcher(during))
     return json.loads(recording.environment_file.read_text()), pipeline.analyse(recording)
 
 

@@ -10,18 +10,12 @@ from testbed.assembly import assemble
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.clusters.on_machines import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
-from testbed.scenario import Scenario, load
+from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
-from tests.paths import ROOT
 
 
 @pytest.fixture
-def contmec() -> Scenario:
-    return load(ROOT / "scenarios" / "contmec.yaml")
-
-
-@pytest.fixture
-def inventory(contmec: Scenario, tmp_path: Path) -> Path:
+def inventory(contmec: Addressing, tmp_path: Path) -> Path:
     file = tmp_path / "hosts.yaml"
     hosts = "".join(f"    {name}: {{ansible_host: 192.0.2.1}}\n" for name in contmec.nodes)
     file.write_text(f"all:\n  hosts:\n{hosts}")
@@ -33,7 +27,7 @@ def orchestrator(testbed: Testbed) -> Orchestrator:
     return testbed._parts.orchestrate(testbed.addressing, testbed.enforcement, {})
 
 
-def test_kubernetes_on_machines_is_what_was_provisioned(contmec: Scenario, inventory: Path) -> None:
-    provisioned = assemble(contmec, f"ssh:{inventory}", "kubernetes")
+def test_kubernetes_on_machines_is_what_was_provisioned(contmec: Addressing, inventory: Path) -> None:
+    provisioned = assemble(contmec.scenario, f"ssh:{inventory}", "kubernetes")
     assert isinstance(orchestrator(provisioned), PodsOnMachines)
-    assert isinstance(orchestrator(assemble(contmec, f"ssh:{inventory}", "cni")), CniOrchestrator)
+    assert isinstance(orchestrator(assemble(contmec.scenario, f"ssh:{inventory}", "cni")), CniOrchestrator)

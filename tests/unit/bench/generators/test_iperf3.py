@@ -1,8 +1,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bench.generators.iperf3 import Iperf3
+from bench.generators.iperf3 import LARGEST_BLOCK, SMALLEST_BLOCK, Iperf3, block_size
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
@@ -69,3 +71,17 @@ def test_the_complaint_is_iperf3_s_own(
     (tmp_path / "err").write_text(errors)
     found = iperf3.complaint(tmp_path / "out", tmp_path / "err")
     assert (found is None) if complaint is None else (found is not None and complaint in found)
+
+
+@given(rate=st.integers(min_value=1, max_value=10**12), interval=st.floats(min_value=0.1, max_value=10))
+def test_a_block_hardly_moves_a_sample(rate: int, interval: float) -> None:
+    block = block_size(rate, interval)
+    assert SMALLEST_BLOCK <= block <= LARGEST_BLOCK
+    assert block % 1024 == 0
+    assert block == SMALLEST_BLOCK or block * 8 <= 0.005 * rate * interval
+
+
+def test_blocks_without_a_rate_and_of_datagrams() -> None:
+    assert block_size(None, 0.1) == 128 * 1024
+    assert block_size(1e9, 0.1) == 61 * 1024
+    assert block_size(1e9, 0.1, "udp", 1450) == 1422

@@ -55,7 +55,7 @@ def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) 
         "How it was judged",
         "The machine",
         "./invokew figures 20261120T091416Z-violated-pod",
-        "--scenario reports/20261120T091416Z-violated-pod/scenario.yaml",
+        "--scenario 20261120T091416Z-violated-pod",
         "guarantee: 60M",
         "iperf 3.12",
     ]

@@ -21,7 +21,7 @@ from bench.recording import archive, atomic, inventory
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning
-from bench.studies.matrix.index import Cell, Matrix
+from bench.studies.matrix.index import Matrix, MatrixCase
 from tests.unit.bench.builders import DATA
 
 RUN_ID = "20260101T000000Z-small-pod"
@@ -168,7 +168,7 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     study.mkdir()
     name = held.run_record().run_id
     held.directory.rename(study / name)
-    cells = [Cell(scenario="contmec", enforcement="pod", recording=name)]
+    cells = [MatrixCase(scenario="contmec", enforcement="pod", recording=name)]
     atomic.write_model(study / "matrix.json", Matrix(cells=cells))
     (study / "matrix.html").write_text("made again when wanted")
 

@@ -1,12 +1,13 @@
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from bench.cli.verbs import experiments
-from bench.cli.verbs.scenarios import scenario_file
 from bench.recording.directory import Recording, find
 from bench.recording.records import slug
+from bench.recording.requests import scenario_file
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -50,7 +51,21 @@ def test_a_recording_is_found_by_path_or_run_id(tmp_path: Path) -> None:
         find("other", tmp_path / "absent")
 
 
-@pytest.mark.parametrize("name", ["x" * 5000, "a/b/c", "\x1b[31m", "."])
+@pytest.mark.parametrize("kept", ["a-matrix/{run}", "reference/matrix/{run}", "kept", "reference/kept"])
+def test_a_run_id_finds_its_recording_wherever_it_is_kept(kept: str, tmp_path: Path) -> None:
+    run = Recording.begin(tmp_path, SCENARIO, NOW).finish().run_id
+    (tmp_path / run).rmdir()
+    other, directory = tmp_path / "other", tmp_path / kept.format(run=run)
+    for each, name in ((other, "another-run"), (directory, run)):
+        (each / "raw").mkdir(parents=True)
+        (each / "summary.json").write_text(json.dumps({"run_id": name}))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "summary.json").write_text("[")
+    assert find(run, tmp_path).directory == directory
+    assert scenario_file(run, tmp_path) == directory / "scenario.yaml"
+
+
+@pytest.mark.parametrize("name", ["..", "*", "", "x" * 5000, "a/b/c", "\x1b[31m", "."])
 def test_what_is_no_name_of_a_recording_is_refused(name: str, tmp_path: Path) -> None:
     for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path)):
         with pytest.raises(LookupError, match="no recording"):

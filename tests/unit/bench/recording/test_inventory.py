@@ -179,7 +179,7 @@ def test_nothing_is_started_to_go_on_with_what_is_damaged(path: str, damage: str
     atomic.write_model(recording.finished_file(0), done)
     DAMAGES[damage](directory / path)
     with pytest.raises((ScenarioError, StoredError), match=f"^{directory / path}: "):
-        experiments.resume_bench(str(directory), Path("reports"), [])
+        experiments.resume_bench(str(directory), Path("reports"))
 
 
 def figures_of(recording: Path, *arguments: str) -> tuple[int, str]:

@@ -12,13 +12,20 @@ from bench.pipeline import analyse
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
-from bench.studies.matrix import index, study, table
-from bench.studies.matrix.index import Cell, Matrix
-from bench.studies.matrix.study import Plan
+from bench.recording.records import StudyRequest
+from bench.studies.matrix import index, table
+from bench.studies.matrix.index import Matrix, MatrixCase
+from bench.studies.matrix.study import MatrixStudy
 from testbed.scenario import ScenarioError
 from tests.paths import ROOT
 
-SCENARIOS = ROOT / "scenarios"
+STUDY = MatrixStudy()
+
+
+def asked(*enforcements: str, overrides: tuple[str, ...] = (), scale: float = 1.0) -> StudyRequest:
+    """What is asked for of a matrix of one scenario."""
+    choices = {"scenario": ("contmec",), "enforcement": enforcements}
+    return StudyRequest(study="matrix", choices=choices, overrides=overrides, scale=scale)
 
 
 @pytest.fixture(scope="module")
@@ -36,43 +43,45 @@ def directory(analysed: Path, tmp_path: Path) -> Path:
     """A matrix of two recordings and a cell that does not apply."""
     shutil.copytree(analysed, tmp_path, dirs_exist_ok=True)
     cells = [
-        Cell(scenario="contmec", enforcement="pod", recording="contmec"),
-        Cell(scenario="contmec", enforcement="node", recording=None, reason="underlay.rate <is> missing"),
-        Cell(scenario="kubernetes", enforcement="pod", recording="kubernetes"),
-        Cell(scenario="kubernetes", enforcement="node", recording=None, reason="likewise"),
+        MatrixCase(scenario="contmec", enforcement="pod", recording="contmec"),
+        MatrixCase(
+            scenario="contmec", enforcement="node", recording=None, reason="underlay.rate <is> missing"
+        ),
+        MatrixCase(scenario="kubernetes", enforcement="pod", recording="kubernetes"),
+        MatrixCase(scenario="kubernetes", enforcement="node", recording=None, reason="likewise"),
     ]
     (tmp_path / index.INDEX).write_text(Matrix(cells=cells).model_dump_json())
     return tmp_path
 
 
 def test_a_plan_keeps_what_does_not_apply_and_why() -> None:
-    plan = Plan([SCENARIOS / "contmec.yaml"], ["pod", "node"], [], 0.1)
-    (pod, scenario), (node, nothing) = plan.cells
-    assert (pod.enforcement, pod.reason) == ("pod", None)
-    assert scenario is not None
-    assert scenario.pods["A-1"].guarantee == 10**8
-    assert nothing is None
-    assert node.reason is not None
-    assert "underlay.rate: enforcement node shares out" in node.reason
+    pod, node = STUDY.cases(asked("pod", "node", scale=0.1))
+    assert (pod.row.enforcement, pod.row.reason) == ("pod", None)
+    assert pod.scenario is not None
+    assert pod.scenario.pods["A-1"].guarantee == 10**8
+    assert pod.request.overrides == ("enforcement=pod",)
+    assert node.scenario is None
+    assert node.row.reason is not None
+    assert "underlay.rate: enforcement node shares out" in node.row.reason
 
 
 def test_a_plan_with_a_fault_of_its_own_is_refused() -> None:
     with pytest.raises(ScenarioError, match="no pod 'A-9'"):
-        Plan([SCENARIOS / "contmec.yaml"], ["pod"], ["flows[0].to=A-9"], 1.0)
+        STUDY.cases(asked("pod", overrides=("flows[0].to=A-9",)))
     with pytest.raises(LookupError, match="enforcement: input should be"):
-        Plan([SCENARIOS / "contmec.yaml"], ["hope"], [], 1.0)
+        STUDY.cases(asked("hope"))
 
 
 def test_figure_and_page_are_functions_of_the_recordings(directory: Path) -> None:
     made = ["figures/matrix.svg", "figures/matrix.pdf", "figures/matrix.png", "matrix.html"]
-    study.analyse(directory)
+    STUDY.analyse(directory)
     first = {name: (directory / name).read_bytes() for name in made}
-    study.analyse(directory)
+    STUDY.analyse(directory)
     assert {name: (directory / name).read_bytes() for name in made} == first
 
 
 def test_the_page_compares_and_links(directory: Path) -> None:
-    study.analyse(directory)
+    STUDY.analyse(directory)
     page = (directory / "matrix.html").read_text()
     assert 'href="contmec/report.html"' in page
     assert "(3) B-1 -&gt; B-2" in page
@@ -118,4 +127,4 @@ def test_a_matrix_without_some_of_its_cells_is_refused(directory: Path) -> None:
     matrix = atomic.read_json(directory / index.INDEX)
     atomic.write_json(directory / index.INDEX, {**matrix, "cells": matrix["cells"][:3]})
     with pytest.raises(StoredError, match="there is no cell for some scenario"):
-        study.analyse(directory)
+        STUDY.analyse(directory)

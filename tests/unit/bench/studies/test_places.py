@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from bench import pipeline
 from bench.analysis.summary import FlowSummary, PhaseSummary, SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.verbs import experiments
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.recording.records import StudyRequest
 from bench.studies.places import figure, study, table
-from bench.studies.places.index import CASES, CLAIMS, UNSHAPED, Row, Study
-from bench.studies.places.study import measured
-from testbed.resources import SCENARIOS
+from bench.studies.places.index import CLAIMS, POINTS, UNSHAPED, Places, Row
+from bench.studies.places.study import PlacesStudy, measured
 
 EXPECTED = {"A-1": 95e6, "A-2": 286e6}
 
@@ -154,7 +158,7 @@ def test_what_was_not_measured_or_may_be_the_machines_fault_is_no_answer() -> No
 
 
 def test_a_study_of_which_nothing_could_be_run_still_has_a_figure(tmp_path: Path) -> None:
-    study = Study(rows=[Row(place="physical", classes="one", reason="tc ended with 1")])
+    study = Places(rows=[Row(place="physical", classes="one", reason="tc ended with 1")])
     first, second = (figure.render(tmp_path, study) for _ in range(2))
     assert first == second
     assert b"<svg" in first["svg"]
@@ -162,7 +166,7 @@ def test_a_study_of_which_nothing_could_be_run_still_has_a_figure(tmp_path: Path
 
 def test_the_tables_fit_80_columns_and_hold_claims_beside_answers() -> None:
     bad = Row(place="physical", classes="u32: inner source", reason="tc ended with 1")
-    study = Study(rows=[row(UNSHAPED, FREE), row("bridge-veth", FREE), bad])
+    study = Places(rows=[row(UNSHAPED, FREE), row("bridge-veth", FREE), bad])
     stream = io.StringIO()
     console = Console(file=stream, width=80)
     console.print(table.rates(study))
@@ -178,14 +182,29 @@ def test_the_tables_fit_80_columns_and_hold_claims_beside_answers() -> None:
 
 
 def test_every_case_loads_and_the_first_is_what_all_are_compared_with() -> None:
-    assert CASES[0].place == UNSHAPED
-    for case in CASES:
-        scenario = case.load(SCENARIOS / "places", [], 0.1)
-        assert case.place == scenario.name
-        assert scenario.underlay.rate == 500_000_000
-    assert set(CLAIMS) <= {case.place for case in CASES}
+    assert POINTS[0].place == UNSHAPED
+    for case in PlacesStudy().cases(StudyRequest(study="places", scale=0.1)):
+        assert case.scenario is not None
+        assert case.row.place == case.scenario.name
+        assert case.scenario.underlay.rate == 500_000_000
+    assert set(CLAIMS) <= {point.place for point in POINTS}
 
 
 def test_an_unknown_place_is_bad_input() -> None:
     with pytest.raises(LookupError, match="no place 'moon'"):
-        experiments.run_places(["moon"], [], 1.0, "netns", "cni", Path("reports"))
+        PlacesStudy().cases(StudyRequest(study="places", choices={"place": ("moon",)}))
+
+
+def test_a_study_from_before_is_still_drawn_again(
+    recorded: Callable[[str], Recording], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline.analyse(recorded("held"))
+    rows = [
+        {"place": UNSHAPED, "classes": "none", "recording": "held"},
+        {"place": "vtep", "classes": "one", "reason": "tc ended with 1"},
+    ]
+    atomic.write_json(tmp_path / "places.json", {"schema_version": 1, "rows": rows})
+    assert experiments.draw_figures(str(tmp_path), Path("reports")) == 3
+    assert [row["verdict"] for row in atomic.read_json(tmp_path / "places.json")["rows"]] == ["held", None]
+    assert (tmp_path / "figures" / "places.svg").stat().st_size > 1000
+    assert "not run: vtep, one: tc ended with 1" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What kubectl is asked."""
+"""What kubectl is asked, and what is made of its answers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from testbed.access.local import Local
 from testbed.access.place import CommandError
 from testbed.enforcements import registry
 from testbed.kubernetes import manifests
-from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client
-from testbed.scenario import load
-from testbed.scenario.addressing import Addressing
+from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client, complaints
 from testbed.supplies import versions
-from tests.paths import ROOT
+from tests.unit.testbed.builders import addressed
 
-SCENARIOS = ROOT / "scenarios"
 KUBECTL = """#!/bin/sh
 shift 2
 echo "$@" >>"$0.asked"
@@ -40,8 +37,7 @@ def asked(client: Client) -> Sequence[str]:
 
 def test_bandwidth_is_published_to_a_node_that_is_ready(client: Client) -> None:
     Path(f"{client.kubectl}.ready").touch()
-    congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])
-    enforcement = registry.of(Addressing(congested))
+    enforcement = registry.of(addressed("congested", "enforcement=pod"))
     client.publish("worker-01", manifests.publication(enforcement, versions.parse("1.26.0")), 5)
     status = (
         '{"status": {"capacity": {"concorde.contmec.dev/egress": "9000000000"}, '
@@ -80,3 +76,27 @@ def test_what_an_api_refuses_is_not_asked_twice(client: Client) -> None:
     will_say(client, "Error from server (NotFound): ...")
     assert client.run("get", "nodes", check=False).status == 1
     assert asked(client) == ["get nodes"]
+
+
+def _pod(name: str, ready: bool) -> dict[str, object]:
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"metadata": {"name": name, "uid": f"uid-{name}"}, "status": {"conditions": conditions}}
+
+
+def _event(pod: str, at: str, reason: str, message: str, kind: str = "Warning") -> dict[str, object]:
+    involved = {"uid": f"uid-{pod}"}
+    return {
+        "involvedObject": involved, "lastTimestamp": at, "type": kind, "reason": reason, "message": message,
+    }  # fmt: skip
+
+
+def test_the_last_warning_about_a_pod_that_is_not_ready_is_what_counts() -> None:
+    events = [
+        _event("a", "2026-01-01T00:00:02Z", "FailedCreatePodSandBox", "no room"),
+        _event("a", "2026-01-01T00:00:01Z", "FailedScheduling", "not yet"),
+        _event("a", "2026-01-01T00:00:03Z", "Scheduled", "placed", kind="Normal"),
+        _event("b", "2026-01-01T00:00:03Z", "Unhealthy", "was so once"),
+        _event("c", "2026-01-01T00:00:03Z", "FailedScheduling", "not asked for"),
+    ]
+    pods = [_pod("a", False), _pod("b", True), _pod("c", False)]
+    assert complaints(pods, events, ["a", "b"]) == [("a", "FailedCreatePodSandBox", "no room")]

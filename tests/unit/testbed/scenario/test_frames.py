@@ -1,15 +1,12 @@
-from __future__ import annotations
+"""How many payload bytes a promised rate can carry."""
 
-from typing import Any
+from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.generators.iperf3 import LARGEST_BLOCK, SMALLEST_BLOCK, block_size
 from testbed.scenario.frames import Protocol, expected_goodput, frame_bytes, payload_bytes
-from testbed.scenario.goodput import expected_goodput_of
-from tests.unit.bench.builders import scenario
 
 RATES = st.integers(min_value=1, max_value=10**12)
 MTUS = st.integers(min_value=526, max_value=9166)
@@ -66,38 +63,3 @@ def test_a_guarantee_of_payload_is_the_goodput(rate: int, mtu: int, protocol: Pr
 def test_an_mtu_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="no room for TCP payload"):
         payload_bytes(52, "tcp")
-
-
-@pytest.mark.parametrize(
-    ("flow", "fields", "expected"),
-    [
-        ({}, {}, 1e8 * 1398 / 1464),
-        ({"protocol": "udp", "rate": "1G"}, {}, 1e8 * 1422 / 1464),
-        ({"rate": "50M"}, {}, 5e7),
-        ({"rate": "99M"}, {}, 1e8 * 1398 / 1464),
-        ({}, {"count": "payload"}, 1e8),
-        ({}, {"underlay": {"mtu": 9000}}, 1e8 * 8898 / 8964),
-        ({}, {"enforcement": "none"}, 1e8 * 1398 / 1464),
-        ({"from": "C", "to": "A"}, {}, None),
-    ],
-)
-def test_expected_goodput_of_a_flow(
-    flow: dict[str, str], fields: dict[str, Any], expected: float | None
-) -> None:
-    experiment = scenario(flows=[{"from": "A", "to": "C", **flow}], disturbances=[], **fields)
-    got = expected_goodput_of(experiment, experiment.flows[0])
-    assert got == (None if expected is None else pytest.approx(expected))
-
-
-@given(rate=RATES, interval=st.floats(min_value=0.1, max_value=10))
-def test_a_block_hardly_moves_a_sample(rate: int, interval: float) -> None:
-    block = block_size(rate, interval)
-    assert SMALLEST_BLOCK <= block <= LARGEST_BLOCK
-    assert block % 1024 == 0
-    assert block == SMALLEST_BLOCK or block * 8 <= 0.005 * rate * interval
-
-
-def test_blocks_without_a_rate_and_of_datagrams() -> None:
-    assert block_size(None, 0.1) == 128 * 1024
-    assert block_size(1e9, 0.1) == 61 * 1024
-    assert block_size(1e9, 0.1, "udp", 1450) == 1422

@@ -9,30 +9,22 @@ import pytest
 
 from testbed.access.place import Result
 from testbed.clusters import kubeconfigs
-from testbed.enforcements.registry import of as enforcement_of
+from testbed.enforcements import registry
 from testbed.orchestrators.clusters.on_machines import PodsOnMachines
-from testbed.scenario import Scenario, load
 from testbed.scenario.addressing import Addressing
 from tests.doubles import RecordingNode, said
-from tests.paths import ROOT
 
 
-@pytest.fixture
-def contmec() -> Scenario:
-    return load(ROOT / "scenarios" / "contmec.yaml")
-
-
-def machines(scenario: Scenario, left: Result) -> dict[str, RecordingNode]:
+def machines(addressing: Addressing, left: Result) -> dict[str, RecordingNode]:
     """Return machines on which every command leaves the same."""
-    return {name: RecordingNode(name, lambda _: left) for name in scenario.nodes}
+    return {name: RecordingNode(name, lambda _: left) for name in addressing.nodes}
 
 
-def pods_on(scenario: Scenario, nodes: Mapping[str, RecordingNode]) -> PodsOnMachines:
-    addressing = Addressing(scenario)
-    return PodsOnMachines(addressing, enforcement_of(addressing), nodes)
+def pods_on(addressing: Addressing, nodes: Mapping[str, RecordingNode]) -> PodsOnMachines:
+    return PodsOnMachines(addressing, registry.of(addressing), nodes)
 
 
-def test_each_cluster_of_a_machine_is_entered_by_its_own_cell(contmec: Scenario) -> None:
+def test_each_cluster_of_a_machine_is_entered_by_its_own_cell(contmec: Addressing) -> None:
     there = machines(contmec, said(""))
     pods = pods_on(contmec, there)
     assert set(pods.entered) == {
@@ -43,7 +35,7 @@ def test_each_cluster_of_a_machine_is_entered_by_its_own_cell(contmec: Scenario)
     assert there["worker-01"].commands == [["/opt/concorde-testbed/bin/in-cell", "b", "true"]]
 
 
-def test_pods_are_entered_by_the_containerd_of_their_cluster(contmec: Scenario) -> None:
+def test_pods_are_entered_by_the_containerd_of_their_cluster(contmec: Addressing) -> None:
     """And not through an API, of which they would depend while traffic flows."""
     there = machines(contmec, said(""))
     client = kubeconfigs.Outside("b", there["master-01"], "kubectl", "b.conf")
@@ -51,14 +43,14 @@ def test_pods_are_entered_by_the_containerd_of_their_cluster(contmec: Scenario) 
     origin, way = pods_on(contmec, there).way_into("B-1", client, pod)
     origin.run([*way, "true"])
     assert there["master-01"].asked == []
-    (asked,) = there[contmec.pods["B-1"].node].commands
+    (asked,) = there[contmec.scenario.pods["B-1"].node].commands
     assert asked[:2] == ["/opt/concorde-testbed/bin/in-cell", "b"]
     assert "ctr --namespace=k8s.io tasks exec" in asked[4]
     assert asked[-2:] == ["0123", "true"]
 
 
 def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
-    contmec: Scenario, monkeypatch: pytest.MonkeyPatch
+    contmec: Addressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
     pods = pods_on(contmec, machines(contmec, Result(127, "", "No such file or directory")))
@@ -69,7 +61,7 @@ def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
 
 
 def test_a_kubeconfig_is_for_nobody_else_and_stays_nowhere(
-    contmec: Scenario, monkeypatch: pytest.MonkeyPatch
+    contmec: Addressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
     pods = pods_on(contmec, machines(contmec, said("secret")))
@@ -81,7 +73,7 @@ def test_a_kubeconfig_is_for_nobody_else_and_stays_nowhere(
     assert not file.exists()
 
 
-def test_containers_are_no_matter_of_the_clusters(contmec: Scenario) -> None:
+def test_containers_are_no_matter_of_the_clusters(contmec: Addressing) -> None:
     pods = pods_on(contmec, machines(contmec, said("")))
     assert pods._scenario.containers == {}
-    assert pods._scenario.pods == contmec.pods
+    assert pods._scenario.pods == contmec.scenario.pods

@@ -1,0 +1,38 @@
+"""Files of other people's, which add parts: CONCORDE_EXTENSIONS=FILE[:FILE...] names them.
+
+Each is imported once, before a verb does anything, and says what it adds by calling a ``register``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "CONCORDE_EXTENSIONS"
+
+
+def load() -> None:
+    """Import the files that the environment names. Raises LookupError with what is wrong with one."""
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        _import(Path(path))
+
+
+def _import(file: Path) -> None:
+    name = f"concorde_extension:{file.resolve()}"
+    if name in sys.modules:
+        return
+    specification = importlib.util.spec_from_file_location(name, file)
+    if specification is None or specification.loader is None:
+        raise LookupError(f"{VARIABLE}: {file}: not a file of Python")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # as dataclasses and pydantic look for a class's module
+    try:
+        specification.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, (Exception, SystemExit)):
+            raise
+        words = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise LookupError(f"{VARIABLE}: {file}: {type(error).__name__}: {words}") from error

@@ -1,0 +1,55 @@
+"""What the options of a verb ask for, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypedDict, Unpack
+
+from pydantic import ValidationError
+
+from bench import generators  # noqa: F401 - they have a say in what a scenario may ask for
+from bench.recording.records import Request, StudyRequest
+from testbed.scenario.files import explained
+
+
+class Options(TypedDict):
+    """The options that everything has that measures."""
+
+    overrides: Sequence[str]
+    scale: float
+    provider: str
+    orchestrator: str
+    reports: str
+
+
+def request(scenario: str, kubeconfigs: Sequence[str], **options: Unpack[Options]) -> Request:
+    """Return what is asked for of one run. Raises LookupError for what is no text, or no number."""
+    with _understood():
+        return Request(scenario=scenario, kubeconfigs=tuple(kubeconfigs), **_frozen(options))
+
+
+def study(name: str, choices: Mapping[str, Sequence[str]], **options: Unpack[Options]) -> StudyRequest:
+    """Return what is asked for of a study. Raises LookupError."""
+    chosen = {choice: tuple(values) for choice, values in choices.items() if values}
+    with _understood():
+        return StudyRequest(study=name, choices=chosen, **_frozen(options))
+
+
+def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest) -> None:
+    """Raise LookupError if anything is asked for but to go on: it goes on as it was begun."""
+    if given != nothing:
+        raise LookupError("--resume: the run goes on as it was begun; leave out all but --reports")
+
+
+def _frozen(options: Options) -> Any:
+    return {**options, "overrides": tuple(options["overrides"])}
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        path, text = explained(error)[0]
+        raise LookupError(f"--{path[0]}: {text}") from None

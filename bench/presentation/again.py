@@ -1,0 +1,69 @@
+"""The commands that do it again, as a shell at the project's root takes them.
+
+They name a recording by its run id, which finds it wherever below the directory of the recordings it is kept.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.recording.records import Asked, Request, RunRecord, StudyRequest
+
+PROGRAM = "./invokew"
+# The option for each field, where it is not called alike. An option stands for each of several values.
+OPTIONS = {"overrides": "set", "kubeconfigs": "kubeconfig"}
+
+
+def figures(name: str, asked: Asked | None) -> str:
+    """Return the command that makes everything again from the recordings of a run or a study."""
+    reports = {"reports": asked.reports} if asked else {}
+    return shlex.join([PROGRAM, "figures", name, *_options(reports)])
+
+
+def bench(request: Request) -> str:
+    """Return the command that asks for the same."""
+    fields = {"scenario": request.scenario, **request.model_dump(exclude_defaults=True)}
+    return shlex.join([PROGRAM, "bench", *_options(fields)])
+
+
+def study(request: StudyRequest, command: str) -> str:
+    """Return the command that asks for the same study; ``command`` is the verb that runs it."""
+    options = request.model_dump(exclude_defaults=True, exclude={"study", "choices"})
+    choices: Mapping[str, Any] = request.choices
+    if command != request.study:  # no verb with options of its own
+        choices = {"choose": tuple(f"{key}={one}" for key, values in choices.items() for one in values)}
+    return shlex.join([PROGRAM, *command.split(), *_options(choices), *_options(options)])
+
+
+def as_run(request: Request, run_id: str) -> Request:
+    """Return what asks for the scenario as it was run, which has every override and the scale in it."""
+    return request.model_copy(update={"scenario": run_id, "overrides": (), "scale": 1.0})
+
+
+def asked(recording: Recording) -> Request | None:
+    """Return what was asked for; None if that was not recorded, or cannot be read any more."""
+    with suppress(atomic.StoredError):
+        return recording.request()
+    return None
+
+
+def known(recording: Recording, record: RunRecord) -> Request:
+    """Return what is known of how a run was started if what was asked for is not."""
+    provider, orchestrator = record.provider, record.orchestrator
+    with suppress(atomic.StoredError):
+        provider = recording.beginning().provider  # with its source
+    return Request(scenario=record.run_id, provider=provider, orchestrator=orchestrator)
+
+
+def _options(fields: Mapping[str, Any]) -> list[str]:
+    return [word for name, value in fields.items() for word in _option(OPTIONS.get(name, name), value)]
+
+
+def _option(name: str, value: Any) -> Iterator[str]:
+    for each in value if isinstance(value, tuple) else (value,):
+        yield from (f"--{name}", str(each))

@@ -1,0 +1,40 @@
+"""Which studies there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.recording.directory import below
+from bench.studies.matrix.study import MatrixStudy
+from bench.studies.places.study import PlacesStudy
+from bench.studies.study import Study
+from testbed.scenario.texts import is_file
+
+STUDIES: dict[str, Study] = {}
+
+
+def register(study: Study) -> None:
+    """Let a study be known by its name, on the command line and by its directories. Raises LookupError."""
+    if study.name in STUDIES:
+        raise LookupError(f"there is a study {study.name!r} already")
+    STUDIES[study.name] = study
+
+
+def named(name: str) -> Study:
+    """Return a study. Raises LookupError with those there are."""
+    if name not in STUDIES:
+        raise LookupError(f"no study {name!r} (studies: {', '.join(STUDIES)})")
+    return STUDIES[name]
+
+
+def find(name: str, reports: Path) -> tuple[Study, Path] | None:
+    """Return the study whose directory is meant, by path or by name in ``reports``; None: there is none."""
+    for directory in (Path(name), reports / name, *below(reports, name)):
+        for study in STUDIES.values():
+            if is_file(study.index_file(directory)):
+                return study, directory
+    return None
+
+
+for _study in (MatrixStudy(), PlacesStudy()):
+    register(_study)

@@ -1,0 +1,126 @@
+"""What a study is: several runs that answer one question together.
+
+Its directory holds an ordinary recording for each case; ``NAME.json``, the index, which says which recording
+is which case; and ``request.json``, what was asked for. Tables, figures and pages are functions of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from bench.analysis import summary
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.recording.records import Request, StudyRequest
+from testbed.scenario import Scenario
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+REQUEST = "request.json"
+
+
+def request(directory: Path) -> StudyRequest | None:
+    """Return what a study was asked for; None: it is from before that was recorded. Raises StoredError."""
+    return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
+
+
+class Row(Protocol):
+    """What the index says of one case, whatever else is in it."""
+
+    recording: str | None  # its directory within the study's; None: there is none (yet)
+    reason: str | None  # why there is none, nor will be
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a study, read and checked before anything is started."""
+
+    name: str  # as people are told it
+    request: Request
+    scenario: Scenario | None  # None: it cannot be run, which its row gives the reason of
+    row: Any  # a Row of the study's own, a model that is as yet without a recording
+
+
+class NamedRow(BaseModel):
+    """A Row for studies that have nothing to add."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    case: str
+    recording: str | None = None
+    reason: str | None = None
+
+
+class Index(BaseModel):
+    """An index of such rows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    rows: list[NamedRow]
+
+
+class Study(ABC):
+    """Which cases a question needs, and what is made of their recordings."""
+
+    name: ClassVar[str]  # of its directories and its index
+    verb: ClassVar[str] = ""  # its own on the command line; empty: ``study NAME``
+    choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
+    keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
+
+    @property
+    def command(self) -> str:
+        """The verb that runs it."""
+        return self.verb or f"study {self.name}"
+
+    def index_file(self, directory: Path) -> Path:
+        """Return the path of the index, by which a study's directory is known, too."""
+        return directory / f"{self.name}.json"
+
+    @abstractmethod
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return every case that is asked for. Raises LookupError for what cannot be, before it is begun."""
+
+    @abstractmethod
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return what to show in the terminal."""
+
+    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+        """Return the files that are made of the recordings, by path in the directory."""
+        return {}
+
+    def analyse(self, directory: Path) -> None:
+        """Write what is made of the recordings. Raises StoredError and ScenarioError as they are read."""
+        for path, content in self.outputs(directory).items():
+            atomic.write(directory / path, content)
+
+    def notes(self, directory: Path) -> Sequence[str]:
+        """Return what else to say."""
+        return ()
+
+    def index(self, rows: Sequence[Any]) -> BaseModel:
+        """Return the index that holds these rows."""
+        return Index(rows=list(rows))
+
+    def rows(self, directory: Path) -> Sequence[Any]:
+        """Return the index's Row of each case, in their order, as the study has them. Raises StoredError."""
+        return atomic.read(self.index_file(directory), Index).rows
+
+    def valid(self, directory: Path) -> bool:
+        """Tell whether every case was run, and none of the runs is invalid."""
+        return all(result and result.verdict != "invalid" for result in self.summaries(directory))
+
+    def summaries(self, directory: Path) -> list[summary.Summary | None]:
+        """Return the summary of each case; None for one without a recording. Raises StoredError."""
+        return [
+            summary.read(Recording(directory / row.recording).summary_file) if row.recording else None
+            for row in self.rows(directory)
+        ]

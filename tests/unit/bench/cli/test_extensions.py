@@ -1,0 +1,109 @@
+"""Files from outside that add parts: they are imported by the command line, and the parts then count."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import pipeline
+from bench.cli import extensions
+from bench.presentation.figures import known as figures
+from bench.recording.directory import Recording
+from bench.recording.records import StudyRequest
+from bench.studies import known as studies
+from tests.paths import ROOT
+
+EXAMPLES = ROOT / "docs" / "examples"
+Extend = Callable[..., None]
+
+
+@pytest.fixture
+def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]:
+    """Return what imports files as the command line does; what they add is gone after the test."""
+    registries: list[dict[str, Any]] = [figures.FIGURES, studies.STUDIES]
+    before = [dict(parts) for parts in registries]
+    modules = set(sys.modules)
+
+    def extend(*files: Path) -> None:
+        monkeypatch.setenv(extensions.VARIABLE, ":".join(map(str, files)))
+        extensions.load()
+
+    yield extend
+    for name in set(sys.modules) - modules:
+        if name.startswith("concorde_extension:"):
+            del sys.modules[name]
+    for parts, former in zip(registries, before, strict=True):
+        parts.clear()
+        parts.update(former)
+
+
+def test_a_figure_from_outside_is_drawn_and_shown(
+    recorded: Callable[[str], Recording], extend: Extend
+) -> None:
+    extend(EXAMPLES / "share_figure.py")
+    recording = recorded("held")
+    pipeline.analyse(recording)
+    starts = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
+    for name in ("throughput", "share"):
+        for kind, start in starts.items():
+            assert (recording.figures_directory / f"{name}.{kind}").read_bytes().startswith(start)
+    page = recording.report_file.read_text(encoding="utf-8")
+    assert page.count("<svg") == page.count("<figcaption>") == 2
+    assert "Empirical distribution of every sample" in page
+
+
+def test_a_study_from_outside_is_known_by_its_name(extend: Extend) -> None:
+    with pytest.raises(LookupError, match="no study 'length'"):
+        studies.named("length")
+    extend(EXAMPLES / "length_study.py")
+    study = studies.named("length")
+    cases = study.cases(StudyRequest(study="length", choices={"mtu": ("1500", "4000")}, scale=0.1))
+    assert [case.name for case in cases] == ["MTU 1500", "MTU 4000"]
+    assert [case.scenario.underlay.mtu for case in cases if case.scenario] == [1500, 4000]
+    assert study.command == "study length"
+
+
+def test_a_file_is_imported_once(extend: Extend, tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text("with open(__file__ + '.log', 'a') as log:\n    log.write('.')\n")
+    extend(file, file)
+    extend(file)
+    assert (tmp_path / "one.py.log").read_text() == "."
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        ("raise KeyError('x')", "KeyError: 'x'"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("def", "SyntaxError: invalid syntax"),
+        ("from bench.studies.known import register, named; register(named('matrix'))", "a study 'matrix'"),
+    ],
+)
+def test_what_cannot_be_imported_is_bad_input(
+    content: str | None, words: str, extend: Extend, tmp_path: Path
+) -> None:
+    file = tmp_path / "part.py"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(LookupError) as caught:
+        extend(file)
+    assert str(caught.value).startswith(f"CONCORDE_EXTENSIONS: {file}: ")
+    assert words in str(caught.value)
+
+
+def test_what_is_no_module_of_python_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    done = subprocess.run(
+        [sys.executable, "tasks.py", "status"],
+        env={"CONCORDE_EXTENSIONS": str(tmp_path / "notes.txt")},
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == f"CONCORDE_EXTENSIONS: {tmp_path}/notes.txt: not a file of Python\n"

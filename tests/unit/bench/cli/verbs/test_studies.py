@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bench.cli.verbs import experiments, studies
+from bench.cli.verbs.asked import Options
+
+NOTHING: Options = {
+    "overrides": [],
+    "scale": 1.0,
+    "provider": "netns",
+    "orchestrator": "cni",
+    "reports": "reports",
+}
+
+
+def test_a_study_asked_for_wrongly_is_bad_input() -> None:
+    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places\)"):
+        studies.run("moon", {}, "", **NOTHING)
+    with pytest.raises(LookupError, match=r"--choose: matrix has no 'place' \(scenario, enforcement\)"):
+        studies.run("matrix", {"place": ["bridge"]}, "", **NOTHING)
+    with pytest.raises(LookupError, match="--choose: 'pod' is not KEY=VALUE"):
+        studies.chosen(["a=b=c", "pod"])
+    assert studies.chosen(["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
+
+
+@pytest.mark.parametrize("other", [{"scale": 0.1}, {"overrides": ["name=x"]}, {"provider": "ssh:x"}])
+def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
+    options: Options = {**NOTHING, **other}
+    with pytest.raises(LookupError, match="leave out all but --reports"):
+        studies.run("places", {}, "somewhere", **options)
+    with pytest.raises(LookupError, match="leave out all but --reports"):
+        experiments.bench([], [], "somewhere", **options)
+    with pytest.raises(LookupError, match="leave out all but --reports"):
+        experiments.bench([], ["a=config"], "somewhere", **NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "words"),
+    [
+        ("kubernetes", {**NOTHING, "scale": math.nan}, "--scale: input should be a finite number"),
+        ("kubernetes", {**NOTHING, "reports": "\udcff"}, "--reports: not UTF-8 text"),
+        ("\udcff", NOTHING, "--scenario: not UTF-8 text"),
+    ],
+)
+def test_what_is_no_text_or_no_number_is_bad_input(scenario: str, options: Options, words: str) -> None:
+    with pytest.raises(LookupError, match=words):
+        experiments.bench([scenario], [], "", **options)

@@ -1,0 +1,153 @@
+"""The lines of a report that do it again, as a shell takes them: they must ask for what was asked for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from bench import pipeline
+from bench.cli import exits, tasks
+from bench.measurement import experiment
+from bench.pipeline import analyse
+from bench.presentation import again
+from bench.presentation.figures.known import FIGURES
+from bench.recording import atomic, requests
+from bench.recording.directory import Recording
+from bench.recording.records import Beginning, Request, StudyRequest
+from bench.studies import loop
+from testbed.scenario import Scenario
+from tests.unit.bench.builders import DATA
+
+TypeIn = Callable[[str], object]
+RUN_ID = "20261120T091416Z-violated-pod"
+REQUESTS = {
+    "plain": Request(scenario="kubernetes"),
+    "reports": Request(scenario="kubernetes", reports="my reports/of $today"),
+    "inventory": Request(scenario="kubernetes", provider="ssh:lab/inventory one.yaml"),
+    "kubeconfigs": Request(scenario="kubernetes", kubeconfigs=("a=first 'config'", "~/second")),
+    "real": Request(scenario="kubernetes", orchestrator="kubernetes", scale=0.05),
+    "overrides": Request(
+        scenario="kubernetes",
+        overrides=("title='it''s $HOME; `x` * \"y\"'", "flows[0].duration=3", "enforcement=none"),
+        scale=1e-3,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let relative paths be below a directory of the test's own, and signals do what they did."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(FIGURES, "throughput")  # drawing takes most of an analysis' time
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
+    """Return what runs a line as a shell would, up to what it begins, which is returned."""
+    begun: list[object] = []
+
+    def begin(what: object) -> None:
+        begun.append(what)
+        raise RuntimeError("enough")
+
+    def run(request: Request, scenario: Scenario, *_others: object) -> None:
+        begin((request, scenario))
+
+    monkeypatch.setattr(experiment, "run", run)
+    monkeypatch.setattr(pipeline, "analyse", begin)
+    monkeypatch.setattr(loop, "run", lambda _study, asked, _displays: begin(asked))
+
+    def type_in(line: str) -> object:
+        program, *words = shlex.split(line)
+        assert program == "./invokew"
+        monkeypatch.setattr(sys, "argv", ["invokew", *words])
+        with pytest.raises(SystemExit) as end:
+            exits.main(tasks)
+        assert end.value.code == 4, line  # it was begun
+        return begun.pop()
+
+    return type_in
+
+
+def recorded(request: Request | None, directory: Path) -> Recording:
+    """A recording of what was asked for, analysed; None: from before that was recorded."""
+    shutil.copytree(DATA / "violated", directory)
+    recording = Recording(directory)
+    if request is not None:
+        atomic.write_model(recording.request_file, request)
+    analyse(recording)
+    return recording
+
+
+def lines_of(recording: Recording) -> list[str]:
+    """The commands in a report."""
+    page = recording.report_file.read_text(encoding="utf-8")
+    return [unescape(line) for line in re.findall(r"<pre>(\./invokew .*?)</pre>", page, re.DOTALL)]
+
+
+@pytest.mark.parametrize("request_", [pytest.param(one, id=name) for name, one in REQUESTS.items()])
+@pytest.mark.parametrize(
+    "kept", [RUN_ID, f"20261120T091000Z-matrix/{RUN_ID}", "kept/short"], ids=["run", "case", "renamed"]
+)
+def test_a_report_says_how_to_ask_for_the_same(request_: Request, kept: str, type_in: TypeIn) -> None:
+    recording = recorded(request_, Path(request_.reports) / kept)
+    figures, asked, as_run = lines_of(recording)
+
+    found = type_in(figures)
+    assert isinstance(found, Recording)
+    assert found.directory == recording.directory
+    assert type_in(asked) == (request_, requests.read(request_))
+    exact = request_.model_copy(update={"scenario": RUN_ID, "overrides": (), "scale": 1.0})
+    assert type_in(as_run) == (exact, recording.scenario())
+
+
+def test_a_report_from_before_says_what_it_does_not_know_and_invents_nothing(type_in: TypeIn) -> None:
+    recording = recorded(None, Path("reports") / RUN_ID)
+    assert "where its nodes were found" in recording.report_file.read_text(encoding="utf-8")
+    figures, as_run = lines_of(recording)
+    found = type_in(figures)
+    assert isinstance(found, Recording)
+    assert found.directory == recording.directory
+    assert type_in(as_run) == (Request(scenario=RUN_ID), recording.scenario())
+
+
+def test_what_was_recorded_before_is_used(type_in: TypeIn) -> None:
+    recording = recorded(None, Path("reports") / RUN_ID)
+    beginning = Beginning(started_at="2026-11-20T09:14:16Z", provider="ssh:lab.yaml", orchestrator="cni")
+    atomic.write_model(recording.beginning_file, beginning)
+    analyse(recording)
+    assert "where its nodes were found" not in recording.report_file.read_text(encoding="utf-8")
+    _, as_run = lines_of(recording)
+    assert type_in(as_run) == (Request(scenario=RUN_ID, provider="ssh:lab.yaml"), recording.scenario())
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"scenario": "x", "more": 1}'])
+def test_a_request_that_cannot_be_read_any_more_is_none(damage: str) -> None:
+    recording = recorded(REQUESTS["inventory"], Path("reports") / RUN_ID)
+    recording.request_file.write_text(damage)
+    analyse(recording)
+    assert "How it was started was not recorded" in recording.report_file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["matrix", "study matrix"])
+def test_a_study_is_asked_for_again_by_its_verb(command: str, type_in: TypeIn) -> None:
+    asked = StudyRequest(
+        study="matrix",
+        choices={"scenario": ("contmec", "my own.yaml"), "enforcement": ("pod",)},
+        overrides=("title='a; b'",),
+        scale=0.1,
+        reports="some where",
+    )
+    assert type_in(again.study(asked, command)) == asked

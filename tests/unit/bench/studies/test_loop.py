@@ -1,0 +1,269 @@
+"""How every study is run, with runs that are made up in no time: no privileges, no traffic."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import pipeline
+from bench.analysis import summary
+from bench.analysis.summary import SecondsSummary, Summary
+from bench.cli.progress import Display
+from bench.measurement import experiment
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.recording.records import Beginning, Request, StudyRequest
+from bench.studies import loop, remaining
+from bench.studies.known import STUDIES, find, named, register
+from bench.studies.matrix.study import MatrixStudy
+from bench.studies.places.study import PlacesStudy
+from bench.studies.study import Study
+from testbed.scenario import Scenario, load, render_yaml
+from tests.paths import ROOT
+
+MATRIX = MatrixStudy()
+REFERENCE = summary.read(ROOT / "reports" / "reference" / "contmec" / "summary.json")
+
+
+class World:
+    """What runs do here instead of measuring: each takes a minute beyond its traffic, so it says."""
+
+    def __init__(self, reports: Path) -> None:
+        self.asked = StudyRequest(
+            study="matrix",
+            choices={"scenario": ("contmec",), "enforcement": ("none", "node", "pod", "bandwidth")},
+            reports=str(reports),
+        )
+        self.console = io.StringIO()
+        self.displays = partial(Display, Console(file=self.console, width=200))
+        self.begun: list[str] = []  # what was run, by its last override
+        self.resumed: list[str] = []
+        self.before: Callable[[Recording], None] = lambda _recording: None
+
+    @property
+    def said(self) -> list[str]:
+        return self.console.getvalue().splitlines()
+
+    def run(self, request: Request, scenario: Scenario, _display: Display, study: Path) -> Recording:
+        self.begun.append(", ".join(request.overrides))
+        recording = Recording.begin(study, scenario)
+        recording.raw_directory.mkdir()
+        recording.scenario_file.write_text(render_yaml(scenario))
+        atomic.write_model(recording.request_file, request)
+        beginning = Beginning(started_at="2026-01-01T00:00:00Z", provider="netns", orchestrator="cni")
+        atomic.write_model(recording.beginning_file, beginning)
+        return self.measure(recording)
+
+    def resume(self, recording: Recording, _display: Display, advice: bool) -> Recording:
+        assert not advice
+        self.resumed.append(recording.run_id)
+        return self.measure(recording)
+
+    def measure(self, recording: Recording) -> Recording:
+        self.before(recording)
+        return recording
+
+    def analyse(self, recording: Recording) -> Summary:
+        seconds = SecondsSummary(up=20, calibration=10, traffic=10, down=20, analysis=10)
+        result = REFERENCE.model_copy(update={"run_id": recording.run_id, "seconds": seconds})
+        recording.summary_file.write_text(summary.render(result))
+        return result
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(tmp_path)
+    monkeypatch.setattr(experiment, "run", made.run)
+    monkeypatch.setattr(experiment, "resume", made.resume)
+    monkeypatch.setattr(pipeline, "analyse", made.analyse)
+    monkeypatch.setattr(MatrixStudy, "outputs", lambda _self, _directory: {"made.txt": b"of it"})
+    return made
+
+
+def recordings(study: Study, directory: Path) -> list[str | None]:
+    return [row.recording for row in study.rows(directory)]
+
+
+def only(reports: Path) -> Path:
+    (directory,) = reports.iterdir()
+    return directory
+
+
+def stop_at(number: int, error: BaseException, world: World) -> None:
+    """Let the run of this number fail."""
+
+    def before(_recording: Recording) -> None:
+        if len(world.begun) == number:
+            raise error
+
+    world.before = before
+
+
+def test_the_index_is_there_first_and_after_each_case(world: World, tmp_path: Path) -> None:
+    seen = []
+    world.before = lambda recording: seen.append(recordings(MATRIX, recording.directory.parent))
+    directory = loop.run(MATRIX, world.asked, world.displays)
+    none, node, pod, bandwidth = recordings(MATRIX, directory)
+    assert node is None
+    assert seen == [[None] * 4, [none, None, None, None], [none, None, pod, None]]
+    assert {none, pod, bandwidth} == {entry.name for entry in directory.iterdir() if entry.is_dir()}
+    assert directory == only(tmp_path)
+    assert directory.name.endswith("-matrix")
+    assert (directory / "made.txt").read_bytes() == b"of it"
+    assert find(directory.name, tmp_path) == (STUDIES["matrix"], directory)
+
+
+def test_it_says_where_it_is_and_how_long_the_rest_takes(world: World) -> None:
+    loop.run(MATRIX, world.asked, world.displays)
+    # contmec's traffic takes 10 s; all of it took 70 s, once that is known. What does not apply is no case.
+    assert world.said == [
+        "contmec, none: case 1 of 3, about 30 s left",
+        "contmec, pod: case 2 of 3, about 2 min left",
+        "contmec, bandwidth: case 3 of 3, about 1 min left",
+    ]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no bridge"), LookupError("no plugin")])
+def test_what_ends_early_says_how_to_go_on_and_does(
+    error: BaseException, world: World, tmp_path: Path
+) -> None:
+    stop_at(2, error, world)
+    with pytest.raises(type(error)):
+        loop.run(MATRIX, world.asked, world.displays)
+    directory = only(tmp_path)
+    assert directory.name.endswith("-matrix.unfinished")
+    assert world.said[-1] == (
+        f"matrix: 1 of 3 cases are done; to go on: ./invokew matrix --resume {directory}"
+    )
+    first, _, _, _ = recordings(MATRIX, directory)
+    kept = (directory / str(first) / "summary.json").stat().st_mtime_ns
+
+    stop_at(0, error, world)
+    (left,) = directory.glob("*.unfinished")
+    finished = loop.resume(MATRIX, directory.name.removesuffix(".unfinished"), tmp_path, world.displays)
+    assert world.begun == ["enforcement=none", "enforcement=pod", "enforcement=bandwidth"]
+    assert world.resumed == [left.name.removesuffix(".unfinished")]
+    assert recordings(MATRIX, finished)[0] == first
+    assert recordings(MATRIX, finished)[2] == world.resumed[0]
+    assert (finished / str(first) / "summary.json").stat().st_mtime_ns == kept
+    assert finished == only(tmp_path)
+    assert not list(finished.glob("*.unfinished"))
+    # The rest of it is estimated by what was there before.
+    assert "contmec, pod: case 2 of 3, about 2 min left" in world.said[-2]
+
+
+def test_what_a_case_left_is_made_again_if_it_cannot_be_gone_on_with(world: World, tmp_path: Path) -> None:
+    stop_at(2, KeyboardInterrupt(), world)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(MATRIX, world.asked, world.displays)
+    stop_at(0, KeyboardInterrupt(), world)
+    (left,) = only(tmp_path).glob("*.unfinished")
+    Recording(left).beginning_file.write_text("{")
+    loop.resume(MATRIX, str(only(tmp_path)), tmp_path, world.displays)
+    assert world.resumed == []
+    assert world.begun[1:] == ["enforcement=pod", "enforcement=pod", "enforcement=bandwidth"]
+
+
+def test_a_recording_that_was_complete_but_for_its_place_in_the_index_is_kept(
+    world: World, tmp_path: Path
+) -> None:
+    stop_at(2, KeyboardInterrupt(), world)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(MATRIX, world.asked, world.displays)
+    stop_at(0, KeyboardInterrupt(), world)
+    directory = only(tmp_path)
+    (left,) = directory.glob("*.unfinished")
+    complete = Recording(left).finish()
+    complete.run_file.write_text("{}")
+    finished = loop.resume(MATRIX, str(directory), tmp_path, world.displays)
+    assert recordings(MATRIX, finished)[2] == complete.run_id
+    assert world.begun == ["enforcement=none", "enforcement=pod", "enforcement=bandwidth"]
+    assert world.resumed == []
+
+
+def test_a_study_may_keep_what_could_not_be_brought_up(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlacesStudy, "outputs", lambda _self, _directory: {})
+    places = PlacesStudy()
+    asked = StudyRequest(study="places", choices={"place": ("bridge",)}, reports=str(tmp_path))
+    stop_at(1, RuntimeError("tc: no such class"), world)
+    directory = loop.run(places, asked, world.displays)
+    assert [(row.place, row.reason) for row in places.rows(directory)] == [
+        ("unshaped", "tc: no such class"),
+        ("bridge", None),
+    ]
+    assert places.notes(directory) == ["not run: unshaped, none: tc: no such class"]
+    assert not places.valid(directory)
+
+
+def test_what_is_asked_for_wrongly_begins_nothing(world: World, tmp_path: Path) -> None:
+    asked = world.asked.model_copy(update={"provider": "cloud"})
+    with pytest.raises(LookupError, match="no provider 'cloud'"):
+        loop.run(MATRIX, asked, world.displays)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_gone_on_with_is_refused(world: World, tmp_path: Path) -> None:
+    def resume(study: Study, name: str) -> None:
+        loop.resume(study, name, tmp_path, world.displays)
+
+    with pytest.raises(LookupError, match=r"--resume: no study 'nowhere' \(unfinished: none\)"):
+        resume(MATRIX, "nowhere")
+    stop_at(1, KeyboardInterrupt(), world)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(MATRIX, world.asked, world.displays)
+    directory = only(tmp_path)
+    with pytest.raises(LookupError, match=f"no study 'nowhere' .unfinished: {directory.name}."):
+        resume(MATRIX, "nowhere")
+    with pytest.raises(LookupError, match="is a study 'matrix', and not 'places'"):
+        resume(PlacesStudy(), directory.name)
+    with (directory / "request.json").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(LookupError, match="is being worked on"):
+            resume(MATRIX, directory.name)
+    stop_at(0, KeyboardInterrupt(), world)
+    finished = loop.resume(MATRIX, directory.name, tmp_path, world.displays)
+    with pytest.raises(LookupError, match="is complete"):
+        resume(MATRIX, finished.name)
+    (finished / "request.json").unlink()
+    with pytest.raises(LookupError, match="is from before it was recorded what was asked for"):
+        resume(MATRIX, finished.name)
+
+
+def test_studies_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert named("places").command == "places"
+    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places\)"):
+        named("moon")
+    with pytest.raises(LookupError, match="there is a study 'matrix' already"):
+        register(MatrixStudy())
+
+
+def test_what_is_left_is_traffic_and_what_was_needed_beside_it() -> None:
+    scenario = load(ROOT / "scenarios" / "contmec.yaml", ["measurement.repetitions=3"])
+    assert remaining.traffic_s(scenario) == 30
+    assert remaining.left_s([30, 30, 10], [None, None, None], 0) == 70
+    assert remaining.left_s([30, 30, 10], [40, None, None], 1) == 20 + 30 + 10 + 0
+    assert remaining.left_s([30, 30, 10, 10], [40, None, 16, None], 1) == 38 + 18
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "about 5 s"),
+        (42, "about 40 s"),
+        (59, "about 60 s"),
+        (80, "about 1 min"),
+        (240, "about 4 min"),
+        (3600, "about 1 h"),
+        (7900, "about 2 h 10 min"),
+    ],
+)
+def test_times_are_said_as_people_estimate_them(seconds: float, words: str) -> None:
+    assert remaining.words(seconds) == words

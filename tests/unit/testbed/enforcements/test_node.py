@@ -1,0 +1,44 @@
+"""The node keeps the promise, by a tree of classes on its uplink."""
+
+from __future__ import annotations
+
+from testbed.enforcements import registry
+from testbed.enforcements.enforcement import Guarded
+from testbed.enforcements.node import NodeEnforcement
+from testbed.scenario.addressing import Addressing
+from tests.unit.testbed.builders import addressed
+from tests.unit.testbed.enforcements.doubles import standing
+
+
+def test_published_bandwidth_is_counted_as_guarantees_are(congested: Addressing) -> None:
+    rate = congested.scenario.underlay.rate
+    assert rate is not None
+    layer2 = NodeEnforcement(congested).capacity()
+    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity()
+    limit = registry.of(addressed("congested", "enforcement=pod")).capacity()
+    assert limit == rate
+    assert layer2 == int(rate * 0.99 * 0.98 * 1464 / 1514)
+    assert payload == int(rate * 0.99 * 0.98 * 1398 / 1514)
+
+
+def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congested: Addressing) -> None:
+    (plugin,) = NodeEnforcement(congested).network_list("b", "worker-02").plugins
+    assert plugin["enforcement"] == "node"
+    assert plugin["uplink"] == "eth0"
+    assert plugin["controlPorts"] == [22, 6443, 10250, 20250]
+    assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
+
+
+def test_the_uplinks_of_nodes_with_promised_pods_are_guarded(congested: Addressing) -> None:
+    up = standing(congested)
+    promised = {pod.node for pod in congested.scenario.pods.values() if pod.guarantee is not None}
+    assert NodeEnforcement(congested).guarded(up) == {
+        f"node {node}": Guarded(up.nodes[node], "eth0") for node in promised
+    }
+    assert promised < set(up.nodes)
+
+
+def test_its_tree_is_on_the_uplink() -> None:
+    names = ["master-01", "master-02", "worker-01", "worker-02"]
+    own = [f"nodes.{n}={{address: 192.168.56.{i}, uplink: ens5}}" for i, n in enumerate(names, 20)]
+    assert NodeEnforcement(addressed("congested", *own)).footprint("worker-01").trees == ("ens5",)

@@ -1,0 +1,41 @@
+"""Which goodput a promise must give a flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.scenario import enforcements, names
+from testbed.scenario.enforcements import Kind
+from testbed.scenario.goodput import expected_goodput_of
+from tests.unit.bench.builders import scenario
+
+
+@pytest.mark.parametrize(
+    ("flow", "fields", "expected"),
+    [
+        ({}, {}, 1e8 * 1398 / 1464),
+        ({"protocol": "udp", "rate": "1G"}, {}, 1e8 * 1422 / 1464),
+        ({"rate": "50M"}, {}, 5e7),
+        ({"rate": "99M"}, {}, 1e8 * 1398 / 1464),
+        ({}, {"count": "payload"}, 1e8),
+        ({}, {"underlay": {"mtu": 9000}}, 1e8 * 8898 / 8964),
+        ({}, {"enforcement": "none"}, 1e8 * 1398 / 1464),
+        ({"from": "C", "to": "A"}, {}, None),
+    ],
+)
+def test_expected_goodput_of_a_flow(
+    flow: dict[str, str], fields: dict[str, Any], expected: float | None
+) -> None:
+    experiment = scenario(flows=[{"from": "A", "to": "C", **flow}], disturbances=[], **fields)
+    got = expected_goodput_of(experiment, experiment.flows[0])
+    assert got == (None if expected is None else pytest.approx(expected))
+
+
+def test_an_enforcement_on_the_link_may_count_the_overlays_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names.ENFORCEMENTS, "_names", list(names.ENFORCEMENTS))
+    monkeypatch.setattr(enforcements, "_known", dict(enforcements._known))
+    enforcements.register(Kind("fabric", counts_overhead=True))
+    experiment = scenario(enforcement="fabric")
+    assert expected_goodput_of(experiment, experiment.flows[0]) == pytest.approx(1e8 * 1398 / 1514)
