@@ -1,17 +1,16 @@
 """Which parts there are, and a testbed of them: the only module that knows every part.
 
-``register_provider`` and ``register_orchestrator`` make others known. Enforcements and pod networks have
-registries of their own (testbed.enforcements.registry, testbed.networks.registry).
+``register_provider`` makes another known, with the orchestrators that run pods on its nodes. Enforcements and
+pod networks have registries of their own (testbed.enforcements.registry, testbed.networks.registry).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from testbed.access.place import Node
 from testbed.enforcements import registry as enforcements
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
@@ -19,15 +18,19 @@ from testbed.networks import registry as networks
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.providers import Provider
+from testbed.providers.keeping import Keeper
+from testbed.providers.netns.keeping import SandboxKeeper
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario import Scenario, ScenarioError
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Parts, Testbed
 
-EXISTING = "existing"  # clusters that are there already, networks and all
-IMAGE = "CONCORDE_BENCH_IMAGE"  # an environment variable: the pods' image there, if not the testbed's own
+if TYPE_CHECKING:
+    from testbed.providers.ssh.inventory import Machine
 
-Orchestrate = Callable[[Addressing, Enforcement, Mapping[str, Node]], Orchestrator]
+EXISTING = "existing"  # clusters that are there already, networks and all
+
+Orchestrate = Callable[[Addressing, Enforcement, Provider], Orchestrator]
 
 
 @dataclass(frozen=True)
@@ -47,22 +50,33 @@ class ProviderKind:
     # are on the nodes already.
     make: Callable[[Addressing, str, bool], Provider]
     orchestrators: Mapping[str, OrchestratorKind]
+    keeper: Callable[[], Keeper] | None = None  # what keeps testbeds there, if they can stay up
+    # What there is to log in to, if nodes are machines, given a source and a scenario.
+    machines: Callable[[str, Scenario | None], Mapping[str, Machine]] | None = None
 
 
-def _cni(addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> Orchestrator:
-    return CniOrchestrator(addressing, enforcement, nodes)
+def _cni(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
+    return CniOrchestrator(addressing, enforcement, provider.nodes)
 
 
-def _own(addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> Orchestrator:
+def _own(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
     from testbed.orchestrators.own import KubernetesOrchestrator  # imported by whom it concerns
 
-    return KubernetesOrchestrator(addressing, enforcement, nodes)
+    return KubernetesOrchestrator(addressing, enforcement, provider.nodes)
 
 
-def _on_machines(addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> Orchestrator:
+def _on_machines(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
     from testbed.orchestrators.clusters.on_machines import PodsOnMachines
 
-    return PodsOnMachines(addressing, enforcement, nodes)
+    return PodsOnMachines(addressing, enforcement, provider.nodes)
+
+
+def _on_clusters(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
+    from testbed.orchestrators.clusters.pods import Pods
+    from testbed.providers.helpers.provider import HelpersProvider
+
+    assert isinstance(provider, HelpersProvider)
+    return Pods(addressing, enforcement, provider, provider.ground, provider.clients, provider.image)
 
 
 def _netns(addressing: Addressing, source: str, _clusters_exist: bool) -> Provider:
@@ -85,6 +99,43 @@ def _vagrant(addressing: Addressing, source: str, clusters_exist: bool) -> Provi
     return VagrantProvider(addressing.scenario, clusters_exist)
 
 
+def _existing(addressing: Addressing, source: str, _clusters_exist: bool) -> Provider:
+    from testbed.providers.helpers.provider import on_clusters
+
+    return on_clusters(addressing, source)
+
+
+def _pods_keeper() -> Keeper:
+    from testbed.providers.helpers.keeping import PodsKeeper
+
+    return PodsKeeper()
+
+
+def _ssh_keeper() -> Keeper:
+    from testbed.providers.ssh.keeping import MachinesKeeper
+
+    return MachinesKeeper()
+
+
+def _vagrant_keeper() -> Keeper:
+    from testbed.providers.vagrant.keeping import VagrantKeeper
+
+    return VagrantKeeper()
+
+
+def _ssh_machines(source: str, scenario: Scenario | None) -> Mapping[str, Machine]:
+    from testbed.providers.ssh import inventory
+
+    return inventory.chosen(Path(source) if source else None, scenario)
+
+
+def _vagrant_machines(_source: str, scenario: Scenario | None) -> Mapping[str, Machine]:
+    from testbed.providers.ssh import inventory
+    from testbed.providers.vagrant.keeping import VagrantKeeper
+
+    return inventory.chosen(VagrantKeeper().at("", scenario, None).made.inventory(), scenario)
+
+
 def _missing_for_machines() -> Iterable[str]:
     from testbed.providers.vagrant import requirements as machines
 
@@ -100,17 +151,27 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
 CNI = OrchestratorKind(_cni)
 OWN = OrchestratorKind(_own, requirements.demand)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
+ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
 _providers: dict[str, ProviderKind] = {
-    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}),
-    "ssh": ProviderKind(_ssh, {"cni": CNI, "kubernetes": ON_MACHINES}),
-    "vagrant": ProviderKind(_vagrant, {"cni": CNI, "kubernetes": ON_MACHINES}),
+    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper),
+    "ssh": ProviderKind(_ssh, {"cni": CNI, "kubernetes": ON_MACHINES}, _ssh_keeper, _ssh_machines),
+    "vagrant": ProviderKind(
+        _vagrant, {"cni": CNI, "kubernetes": ON_MACHINES}, _vagrant_keeper, _vagrant_machines
+    ),
+    # Its clusters run the pods, whatever is said of orchestrators.
+    EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_keeper),
 }
+
+
+def on_clusters(kubeconfigs: Iterable[str]) -> tuple[str, str]:
+    """Return the provider, with its source, and the orchestrator of clusters that kubeconfigs lead to."""
+    return f"{EXISTING}:{','.join(kubeconfigs)}", "kubernetes"
 
 
 def register_provider(name: str, kind: ProviderKind) -> None:
     """Make a provider known to the command line. Raises ValueError for a name that is taken."""
-    if name in _providers or name == EXISTING:
+    if name in _providers:
         raise ValueError(f"there is a provider {name!r} already")
     _providers[name] = kind
 
@@ -120,14 +181,31 @@ def demand(provider: str, orchestrator: str) -> OrchestratorKind:
 
     Raises LookupError for an unknown part, or one this machine cannot run.
     """
-    name = provider.partition(":")[0]
-    if name not in _providers:
-        raise LookupError(f"no provider {name!r} (providers: {', '.join([*_providers, EXISTING])})")
-    known = _providers[name].orchestrators
+    known = _kind(provider).orchestrators
     if orchestrator not in known:
         raise LookupError(f"no orchestrator {orchestrator!r} (orchestrators: {', '.join(known)})")
     known[orchestrator].demand()
     return known[orchestrator]
+
+
+def keeper(provider: str) -> Keeper | None:
+    """Return what keeps testbeds of a provider, if they can stay up. Raises LookupError."""
+    make = _kind(provider).keeper
+    return make() if make else None
+
+
+def keepers() -> dict[str, Keeper]:
+    """Return all that keep testbeds, by their provider's name."""
+    return {name: kind.keeper() for name, kind in _providers.items() if kind.keeper}
+
+
+def machines(provider: str, scenario: Scenario | None) -> Mapping[str, Machine]:
+    """Return a provider's machines by their nodes' names. Raises LookupError if it has none."""
+    find = _kind(provider).machines
+    if find is None:
+        having = ", ".join(name for name, kind in _providers.items() if kind.machines)
+        raise LookupError(f"--provider: {provider!r} has no machines (what has: {having})")
+    return find(provider.partition(":")[2], scenario)
 
 
 def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
@@ -136,12 +214,9 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
     Raises LookupError for an unknown part, or one this machine cannot run; for clusters that exist also
     ScenarioError, for all that speaks against a run there.
     """
-    name, _, source = provider.partition(":")
     addressing = Addressing(scenario)
-    if name == EXISTING:
-        return _on_clusters(addressing, source)
     runner = demand(provider, orchestrator)
-    nodes = _providers[name].make(addressing, source, runner.finds_clusters)
+    nodes = _kind(provider).make(addressing, provider.partition(":")[2], runner.finds_clusters)
     return put_together(addressing, nodes, runner.make)
 
 
@@ -150,24 +225,9 @@ def put_together(addressing: Addressing, provider: Provider, orchestrate: Orches
     return Testbed(addressing, provider, Parts(enforcements.of, orchestrate, networks.of_cluster))
 
 
-def _on_clusters(addressing: Addressing, given: str) -> Testbed:
-    """Look at the clusters that kubeconfigs lead to, and return a testbed that is going to use them."""
-    from testbed.clusters import kubeconfigs
-    from testbed.clusters.survey import ask, survey
-    from testbed.orchestrators.clusters.pods import Pods
-    from testbed.providers.helpers.provider import HelpersProvider
-    from testbed.supplies.images import TRAFFIC
-
-    scenario = addressing.scenario
-    clients = kubeconfigs.clients(scenario, given)
-    answers = {name: ask(client) for name, client in clients.items()}
-    ground, faults = survey(scenario, enforcements.of(addressing), answers)
-    if faults:
-        raise ScenarioError(f"scenario {scenario.name}", faults)
-    image = os.environ.get(IMAGE, TRAFFIC)
-    nodes = HelpersProvider(scenario, ground, clients, image)
-
-    def orchestrate(found: Addressing, enforcement: Enforcement, _: Mapping[str, Node]) -> Orchestrator:
-        return Pods(found, enforcement, nodes, ground, clients, image)
-
-    return put_together(addressing, nodes, orchestrate)
+def _kind(provider: str) -> ProviderKind:
+    """Return a provider's kind; it may have a source. Raises LookupError for an unknown one."""
+    name = provider.partition(":")[0]
+    if name not in _providers:
+        raise LookupError(f"no provider {name!r} (providers: {', '.join(_providers)})")
+    return _providers[name]

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, in_parallel
 from testbed.access.pods import PodPlace
+from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.networks import containers
@@ -53,7 +54,7 @@ class Parts:
     """What makes the parts of a testbed that need to know what its nodes have; see testbed.assembly."""
 
     enforce: Callable[[Addressing], Enforcement]
-    orchestrate: Callable[[Addressing, Enforcement, Mapping[str, Node]], Orchestrator]
+    orchestrate: Callable[[Addressing, Enforcement, Provider], Orchestrator]
     network: Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
 
@@ -107,7 +108,7 @@ class Testbed:
         try:
             progress("nodes and underlay")
             self._learn(self.provider.up())
-            orchestrator = self._parts.orchestrate(self.addressing, self.enforcement, self.nodes)
+            orchestrator = self._parts.orchestrate(self.addressing, self.enforcement, self.provider)
             networks = self._make_networks(orchestrator, progress)
             self._learn(orchestrator.up(progress))
             self.orchestrator = orchestrator
@@ -172,29 +173,35 @@ class Testbed:
         self, name: str, overlays: Mapping[str, PodNetwork], in_containers: Mapping[str, Place]
     ) -> None:
         """Give one node its pod networks and its container network, and let it forward."""
-        addressing, node = self.addressing, self.nodes[name]
+        addressing = self.addressing
         own = [overlays[cluster] for cluster in addressing.clusters_of(name) if cluster in overlays]
+        files = {path: text for one in own for path, text in one.files(name).items()}
+        steps = []
         if own:
-            node.run(["ip", "-batch", "-"], stdin="".join(one.links(name) for one in own))
-            node.run(["bridge", "-batch", "-"], stdin="".join(one.forwarding(name) for one in own))
-        for path, text in (item for one in own for item in one.files(name).items()):
-            node.run(["mkdir", "-p", path.rpartition("/")[0]])
-            node.run(["tee", path], stdin=text)
-        node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1\n")
+            steps.append(Step(["ip", "-batch", "-"], "".join(one.links(name) for one in own)))
+            steps.append(Step(["bridge", "-batch", "-"], "".join(one.forwarding(name) for one in own)))
+        if files:
+            steps.append(Step(["mkdir", "-p", *{path.rpartition("/")[0]: None for path in files}]))
+        steps += [Step(["tee", path], text) for path, text in files.items()]
+        steps.append(Step(["tee", "/proc/sys/net/ipv4/ip_forward"], "1\n"))
         if addressing.containers_on(name):
-            node.run(["ip", "-batch", "-"], stdin=containers.render_links(addressing, name))
-            node.run(["nft", "-f", "-"], stdin=containers.render_translation(addressing, name))
+            steps.append(Step(["ip", "-batch", "-"], containers.render_links(addressing, name)))
+            steps.append(Step(["nft", "-f", "-"], containers.render_translation(addressing, name)))
         for container in addressing.containers_on(name):
             inside = containers.render_inside(addressing, container)
-            in_containers[container].run(["ip", "-batch", "-"], stdin=inside)
+            steps.append(Step([*in_containers[container].route.command, "ip", "-batch", "-"], inside))
+        take(self.nodes[name], steps)
 
     def _settle(self) -> None:
         """Let traffic wait for its class at all times: otherwise the senders are measured, not guarantees.
 
         Only where nodes share processors; machines of their own stay as they are.
         """
-        places = [*self.networks.values(), *self.nodes.values(), *self.provider.shared_hops]
-        in_parallel(lambda place: place.run(["unshare", "--mount", "sh", "-c", SETTLE]), places)
+        within: dict[str, list[Sequence[str]]] = {}
+        for network in self.networks.values():
+            within.setdefault(network.route.node, []).append(network.route.command)
+        places = [*self.nodes.values(), *self.provider.shared_hops]
+        in_parallel(lambda place: _settle(place, within.get(place.route.node, [])), places)
 
     def _container(self, name: str) -> InNamespace:
         """Return a container's network namespace; from other nodes it is reached at its node's address."""
@@ -207,3 +214,9 @@ class Testbed:
             host_interface=containers.host_interface(self.addressing.containers_on(node).index(name)),
             published=str(self.addressing.address(node)),
         )
+
+
+def _settle(place: Place, within: Sequence[Sequence[str]]) -> None:
+    """Settle a place and the networks within it, each given by the command that leads there."""
+    steps = [Step([*entrance, "sh", "-c", SETTLE]) for entrance in [(), *within]]
+    take(place, steps, through=["unshare", "--mount", "sh"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,3 +101,24 @@ class SilentNode(RecordingNode):
     def answer(self, asked: Asked) -> Result:
         """Raise CommandError, as a place does that cannot be reached."""
         raise CommandError(self.name, asked.argv, "no connection", "gone")
+
+
+class Running:
+    """A process that goes on until it is killed. See testbed.access.place.Process."""
+
+    def __init__(self) -> None:
+        self.killed = False
+
+    def release(self) -> None:
+        """Nothing waits for that."""
+
+    def end_input(self) -> None:
+        """Nothing reads it."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return whether it was killed, as an exit status."""
+        return 128 + signal.SIGKILL if self.killed else None
+
+    def kill(self) -> None:
+        """End it."""
+        self.killed = True

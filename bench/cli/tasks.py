@@ -27,6 +27,12 @@ REPORTS = {"reports": "directory of the recordings"}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
 STUDY = {**RUN, "resume": "go on with an interrupted study, as it was begun: its directory or name"}
 NAME = {"name": "which testbed, if several are up side by side"}
+KEPT = {
+    **NAME,
+    "provider": "what else is meant than a testbed by its name: ssh:INVENTORY, ssh with addresses in the "
+    "scenario, vagrant",
+    "scenario": "with --provider: the scenario that has the machines, or their addresses",
+}
 
 MEASURED = "tests/system/plugin/test_attacks.py"
 # How often tests marked "long" do what they do; without these variables they do a part of it.
@@ -189,20 +195,22 @@ def pack(_context: Context, run: str, to: str, reports: str = "reports") -> None
 
 
 @task(
-    iterable=["set_"],
+    iterable=["set_", "kubeconfig"],
     help={
-        **NAME,
         **CHANGES,
         **ORCHESTRATOR,
+        "name": "what it is called; several may be up side by side",
         "scenario": SCENARIO,
         "provider": "netns, or vagrant: virtual machines, made or started",
+        "kubeconfig": "in a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
     },
 )
 def up(
     _context: Context,
     set_: list[str],
+    kubeconfig: list[str],
     scenario: str = "contmec",
-    name: str = "testbed",
+    name: str | None = None,
     scale: float = 1.0,
     provider: str = "netns",
     orchestrator: str = "cni",
@@ -211,11 +219,11 @@ def up(
     from bench.cli.verbs import testbeds
 
     run = exits.ends_with_status(testbeds.bring_up)
-    run(name, scenario, set_, scale, provider, orchestrator)
+    run(name, scenario, set_, scale, provider, orchestrator, kubeconfig)
 
 
 @task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
-def kubeconfig(_context: Context, cluster: str, name: str = "testbed") -> None:
+def kubeconfig(_context: Context, cluster: str, name: str = "") -> None:
     """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
     from bench.cli.verbs import testbeds
 
@@ -230,37 +238,38 @@ def status(_context: Context, name: str = "") -> None:
     exits.ends_with_status(testbeds.show_status)(name or None)
 
 
-@task(name="exec", positional=["place"], help={**NAME, "place": "a pod, container or node"})
-def execute(_context: Context, place: str, name: str = "testbed") -> None:
+@task(name="exec", positional=["place"], help={**KEPT, "place": "a pod, container or node"})
+def execute(_context: Context, place: str, name: str = "", provider: str = "", scenario: str = "") -> None:
     """Run a command in a pod, container or node: exec A-1 -- ip address."""
     from bench.cli.verbs import testbeds
 
-    exits.ends_with_status(testbeds.execute)(name, place, exits.after_dashes())
+    exits.ends_with_status(testbeds.execute)(name, place, provider, scenario, exits.after_dashes())
 
 
 @task(
     positional=["place"],
-    help={**NAME, "place": "a pod, container or node", "interface": "one of its network interfaces"},
+    help={**KEPT, "place": "a pod, container or node", "interface": "one of its network interfaces"},
 )
-def capture(_context: Context, place: str, name: str = "testbed", interface: str = "eth0") -> None:
+def capture(
+    _context: Context,
+    place: str,
+    name: str = "",
+    interface: str = "eth0",
+    provider: str = "",
+    scenario: str = "",
+) -> None:
     """Show the packets of a pod, container or node: capture A-1 -- tcp port 5201."""
     from bench.cli.verbs import testbeds
 
-    exits.ends_with_status(testbeds.capture)(name, place, interface, exits.after_dashes())
+    run = exits.ends_with_status(testbeds.capture)
+    run(name, place, interface, provider, scenario, exits.after_dashes())
 
 
 @task(
     positional=["node"],
-    help={
-        **NAME,
-        **PROVIDER,
-        "node": "a node of the testbed",
-        "scenario": "the scenario that has the machines, or their addresses",
-    },
+    help={**KEPT, "node": "a node of the testbed"},
 )
-def ssh(
-    _context: Context, node: str, name: str = "testbed", provider: str = "netns", scenario: str = ""
-) -> None:
+def ssh(_context: Context, node: str, name: str = "", provider: str = "", scenario: str = "") -> None:
     """Open a shell on a node, or run a command there: ssh worker-01 -- ip route."""
     from bench.cli.verbs import testbeds
 
@@ -278,8 +287,8 @@ def ssh(
 )
 def down(
     _context: Context,
-    name: str = "testbed",
-    provider: str = "netns",
+    name: str = "",
+    provider: str = "",
     scenario: str = "",
     destroy: bool = False,
 ) -> None:

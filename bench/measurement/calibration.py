@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.generators import RawDataError, generator_of, guaranteed
+from bench.generators import Generator, RawDataError, guaranteed
 from bench.measurement import transfers
 from bench.measurement.plan import plan
 from bench.recording.records import Calibration, Transfer
@@ -70,21 +70,21 @@ def measure(testbed: Testbed, probes: Mapping[str, Traffic], raw: Path) -> Calib
     done = transfers.run(planned, directory, lambda _seconds, _rates: None)
     rates: dict[str, float] = {}
     errors: list[str] = []
-    for flow, probe in probes.items():
-        transfer = done.transfers[probe.label]
+    for flow, one in zip(probes, planned.transfers, strict=True):
+        label = one.traffic.label
+        transfer = done.transfers[label]
         try:
             if transfer.error:
                 raise RawDataError(transfer.error)
-            rates[flow] = _received(directory, transfer, probe)
+            rates[flow] = _received(directory, transfer, one.generator)
         except RawDataError as error:
-            errors.append(f"{probe.label}: {error}")
+            errors.append(f"{label}: {error}")
     return Calibration(
         seconds=time.monotonic() - begin, bits_per_second=rates, error="; ".join(errors) or None
     )
 
 
-def _received(directory: Path, transfer: Transfer, probe: Traffic) -> float:
+def _received(directory: Path, transfer: Transfer, generator: Generator) -> float:
     """Return a receiver's mean rate, payload bits per second. Raises RawDataError."""
-    generator = generator_of(probe)
     records = generator.read_records(directory / f"{transfer.slug}.receiver.{generator.suffix}")
     return sum(record.bytes for record in records) * 8 / records[-1].end_s

@@ -7,6 +7,7 @@ the testbed is brought up again, and the repetitions that are missing are made.
 from __future__ import annotations
 
 import fcntl
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Calibration, Finished, Request, RunRecord, Seconds
 from testbed.access import clocks
-from testbed.assembly import EXISTING, assemble
+from testbed.assembly import assemble, on_clusters
 from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.testbed import Testbed
 
@@ -89,7 +90,7 @@ def _beginning(request: Request) -> Beginning:
     """Return how the parts that are asked for are named, and when."""
     provider, orchestrator = request.provider, request.orchestrator
     if request.kubeconfigs:
-        provider, orchestrator = f"{EXISTING}:{','.join(request.kubeconfigs)}", "kubernetes"
+        provider, orchestrator = on_clusters(request.kubeconfigs)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
 
@@ -110,7 +111,7 @@ def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) 
             if done and advice:
                 display.stage(
                     f"{done} of {total} repetitions are recorded; to go on: "
-                    f"./invokew bench --resume {recording.directory}"
+                    f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
                 )
             raise
         atomic.write_json(recording.environment_file, surroundings)
@@ -134,7 +135,6 @@ def _measure(
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
         planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
-        plan.demand(planned)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = calibration.measure(testbed, begun.probes, recording.raw_directory)

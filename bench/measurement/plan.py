@@ -40,9 +40,13 @@ class Plan:
 def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Plan:
     """Plan transfers of a testbed that is up, with samples of ``interval`` seconds.
 
-    They must be transfers of the testbed's scenario, which gives each its port.
+    They must be transfers of the testbed's scenario, which gives each its port. Raises RuntimeError if an end
+    of one lacks a program that its generator needs.
     """
-    return Plan([_planned(testbed, one, interval) for one in transfers], testbed.provider.hosts)
+    planned = [_planned(testbed, one, interval) for one in transfers]
+    if found := _lacking(planned):
+        raise RuntimeError("\n".join(found))
+    return Plan(planned, testbed.provider.hosts)
 
 
 def _planned(testbed: Testbed, traffic: Traffic, interval: float) -> Planned:
@@ -59,11 +63,11 @@ def _planned(testbed: Testbed, traffic: Traffic, interval: float) -> Planned:
     )
 
 
-def demand(planned: Plan) -> None:
-    """Raise RuntimeError if an end of a transfer lacks a program that the transfer's generator needs."""
+def _lacking(planned: Sequence[Planned]) -> list[str]:
+    """Return, in words, every program that an end of a transfer lacks."""
     ends: dict[str, PodPlace] = {}
     needed: dict[str, dict[str, str]] = {}  # by end and program, the generator
-    for one in planned.transfers:
+    for one in planned:
         for end in (one.source, one.destination):
             ends[end.name] = end
             needed.setdefault(end.name, {}).update(dict.fromkeys(one.generator.programs, one.generator.name))
@@ -77,5 +81,4 @@ def demand(planned: Plan) -> None:
             if program
         ]
 
-    if found := [words for end in in_parallel(missing, ends.values()) for words in end]:
-        raise RuntimeError("\n".join(found))
+    return [words for end in in_parallel(missing, ends.values()) for words in end]

@@ -63,8 +63,8 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
         _Running(one, Transfer(slug=slug(one.traffic.label, taken), started_s=one.traffic.start), directory)
         for one in plan.transfers
     ]
-    before = _count(plan)
     rates, stalls, saturation = RateWatcher(plan, on_rates), StallWatcher(), SaturationWatcher()
+    before = _count(plan)
     with rates, stalls, saturation:
         try:
             in_parallel(_listen, running)

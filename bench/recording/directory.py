@@ -55,7 +55,7 @@ def begin_directory(reports: Path, name: str, now: datetime | None = None) -> Pa
 
 
 def finish_directory(directory: Path) -> Path:
-    """Take the mark of an unfinished one from a directory's name, and return its new path."""
+    """Take the mark of an unfinished one from a directory's name, if it has it; return the new path."""
     return directory.rename(directory.with_name(directory.name.removesuffix(UNFINISHED)))
 
 
@@ -81,7 +81,7 @@ class Recording:
 
     @property
     def scenario_file(self) -> Path:
-        """The scenario as run, defaults filled in."""
+        """The scenario as it was asked for, defaults filled in."""
         return self.directory / "scenario.yaml"
 
     @property

@@ -6,13 +6,13 @@ So a study that was interrupted, or that ended with an error, has an index, and 
 from __future__ import annotations
 
 import fcntl
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench import pipeline
 from bench.analysis import summary
-from bench.analysis.summary import Summary
 from bench.measurement import experiment
 from bench.measurement.display import Display, Displays
 from bench.recording import atomic
@@ -72,53 +72,59 @@ def _find(study: Study, name: str, reports: Path) -> Path:
 def _go_on(
     study: Study, cases: Sequence[Case], rows: Sequence[Row], directory: Path, displays: Displays
 ) -> Path:
-    """Run the cases that have no recording yet, and complete the study."""
+    """Make what the study lacks, and complete it; say how to go on if that fails."""
     runs = [
         (case, case.scenario, row) for case, row in zip(cases, rows, strict=True) if case.scenario is not None
     ]
-    planned = [remaining.traffic_s(scenario) for _, scenario, _ in runs]
-    took = [_seconds(directory, row) for _, _, row in runs]
     with _locked(directory):
         try:
-            for number, (case, scenario, row) in enumerate(runs):
-                if row.recording or row.reason:
-                    continue
-                display = displays(case.name)
-                left = remaining.words(remaining.left_s(planned, took, number))
-                display.stage(f"case {number + 1} of {len(runs)}, {left} left")
-                try:
-                    result = _make(case.request, scenario, directory, display, _taken(rows))
-                except RuntimeError as error:
-                    if not study.keeps_failures:
-                        raise
-                    row.reason = str(error)
-                else:
-                    row.recording, took[number] = result.run_id, _total(result)
-                atomic.write_model(study.index_file(directory), study.index(rows))
+            _run_missing(study, runs, rows, directory, displays)
             study.analyse(directory)
         except BaseException:
             done = sum(bool(row.recording or row.reason) for _, _, row in runs)
             displays(study.name).stage(
                 f"{done} of {len(runs)} cases are done; to go on: "
-                f"./invokew {study.command} --resume {directory}"
+                f"./invokew {study.command} --resume {shlex.quote(str(directory))}"
             )
             raise
     return finish_directory(directory)
 
 
-def _make(
-    request: Request, scenario: Scenario, directory: Path, display: Display, taken: set[str]
-) -> Summary:
-    """Run a case, or go on with what an interruption has left of it; return its summary."""
+def _run_missing(
+    study: Study,
+    runs: Sequence[tuple[Case, Scenario, Row]],
+    rows: Sequence[Row],
+    directory: Path,
+    displays: Displays,
+) -> None:
+    """Run the cases that have neither a recording nor a reason for none, and write the index after each."""
+    planned = [remaining.traffic_s(scenario) for _, scenario, _ in runs]
+    took = [_seconds(directory, row) for _, _, row in runs]
+    for number, (case, scenario, row) in enumerate(runs):
+        if row.recording or row.reason:
+            continue
+        display = displays(case.name)
+        left = remaining.words(remaining.left_s(planned, took, number))
+        display.stage(f"case {number + 1} of {len(runs)}, {left} left")
+        try:
+            row.recording = _make(case.request, scenario, directory, display, _taken(rows))
+        except RuntimeError as error:
+            if not study.keeps_failures:
+                raise
+            row.reason = str(error)
+        took[number] = _seconds(directory, row)
+        atomic.write_model(study.index_file(directory), study.index(rows))
+
+
+def _make(request: Request, scenario: Scenario, directory: Path, display: Display, taken: set[str]) -> str:
+    """Run a case, or go on with what an interruption has left of it; return its recording's name."""
     recording = _left(request, directory, taken)
     if recording is None:
         recording = experiment.run(request, scenario, display, study=directory)
     elif not recording.run_file.exists():
         recording = experiment.resume(recording, display, advice=False)
-    result = pipeline.analyse(recording)
-    if recording.directory.name.endswith(UNFINISHED):
-        recording.finish()
-    return result
+    pipeline.analyse(recording)
+    return finish_directory(recording.directory).name
 
 
 def _left(request: Request, directory: Path, taken: set[str]) -> Recording | None:
@@ -149,11 +155,7 @@ def _seconds(directory: Path, row: Row) -> float | None:
     """Return how long a case took; None if it is not known."""
     if not row.recording:
         return None
-    return _total(summary.read(Recording(directory / row.recording).summary_file))
-
-
-def _total(result: Summary) -> float:
-    seconds = result.seconds
+    seconds = summary.read(Recording(directory / row.recording).summary_file).seconds
     return seconds.up + seconds.calibration + seconds.traffic + seconds.down + seconds.analysis
 
 

@@ -11,13 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.access.place import CommandError, Place, Result, in_parallel
 
-# For any POSIX shell. The first argument is a mark; then come the commands, each with the number of its words
-# before it. ``run`` moves the first command's words behind all others, and then drops those. What a command
-# says about its failure is asked for only then, by running it again: these commands change nothing.
-SCRIPT = """
-mark=$1
-shift
-run() {
+# For any POSIX shell. ``turn`` is given how many words a command has, these words, and others behind them. It
+# moves the command's words behind all others, drops those, and runs the command.
+TURN = """
+turn() {
     count=$1
     shift
     others=$(($# - count))
@@ -29,11 +26,21 @@ run() {
     shift "$others"
     "$@"
 }
+"""
+# The first argument is a mark; then come the commands, each with the number of its words before it. What a
+# command says about its failure is asked for only then, by running it again: these commands change nothing.
+SCRIPT = (
+    """
+mark=$1
+shift
+"""
+    + TURN
+    + """
 while [ $# -gt 0 ]; do
-    output=$(run "$@" 2>/dev/null </dev/null)
+    output=$(turn "$@" 2>/dev/null </dev/null)
     status=$?
     complaint=
-    [ "$status" = 0 ] || complaint=$(run "$@" 2>&1 >/dev/null </dev/null)
+    [ "$status" = 0 ] || complaint=$(turn "$@" 2>&1 >/dev/null </dev/null)
     printf '%s\\n%s\\n%s\\n%s\\n' "$status" "$output" "$mark" "$complaint"
     printf '%s\\n' "$mark"
     count=$1
@@ -41,6 +48,7 @@ while [ $# -gt 0 ]; do
     shift "$count"
 done
 """
+)
 
 
 def look(place: Place, commands: Sequence[Sequence[str]]) -> list[Result]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import environ
 from pathlib import Path
 
-from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route
+from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route, Runs
 
 # What Go's client says (net/http, transport.go) of a server that takes connections and after ten seconds has
 # not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
@@ -20,30 +20,22 @@ SIGN_OF_LIFE = "HTTP2_PING_TIMEOUT_SECONDS"
 SETTINGS = {SIGN_OF_LIFE: f"{RUN_SECONDS:g}"}
 
 
-class Local:
+class Local(Runs):
     """Where kubectl runs; satisfies testbed.access.place.Place."""
 
     name = "this machine"
     route = Route("this machine")
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = RUN_SECONDS,
-    ) -> Result:
-        """Run a command to its end; see Place.
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
+        """Run a command, and again if the server it asks was too busy to hear what it wants.
 
-        It is run again if the server it asks was too busy to hear what it wants: nothing has happened then.
+        Nothing has happened then.
         """
         for _ in range(ATTEMPTS):
-            done = run_to_end(self.name, argv, argv, {**surroundings(), **(env or {})}, stdin, timeout)
+            done = run_to_end(self.name, argv, argv, {**surroundings(), **env}, stdin, timeout)
             if done.status == 0 or TOO_BUSY not in done.stderr:
                 break
-        return done.checked(self.name, argv) if check else done
+        return done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command that ends with its standard input, as kubectl exec does; see Place.
@@ -85,19 +77,19 @@ class LocalProcess:
     """A process started through ``nsenter``; it dies with it (``setpriv --pdeathsig``)."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self._popen = popen
+        self.popen = popen
 
     def release(self) -> None:
         """Let a held command begin; see testbed.access.place.Process."""
-        assert self._popen.stdin is not None, "it was not started held"
+        assert self.popen.stdin is not None, "it was not started held"
         with suppress(BrokenPipeError):  # it has ended already, and wait() says how
-            self._popen.stdin.write(b"\n")
-            self._popen.stdin.flush()
+            self.popen.stdin.write(b"\n")
+            self.popen.stdin.flush()
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Return the exit status, or None if it has not ended after ``timeout`` seconds."""
         try:
-            status = self._popen.wait(timeout)
+            status = self.popen.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
         self.end_input()
@@ -105,15 +97,15 @@ class LocalProcess:
 
     def kill(self) -> None:
         """End it and wait for its end."""
-        self._popen.kill()
-        self._popen.wait()
+        self.popen.kill()
+        self.popen.wait()
         self.end_input()
 
     def end_input(self) -> None:
         """End its standard input, if that is held open."""
-        if self._popen.stdin is not None:
+        if self.popen.stdin is not None:
             with suppress(BrokenPipeError):
-                self._popen.stdin.close()
+                self.popen.stdin.close()
 
 
 def run_to_end(

@@ -7,6 +7,7 @@ command is always a list of arguments with text on its standard input, never a s
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -117,6 +118,29 @@ class Place(Protocol):
         """Start a client that ends with its standard input, which stays open; see testbed.access.remote."""
 
 
+class Runs(ABC):
+    """What places have in common: a command is run to its end, and its exit status is looked at."""
+
+    name: str
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = RUN_SECONDS,
+    ) -> Result:
+        """Run a command there to its end; see Place."""
+        done = self._run(argv, stdin, env or {}, timeout)
+        return done.checked(self.name, argv) if check else done
+
+    @abstractmethod
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
+        """Run a command there to its end, whatever its exit status is. Raises CommandError."""
+
+
 class Node(Place, Protocol):
     """A machine, real or not."""
 
@@ -155,7 +179,7 @@ def waits(stderr: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Within:
+class Within(Runs):
     """A place within a node, to which a command leads."""
 
     name: str
@@ -171,17 +195,9 @@ class Within:
         """How commands get there: by the node."""
         return self.node.route.then(*self.entrance)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = RUN_SECONDS,
-    ) -> Result:
-        """Run a command there; see Place."""
-        return self.node.run([*self.entrance, *argv], stdin=stdin, env=env, check=check, timeout=timeout)
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
+        command = [*self.entrance, *argv]
+        return self.node.run(command, stdin=stdin, env=env, check=False, timeout=timeout)
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see Place."""

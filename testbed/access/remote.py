@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.access.place import RUN_SECONDS, CommandError, Place, Process, Result, Route
+from testbed.access.place import CommandError, Place, Process, Result, Route, Runs
 
 # For any POSIX shell; tested with dash, busybox and bash. Its first argument is ``now`` or ``held``, the rest
 # is the command. A held command begins with the first line, for which the guard says that it waits, and gets
@@ -57,7 +57,7 @@ END_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Remote:
+class Remote(Runs):
     """A place that a client program leads to; satisfies testbed.access.place.Place."""
 
     name: str
@@ -69,16 +69,8 @@ class Remote:
         """How commands get there: by where the client runs."""
         return self.origin.route.then(*self.client)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = RUN_SECONDS,
-    ) -> Result:
-        """Run a command over there; see Place.
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
+        """Run a command over there.
 
         Its standard input is not the guard's to watch: one that takes longer than ``timeout`` is left behind.
         If what it said is lost it is run again, so it must be one that may be.
@@ -92,8 +84,7 @@ class Remote:
                 break
         else:
             raise CommandError(self.name, argv, 0, f"its output was lost on the way {ATTEMPTS} times")
-        done = Result(done.status, done.stdout.removesuffix(mark), done.stderr)
-        return done.checked(self.name, argv) if check else done
+        return Result(done.status, done.stdout.removesuffix(mark), done.stderr)
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command over there; see Place. With ``held`` it begins when released."""

@@ -14,7 +14,9 @@ from testbed.scenario import Scenario
 
 LABEL = {"concorde.contmec.dev/made-by": "bench"}
 OWNER, UNTIL = "concorde.contmec.dev/owner", "concorde.contmec.dev/until"  # annotations of the namespace
+TESTBED = "concorde.contmec.dev/testbed"  # another: its name, if it stays up
 ACCOUNT = "bench"
+STATE = "testbed"  # the ConfigMap that says what stays up
 NODE = "/node"  # where a helper sees the node's root directory
 
 
@@ -36,6 +38,12 @@ def account() -> Manifest:
     """Return the account of all pods, which may do nothing."""
     metadata = {"name": ACCOUNT, "namespace": NAMESPACE, "labels": LABEL}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def state(contents: Mapping[str, str]) -> Manifest:
+    """Return what says of a testbed that stays up what it is."""
+    metadata = {"name": STATE, "namespace": NAMESPACE, "labels": LABEL}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(contents)}
 
 
 def helper_name(node: str) -> str:

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,9 +21,21 @@ from testbed.scenario import Scenario
 
 READY_SECONDS = 900.0
 REMOVAL_SECONDS = 900
+ANSWER_SECONDS = 20  # of an API that is there, but busy
 # What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
 # machines of a slow host.
 AROUND_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one cluster says of a testbed that stays up there."""
+
+    name: str
+    cluster: str  # what the scenario calls this one
+    owner: str
+    until: str
+    state: str  # see testbed.providers.keeping.State
 
 
 class Ways(Protocol):
@@ -50,6 +63,7 @@ class Namespaces:
         self._clients = list(clients)
         self._seconds = seconds
         self._claimed: list[Outside] = []
+        self._until = ""
 
     def claim(self) -> None:
         """Make them. Raises RuntimeError; LookupError while another run is under way."""
@@ -58,6 +72,17 @@ class Namespaces:
         for client in self._clients:
             self._claim(client)
         in_parallel(lambda client: client.apply([manifests.account()]), self._clients)
+
+    def keep(self, name: str, state: str) -> None:
+        """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``kept``."""
+        for client in self._claimed:
+            says = Kept(name, client.cluster, user(), self._until, state)
+            client.apply([manifests.state(asdict(says))])
+        # Now they are nobody's leftovers any more: without a process only time tells.
+        changes = [f"{manifests.OWNER}={user()}", f"{manifests.TESTBED}={name}"]
+        in_parallel(
+            lambda one: one.run("annotate", "--overwrite", "namespace", NAMESPACE, *changes), self._claimed
+        )
 
     def remove(self) -> None:
         """Remove those that were made, with all that is in them."""
@@ -68,6 +93,7 @@ class Namespaces:
     def _claim(self, client: Outside) -> None:
         """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
         mine = owner(self._seconds)
+        self._until = mine[manifests.UNTIL]
         try:
             client.run("create", "--filename=-", stdin=json.dumps(manifests.namespace(mine)))
         except CommandError:
@@ -89,9 +115,14 @@ def owner(seconds: int) -> dict[str, str]:
     """Return what the namespace says of whoever makes it now."""
     until = datetime.now(UTC) + timedelta(seconds=seconds)
     return {
-        manifests.OWNER: f"{getpass.getuser()}@{socket.gethostname()} {own_process()}",
+        manifests.OWNER: f"{user()} {own_process()}",
         manifests.UNTIL: until.isoformat(timespec="seconds"),
     }
+
+
+def user() -> str:
+    """Return who makes something, and on which machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def own_process() -> str:
@@ -129,11 +160,26 @@ def remove_leftovers(client: Outside) -> None:
     annotations = metadata.get("annotations", {})
     if "deletionTimestamp" not in metadata and not left_behind(annotations, datetime.now(UTC)):
         who, until = annotations.get(manifests.OWNER), annotations.get(manifests.UNTIL)
+        if name := annotations.get(manifests.TESTBED):
+            raise LookupError(
+                f"cluster {client.cluster!r}: testbed {name!r} of {who} stays up there until {until}: "
+                f"./invokew down --name {name} ends it"
+            )
         raise LookupError(
             f"cluster {client.cluster!r}: a run of {who} is under way, until {until} at the latest; if it is "
             f"not, delete namespace {NAMESPACE}"
         )
     remove(client)
+
+
+def kept(client: Outside) -> Kept | None:
+    """Return what a cluster says of a testbed that stays up there; None if there is none.
+
+    Raises CommandError if it cannot be asked.
+    """
+    wanted = ["configmap", manifests.STATE, "--ignore-not-found", "--output=json"]
+    shown = client.run("get", *wanted, f"--request-timeout={ANSWER_SECONDS}s")
+    return Kept(**shown.json()["data"]) if shown.stdout.strip() else None
 
 
 def _metadata(client: Outside) -> dict[str, Any]:

@@ -123,8 +123,8 @@ exit 127
 """
 
 
-# The file is there as a whole or not at all.
-KEEP = 'umask 077 && mkdir -p "$1" && cat >"$1/.new-$2" && mv "$1/.new-$2" "$1/$2"'
+# The file is there as a whole or not at all. What is a process of its own here is one for each pod.
+KEEP = 'umask 077; { [ -d "$1" ] || mkdir -p "$1"; } && cat >"$1/.new-$2" && exec mv "$1/.new-$2" "$1/$2"'
 
 
 def cached_name(network: NetworkList, attachment: Attachment) -> str:

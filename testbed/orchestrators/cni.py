@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
+from testbed.access.steps import Step, take
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
@@ -67,13 +68,23 @@ class CniOrchestrator:
         """Leave the pods to the end of their nodes, which is the end of all that the plugin made."""
 
     def _provide(self, name: str) -> Runtime:
-        """Return what calls the plugins on a node, once they are there."""
+        """Return what calls the plugins on a node, once they and the pods' namespaces are there."""
         node, directories, cache = self._nodes[name], list(concorde.REFERENCE_DIRECTORIES), ATTACHMENTS
         if self._enforcement.programs is not None:
             there = path_on(node, self._enforcement.programs)
             directories.insert(0, there)
             cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
+        self._make_namespaces(node)
         return Runtime(node, tuple(directories), cache)
+
+    def _make_namespaces(self, node: Node) -> None:
+        """Make the network namespaces of a node's pods, each with its loopback, as a runtime does."""
+        pods = self._addressing.pods_on(node.name)
+        steps = [Step(["ip", "-batch", "-"], "".join(f"netns add {pod}\n" for pod in pods))]
+        for pod in pods:
+            enter = f"--net={self._addressing.namespace(pod)}"
+            steps.append(Step(["nsenter", enter, "ip", "link", "set", "lo", "up"]))
+        take(node, steps)
 
     def _start_all(self, names: Sequence[str]) -> None:
         for name in names:
@@ -81,10 +92,6 @@ class CniOrchestrator:
 
     def _start(self, name: str) -> None:
         runtime = self._runtime(name)
-        runtime.node.run(["ip", "-batch", "-"], stdin=f"netns add {name}\n")
-        runtime.node.run(
-            ["nsenter", f"--net={self._addressing.namespace(name)}", "ip", "link", "set", "lo", "up"]
-        )
         try:
             self._results[name] = runtime.add(self._network(name), self._enforcement.attachment(name))
         except CniError as error:

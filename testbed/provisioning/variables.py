@@ -144,8 +144,8 @@ def _cell(
         "master": scenario.clusters[cluster].master,
         "is_master": is_master,
         "address": str(address),
-        "bridge": f"cni-{cluster}",
-        "network": f"cluster-{cluster}",
+        "bridge": addressing.bridge(cluster),
+        "network": addressing.network_name(cluster),
         "wishes": json.dumps(_wishes(cluster)),
         "containerd": render_containerd(layout.CNI, layout.networks(cluster), "/usr/sbin/runc"),
         "images": [

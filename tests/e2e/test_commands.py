@@ -17,8 +17,8 @@ from tests.paths import ROOT
 
 STARTER = """
 from pathlib import Path
+from testbed.assembly import assemble
 from testbed.scenario import load
-from testbed.testbed import assemble
 testbed = assemble(load(Path("scenarios/kubernetes.yaml"), scale=0.1), "netns", "kubernetes")
 testbed.up()
 print(testbed.provider.sandbox.pid, flush=True)

@@ -74,7 +74,8 @@ class Existing:
         box = Sandbox.find(NAME)
         assert box is not None
         self.cells = []
-        for place in lasting.state(NAME).places.values():
+        pods = [place for place in lasting.state(NAME).places.values() if place.kind == "pod"]
+        for place in pods:
             (target,) = [word for word in place.network.command if word.startswith("--target=")]
             self.cells.append(Cell(place.node, box.node(place.node), "", int(target.partition("=")[2])))
 
@@ -244,6 +245,10 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     assert (summary["provider"], summary["orchestrator"]) == ("existing", "kubernetes")
     assert summary["flows"][0]["phases"]["quiet"]["samples"] > 5
     assert json.loads((recording / "raw" / "run.json").read_text())["faults"] == []
+    found = json.loads((recording / "raw" / "found.json").read_text())
+    assert found["names"] == {name: name for name in ("worker-01", "worker-02")}
+    assert set(found["uplinks"].values()) == {"eth0"}
+    assert found["mtu"] == 1500
     surroundings = json.loads((recording / "environment.json").read_text())
     assert surroundings["mtu"]["pod"] == 1450
     assert surroundings["clusters"]["a"]["nodes"]["worker-01"]["name"] == "worker-01"

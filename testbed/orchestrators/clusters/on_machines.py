@@ -78,11 +78,7 @@ class PodsOnMachines:
     @property
     def networks(self) -> dict[str, InNamespace]:
         """The pods' networks, entered by SSH, with the rights of the machine's root."""
-        attached = self._pods.attached if self._pods else {}
-        return {
-            name: InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
-            for name, one in attached.items()
-        }
+        return self._pods.networks if self._pods else {}
 
     @property
     def clients(self) -> list[Outside]:

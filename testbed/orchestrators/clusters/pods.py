@@ -58,9 +58,12 @@ class Pods:
         return facts(self._scenario, self._ground)
 
     @property
-    def networks(self) -> Mapping[str, Place]:
-        """None that we may enter otherwise than by the pods."""
-        return {}
+    def networks(self) -> dict[str, InNamespace]:
+        """The networks of pods of which their nodes know the attachment, entered from there."""
+        return {
+            name: InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
+            for name, one in self.attached.items()
+        }
 
     @property
     def clients(self) -> Sequence[Outside]:

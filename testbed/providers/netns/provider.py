@@ -5,6 +5,7 @@ from __future__ import annotations
 from testbed.access.clocks import Clock
 from testbed.access.place import in_parallel
 from testbed.networks import underlay
+from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
@@ -15,6 +16,8 @@ class NetnsProvider:
     """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
 
     def __init__(self, addressing: Addressing, name: str = RUN) -> None:
+        """Raise LookupError if this machine is too small for the scenario."""
+        limits.demand(addressing.scenario)
         self._addressing = addressing
         self._name = name
         self.sandbox: Sandbox | None = None

@@ -8,7 +8,6 @@ is root; as root it does not need one.
 from __future__ import annotations
 
 import os
-import re
 import select
 import signal
 import socket
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end
-from testbed.access.place import RUN_SECONDS, Process, Result, Route
+from testbed.access.place import Process, Result, Route, Runs
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.processes import INIT, first_processes
 
@@ -48,8 +47,33 @@ class SandboxError(RuntimeError):
     """The kernel or its settings do not allow a sandbox; ``doctor`` says what to do."""
 
 
+class EnteredProcess(LocalProcess):
+    """A process in a sandbox, for which nsenter waits outside."""
+
+    def kill(self) -> None:
+        """End it and wait for its end; see testbed.access.place.Process.
+
+        If nsenter went first, whoever reaps orphans outside would have to reap it, and the sandbox's end
+        waits for that (zap_pid_ns_processes in kernel/pid_namespace.c).
+        """
+        for child in _children(self.popen.pid):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self.popen.wait(READY_SECONDS)
+        super().kill()
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process that has one thread (proc(5))."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 @dataclass(frozen=True)
-class Entrance:
+class Entrance(Runs):
     """How commands get to one place of a sandbox; satisfies the Node protocol."""
 
     name: str
@@ -61,24 +85,13 @@ class Entrance:
         """It is where routes begin."""
         return Route(self.name)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = RUN_SECONDS,
-    ) -> Result:
-        """Run a command there to its end; see testbed.access.place.Place."""
-        settings = {**ENVIRONMENT, **(env or {})}
-        done = run_to_end(self.name, argv, [*self.prefix, *argv], settings, stdin, timeout)
-        return done.checked(self.name, argv) if check else done
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
+        return run_to_end(self.name, argv, [*self.prefix, *argv], {**ENVIRONMENT, **env}, stdin, timeout)
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.access.place.Place."""
         with stdout.open("wb") as out, stderr.open("wb") as err:
-            return LocalProcess(
+            return EnteredProcess(
                 subprocess.Popen(
                     [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv],
                     stdin=subprocess.PIPE if held else subprocess.DEVNULL,
@@ -92,11 +105,6 @@ class Entrance:
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
         """Start a client there; see testbed.access.place.Place."""
         return self.start(argv, stdout=stdout, stderr=stderr, held=True)
-
-    def replace_self(self, argv: Sequence[str]) -> None:
-        """Become the command, terminal and all. Does not return."""
-        environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}
-        os.execvpe(self.prefix[0], [*self.prefix, *argv], environment)
 
 
 class Sandbox:
@@ -215,11 +223,6 @@ class Claim:
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
-
-
-def valid_name(name: str) -> bool:
-    """Tell whether a testbed can have this name."""
-    return re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,30}", name) is not None
 
 
 def node_directory(name: str) -> str:

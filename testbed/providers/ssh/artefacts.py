@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-NAMESPACES = "/run/netns"
-
 
 class _Artefact(BaseModel):
     """Base of all kinds; as text it is what people know it by."""

@@ -18,7 +18,7 @@ from typing import IO
 
 import paramiko
 
-from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route
+from testbed.access.place import CommandError, Process, Result, Route, Runs
 from testbed.access.remote import END_SECONDS, GUARD
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
 
@@ -34,21 +34,17 @@ KILLED = 137
 BLOCK = 65_536
 
 
-class SshNode:
+class SshNode(Runs):
     """One machine, entered as root; ``prepare`` comes first."""
 
     cgroup = ""  # see testbed.access.place.Node
 
     def __init__(self, connection: Connection, run: str) -> None:
         self.connection = connection
+        self.name = connection.machine.name
         self._mark = mark(run, self.name)
         self.directory = ""  # the run's own, once there is one
         self._sudo: Sequence[str] = ()
-
-    @property
-    def name(self) -> str:
-        """The name in the scenario."""
-        return self.connection.machine.name
 
     @property
     def route(self) -> Route:
@@ -68,23 +64,14 @@ class SshNode:
             )
         self._sudo = SUDO
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
-        timeout: float = RUN_SECONDS,
-    ) -> Result:
-        """Run a command there to its end; see Place."""
+    def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
         # The machine itself ends what takes too long: over here only the waiting would end.
         limited = ["timeout", "-s", "KILL", f"{timeout:g}", *argv]
         began = time.monotonic()
         done = self._attempt(argv, command_line(limited, self._environment(env), self._sudo), stdin, timeout)
         if done.status == KILLED and time.monotonic() - began >= timeout:
             raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s")
-        return done.checked(self.name, argv) if check else done
+        return done
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see Place. With ``held`` it begins when released."""

@@ -17,7 +17,7 @@ from testbed.networks.registry import of_cluster
 from testbed.providers.ssh import artefacts
 from testbed.providers.ssh.survey import FORWARDING, Interface, Seen
 from testbed.scenario import Scenario
-from testbed.scenario.addressing import Addressing
+from testbed.scenario.addressing import NAMESPACES, Addressing
 from testbed.scenario.quantities import format_rate
 
 
@@ -34,7 +34,7 @@ def everything(addressing: Addressing, node: str, seen: Seen, directory: str) ->
         artefacts.Directory(path=path) for path in _directories(addressing, node) if path not in seen.paths
     ]
     if not seen.namespaces_mounted:
-        made.append(artefacts.Mount(path=artefacts.NAMESPACES))
+        made.append(artefacts.Mount(path=NAMESPACES))
     if seen.forwarding != "1":
         made.append(artefacts.Setting(path=FORWARDING, value="1", former=seen.forwarding))
     made += [artefacts.Link(name=name) for one in _networks(addressing, node) for name in one.devices(node)]
@@ -119,7 +119,7 @@ def _networks(addressing: Addressing, node: str) -> list[PodNetwork]:
 
 def _directories(addressing: Addressing, node: str) -> list[str]:
     files = (str(PurePosixPath(path).parent) for path in _files(addressing, node))
-    return list(dict.fromkeys((artefacts.NAMESPACES, *files)))
+    return list(dict.fromkeys((NAMESPACES, *files)))
 
 
 def _files(addressing: Addressing, node: str) -> list[str]:

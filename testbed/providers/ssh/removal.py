@@ -10,6 +10,7 @@ from testbed.access.place import CommandError, Node
 from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.providers.ssh import artefacts
 from testbed.providers.ssh.survey import root_handles
+from testbed.scenario.addressing import NAMESPACES
 
 # Arguments: the setting, what it was set to, what it was.
 RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
@@ -23,7 +24,7 @@ def remove(node: Node, thing: artefacts.Artefact) -> None:
         case artefacts.Link(name=name):
             _delete(node, ["ip", "link", "delete", "dev", name], ["ip", "link", "show", "dev", name])
         case artefacts.Namespace(name=name):
-            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{artefacts.NAMESPACES}/{name}"])
+            _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{NAMESPACES}/{name}"])
         case artefacts.Table(family=family, name=name):
             _delete(node, ["nft", "delete", "table", family, name], ["nft", "list", "table", family, name])
         case artefacts.Attached():

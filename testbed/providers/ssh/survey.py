@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.access.place import Node, Result
-from testbed.providers.ssh.artefacts import NAMESPACES
+from testbed.scenario.addressing import NAMESPACES
 
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 

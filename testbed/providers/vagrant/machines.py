@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from testbed.supplies.box import NAME
 
 DESCRIPTION = "machines.yaml"
 SCAN_SECONDS = "60"
+ANSWER_SECONDS = 2.0  # of a kernel, whatever its machine is busy with
 LAST_LINES = 15
 # Where Ruby was when something failed; more lines of it follow what failed than anybody wants to read.
 STACK = re.compile(r"\s*(from )?/\S+\.rb:\d+:in `[^']*'$")
@@ -39,17 +41,105 @@ class MachinesError(RuntimeError):
     """Vagrant, or what it works with, failed; the message has its own last words."""
 
 
-class Machines:
-    """The virtual machines of one scenario."""
+class Made:
+    """The virtual machines of one scenario, as far as its name tells: those that were made."""
 
-    def __init__(self, scenario: Scenario, states: Path | None = None) -> None:
-        self._scenario = scenario
+    def __init__(self, scenario_name: str, states: Path | None = None) -> None:
+        self.scenario_name = scenario_name
         self._states = states or resources.MACHINES
-        self._state = self._states / scenario.name
+        self._state = self._states / scenario_name
         self._description = self._state / DESCRIPTION
         self._inventory = self._state / "inventory.yaml"
         self._known_hosts = self._state / "known_hosts"
         self._log = self._state / "log"
+        self._name = self._state / "name"
+
+    @property
+    def name(self) -> str:
+        """What they are called: as their scenario, unless something else was said."""
+        return self._name.read_text(encoding="utf-8") if self._name.exists() else self.scenario_name
+
+    def call(self, name: str) -> None:
+        """Call them something."""
+        self._name.write_text(name, encoding="utf-8")
+
+    def is_listed(self) -> bool:
+        """Tell whether there is an inventory, as there is while they are up."""
+        return self._inventory.exists()
+
+    def answers(self) -> bool:
+        """Tell whether any machine does: a host that was restarted has an inventory, and they are off."""
+        return any(in_parallel(_listens, self.machines().values()))
+
+    def machines(self) -> dict[str, Machine]:
+        """Return how to get to each, by its node's name. Raises LookupError if they are not up."""
+        file = self.inventory()
+        # Ansible, which reads inventories of other people's, takes a second to start.
+        told = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))["all"]
+        return {
+            name: inventory.machine(name, {**told["vars"], **own}, f"{file}: {name}")
+            for name, own in told["hosts"].items()
+        }
+
+    def inventory(self) -> Path:
+        """Return their inventory. Raises LookupError if they are not up."""
+        if not self._inventory.exists():
+            name = self.scenario_name
+            raise LookupError(
+                f"no machines of scenario {name} are up: ./invokew up --provider vagrant --scenario {name}"
+            )
+        return self._inventory
+
+    def halt(self) -> None:
+        """Switch them off; their disks stay. Raises LookupError if there are none."""
+        self._must_exist()
+        self._inventory.unlink(missing_ok=True)
+        with self._vagrant() as asked:
+            asked.halt()
+
+    def destroy(self) -> None:
+        """Remove them, and all that is known of them here. Raises LookupError if there are none."""
+        self._must_exist()
+        self._inventory.unlink(missing_ok=True)
+        with self._vagrant() as asked:
+            asked.destroy()
+            if requirements.hypervisor() == requirements.LIBVIRT:
+                images.remove_unused(requirements.uri(), NAME)
+        shutil.rmtree(self._state)
+
+    def _must_exist(self) -> None:
+        if not self._description.exists():
+            others = ", ".join(other.scenario_name for other in known(self._states)) or "none"
+            raise LookupError(f"no machines of scenario {self.scenario_name} (of: {others})")
+
+    @contextmanager
+    def _vagrant(self, environment: Mapping[str, str] | None = None) -> Iterator[vagrant.Vagrant]:
+        """Lend Vagrant with these machines in view; turn its failures into MachinesError."""
+        told = {
+            "VAGRANT_DOTFILE_PATH": str(self._state / "vagrant"),
+            "VAGRANT_DEFAULT_PROVIDER": requirements.hypervisor(),
+            "VAGRANT_CHECKPOINT_DISABLE": "1",
+            "CONCORDE_SCENARIO": str(self._description),
+        }
+        log = vagrant.make_file_cm(str(self._log))
+        try:
+            yield vagrant.Vagrant(
+                str(resources.HOME), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
+            )
+        except subprocess.CalledProcessError as error:
+            words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
+            said = [line for line in words.splitlines() if line.strip() and not STACK.match(line)]
+            last = "\n".join(said[-LAST_LINES:])
+            command = " ".join(error.cmd)
+            raise MachinesError(f"{command} ended with {error.returncode}; {self._log}:\n{last}") from None
+
+
+class Machines(Made):
+    """The virtual machines of one scenario, as it says they shall be."""
+
+    def __init__(self, scenario: Scenario, states: Path | None = None) -> None:
+        super().__init__(scenario.name, states)
+        self._scenario = scenario
 
     def agree(self) -> None:
         """Raise LookupError if there are other machines of this name already, or others in this network."""
@@ -84,37 +174,6 @@ class Machines:
         self._learn_keys(inventory.read(unfinished))
         unfinished.replace(self._inventory)
 
-    def inventory(self) -> Path:
-        """Return their inventory. Raises LookupError if they are not up."""
-        if not self._inventory.exists():
-            name = self._scenario.name
-            raise LookupError(
-                f"no machines of scenario {name} are up: ./invokew up --provider vagrant --scenario {name}"
-            )
-        return self._inventory
-
-    def halt(self) -> None:
-        """Switch them off; their disks stay. Raises LookupError if there are none."""
-        self._must_exist()
-        self._inventory.unlink(missing_ok=True)
-        with self._vagrant() as asked:
-            asked.halt()
-
-    def destroy(self) -> None:
-        """Remove them, and all that is known of them here. Raises LookupError if there are none."""
-        self._must_exist()
-        self._inventory.unlink(missing_ok=True)
-        with self._vagrant() as asked:
-            asked.destroy()
-            if requirements.hypervisor() == requirements.LIBVIRT:
-                images.remove_unused(requirements.uri(), NAME)
-        shutil.rmtree(self._state)
-
-    def _must_exist(self) -> None:
-        if not self._description.exists():
-            known = ", ".join(sorted(file.parent.name for file in self._states.glob(f"*/{DESCRIPTION}")))
-            raise LookupError(f"no machines of scenario {self._scenario.name} (of: {known or 'none'})")
-
     def _emulation(self, say: Say) -> Mapping[str, str]:
         """Return what the Vagrantfile is told of emulation, if it is not told already."""
         if requirements.hypervisor() != requirements.LIBVIRT or "CONCORDE_DRIVER" in os.environ:
@@ -126,33 +185,35 @@ class Machines:
             say(f"libvirt tries {accelerator.DEVICE} again at every call: take it away, and all goes faster")
         return accelerator.EMULATED
 
-    @contextmanager
-    def _vagrant(self, environment: Mapping[str, str] | None = None) -> Iterator[vagrant.Vagrant]:
-        """Lend Vagrant with these machines in view; turn its failures into MachinesError."""
-        told = {
-            "VAGRANT_DOTFILE_PATH": str(self._state / "vagrant"),
-            "VAGRANT_DEFAULT_PROVIDER": requirements.hypervisor(),
-            "VAGRANT_CHECKPOINT_DISABLE": "1",
-            "CONCORDE_SCENARIO": str(self._description),
-        }
-        log = vagrant.make_file_cm(str(self._log))
-        try:
-            yield vagrant.Vagrant(
-                str(resources.HOME), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
-            )
-        except subprocess.CalledProcessError as error:
-            words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
-            said = [line for line in words.splitlines() if line.strip() and not STACK.match(line)]
-            last = "\n".join(said[-LAST_LINES:])
-            command = " ".join(error.cmd)
-            raise MachinesError(f"{command} ended with {error.returncode}; {self._log}:\n{last}") from None
-
     def _learn_keys(self, machines: Mapping[str, Machine]) -> None:
         """Note the keys of machines that are new; between them and us is only this host's own network."""
         known = self._known_hosts.read_text(encoding="utf-8") if self._known_hosts.exists() else ""
         places = {line.split()[0] for line in known.splitlines()}
         new = [machine for machine in machines.values() if _place(machine) not in places]
         self._known_hosts.write_text(known + "".join(in_parallel(_keys, new)), encoding="utf-8")
+
+
+def usable(scenario: Scenario) -> Machines:
+    """Return a scenario's machines, up or not. Raises LookupError for what keeps them from being made."""
+    machines = Machines(scenario)
+    machines.agree()
+    requirements.demand()
+    return machines
+
+
+def known(states: Path | None = None) -> list[Made]:
+    """Return all that were made, up or not, by their scenarios' names."""
+    files = (states or resources.MACHINES).glob(f"*/{DESCRIPTION}")
+    return [Made(name, states) for name in sorted(file.parent.name for file in files)]
+
+
+def _listens(machine: Machine) -> bool:
+    """Tell whether a machine's sshd can be reached."""
+    try:
+        socket.create_connection((machine.host, machine.port), ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _fixed(description: str) -> Any:

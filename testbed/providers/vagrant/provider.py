@@ -8,29 +8,15 @@ They end by ``./invokew down --provider vagrant``, with ``--destroy`` for good.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
 from testbed.access.place import Node, Place
 from testbed.providers.ssh.provider import SshProvider
 from testbed.providers.vagrant import requirements
-from testbed.providers.vagrant.machines import Machines
+from testbed.providers.vagrant.machines import usable
 from testbed.scenario import Scenario
 from testbed.scenario.found import Found
-
-
-def usable(scenario: Scenario) -> Machines:
-    """Return a scenario's machines, up or not. Raises LookupError for what keeps them from being made."""
-    machines = Machines(scenario)
-    machines.agree()
-    requirements.demand()
-    return machines
-
-
-def inventory_file(scenario: Scenario) -> Path:
-    """Return the Ansible inventory of a scenario's machines. Raises LookupError if they are not up."""
-    return Machines(scenario).inventory()
 
 
 class VagrantProvider:

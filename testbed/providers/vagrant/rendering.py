@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import paramiko
 from ruamel.yaml import YAML
 
 from testbed.scenario import Scenario
@@ -34,6 +33,8 @@ def machines(scenario: Scenario) -> str:
 
 def inventory(scenario: Scenario, ssh_config: str, known_hosts: Path) -> str:
     """Return the Ansible inventory of machines, from what ``vagrant ssh-config`` says of them."""
+    import paramiko  # takes its time, and machines that are up have their inventory
+
     told = paramiko.SSHConfig.from_text(ssh_config)
     hosts = {}
     for name, address in Addressing(scenario).nodes.items():

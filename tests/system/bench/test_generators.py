@@ -66,7 +66,7 @@ def test_a_program_that_is_missing_is_named_before_there_is_traffic(monkeypatch:
     testbed.up()
     try:
         with pytest.raises(RuntimeError) as caught:
-            plan.demand(plan.plan(testbed, scenario.traffic, 0.1))
+            plan.plan(testbed, scenario.traffic, 0.1)
     finally:
         testbed.down()
     ends = (scenario.flows[1].source, scenario.flows[1].destination)

@@ -80,12 +80,12 @@ def test_two_side_by_side(name: str) -> None:
 
 
 def test_capture_shows_the_packets_of_a_pod(name: str) -> None:
+    assert invoke("up", "--name", name, "--scenario", "kubernetes").returncode == 0
     if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]) is None:
         refused = invoke("capture", "A-1", "--name", name)
         assert refused.returncode == 2
         assert "tcpdump is not installed: apt-get install tcpdump" in refused.stderr
         return
-    assert invoke("up", "--name", name, "--scenario", "kubernetes").returncode == 0
     capture = subprocess.Popen(
         [sys.executable, "tasks.py", "capture", "A-1", "--name", name, "--", "-c", "1", "udp port 9"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

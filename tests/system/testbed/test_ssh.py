@@ -21,6 +21,7 @@ from bench.analysis.summary import Summary
 from bench.cli.progress import Display
 from bench.measurement import experiment
 from bench.measurement.watchers.rates import OnRates
+from bench.recording.directory import Recording
 from bench.recording.records import Request
 from testbed.assembly import assemble
 from testbed.providers.ssh import connection, inventory
@@ -97,6 +98,10 @@ def test_a_whole_run_leaves_a_recording_and_the_machines_as_they_were(
             summary.reasons
         )
     assert (summary.provider, summary.orchestrator) == ("ssh", "cni")
+    (recording,) = map(Recording, tmp_path.iterdir())
+    assert recording.asked_scenario() == small()
+    for name, node in recording.scenario().nodes.items():
+        assert (str(node.address), node.uplink) == (there.address(name), "eth0")
     clocks = environment["clocks"]
     assert isinstance(clocks, dict)
     assert set(clocks) == set(small().nodes)

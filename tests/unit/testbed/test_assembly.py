@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.assembly import assemble
+from testbed import assembly
+from testbed.assembly import CNI, ProviderKind, assemble, demand, register_provider
+from testbed.kubernetes import requirements
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.clusters.on_machines import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
+from testbed.providers import Provider
+from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
 
@@ -24,10 +28,58 @@ def inventory(contmec: Addressing, tmp_path: Path) -> Path:
 
 def orchestrator(testbed: Testbed) -> Orchestrator:
     """Return what will run the pods once the nodes are up."""
-    return testbed._parts.orchestrate(testbed.addressing, testbed.enforcement, {})
+    return testbed._parts.orchestrate(testbed.addressing, testbed.enforcement, testbed.provider)
 
 
 def test_kubernetes_on_machines_is_what_was_provisioned(contmec: Addressing, inventory: Path) -> None:
     provisioned = assemble(contmec.scenario, f"ssh:{inventory}", "kubernetes")
     assert isinstance(orchestrator(provisioned), PodsOnMachines)
     assert isinstance(orchestrator(assemble(contmec.scenario, f"ssh:{inventory}", "cni")), CniOrchestrator)
+
+
+@pytest.mark.parametrize("provider", ["netns", "ssh", "vagrant"])
+def test_pods_without_kubernetes_run_anywhere(provider: str) -> None:
+    assert demand(provider, "cni").make is CNI.make
+
+
+def test_clusters_are_made_on_namespaces_and_found_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "missing", lambda: iter(()))
+    assert not demand("netns", "kubernetes").finds_clusters
+    assert demand("ssh:hosts.yaml", "kubernetes").finds_clusters
+
+
+@pytest.mark.parametrize("provider", ["netns:hosts.yaml", "vagrant:hosts.yaml"])
+def test_what_has_no_source_is_given_none(contmec: Addressing, provider: str) -> None:
+    with pytest.raises(LookupError, match=f"--provider {provider}: "):
+        assemble(contmec.scenario, provider, "cni")
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Make a provider known for one test; return what it was asked for."""
+    asked: list[tuple[str, bool]] = []
+
+    def make(addressing: Addressing, source: str, clusters_exist: bool) -> Provider:
+        asked.append((source, clusters_exist))
+        return NetnsProvider(addressing)
+
+    monkeypatch.setattr(assembly, "_providers", dict(assembly._providers))
+    register_provider("cloud", ProviderKind(make, {"cni": CNI}))
+    return asked
+
+
+def test_a_provider_from_outside_is_one_of_the_command_lines(
+    contmec: Addressing, cloud: list[tuple[str, bool]]
+) -> None:
+    assert isinstance(orchestrator(assemble(contmec.scenario, "cloud:account", "cni")), CniOrchestrator)
+    assert cloud == [("account", False)]
+    with pytest.raises(LookupError, match=r"no orchestrator 'kubernetes' \(orchestrators: cni\)"):
+        assemble(contmec.scenario, "cloud", "kubernetes")
+    with pytest.raises(LookupError, match=r"no provider 'moon' .*existing, cloud"):
+        assemble(contmec.scenario, "moon", "cni")
+
+
+@pytest.mark.parametrize("name", ["cloud", "netns", "existing"])
+def test_a_name_is_taken_once(cloud: list[tuple[str, bool]], name: str) -> None:
+    with pytest.raises(ValueError, match=f"there is a provider '{name}' already"):
+        register_provider(name, ProviderKind(lambda addressing, *_: NetnsProvider(addressing), {}))

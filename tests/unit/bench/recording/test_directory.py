@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from bench.cli.verbs import experiments
+from bench.recording import atomic
 from bench.recording.directory import Recording, find
 from bench.recording.records import slug
 from bench.recording.requests import scenario_file
-from testbed.scenario import load
+from testbed.scenario import load, render_yaml
+from testbed.scenario.found import Found
 from tests.paths import ROOT
 
 SCENARIO = load(ROOT / "scenarios" / "contmec.yaml")
@@ -29,6 +31,28 @@ def test_two_recordings_of_one_second_have_two_names(tmp_path: Path) -> None:
     second = Recording.begin(tmp_path, SCENARIO, NOW)
     third = (first.finish(), Recording.begin(tmp_path, SCENARIO, NOW))[1]
     assert len({first.run_id, second.run_id, third.run_id}) == 3
+
+
+def test_a_scenario_is_read_back_with_what_its_nodes_turned_out_to_have(tmp_path: Path) -> None:
+    recording = Recording.begin(tmp_path, SCENARIO, NOW)
+    recording.raw_directory.mkdir()
+    atomic.write(recording.scenario_file, render_yaml(SCENARIO).encode())
+    assert recording.scenario() == SCENARIO  # the testbed has made them
+    found = Found(uplinks={"worker-01": "ens5"}, names={"worker-01": "ip-7"}, mtu=9000)
+    atomic.write_model(recording.found_file, found)
+    assert recording.scenario() == found.applied(SCENARIO)
+    assert recording.scenario().underlay.mtu == 9000
+    assert recording.asked_scenario() == SCENARIO
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"mtu": "large"}', '{"routes": {}}'])
+def test_what_was_found_is_read_as_it_was_written_or_not_at_all(text: str, tmp_path: Path) -> None:
+    recording = Recording.begin(tmp_path, SCENARIO, NOW)
+    recording.raw_directory.mkdir()
+    atomic.write(recording.scenario_file, render_yaml(SCENARIO).encode())
+    recording.found_file.write_text(text)
+    with pytest.raises(atomic.StoredError, match=f"^{recording.found_file}: "):
+        recording.scenario()
 
 
 def test_slugs_are_file_names_and_differ() -> None:

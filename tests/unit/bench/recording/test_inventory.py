@@ -19,6 +19,7 @@ from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Finished
 from testbed.scenario import ScenarioError
+from testbed.scenario.found import Found
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA
 
@@ -131,6 +132,21 @@ def test_a_file_that_is_damaged_is_named(of: str, path: str, damage: str, tmp_pa
     recording = sealed(directory) if of == "now" else Recording(directory)
     DAMAGES[damage](directory / path)
     assert refused_or_invalid(recording, path)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "damage", ["missing", "cut at 0.5", "a directory", "other JSON: []", "other JSON: {}"]
+)
+def test_what_was_found_of_machines_is_missed_too(damage: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    recording = Recording(directory)
+    atomic.write_model(recording.found_file, Found(uplinks={"worker-01": "ens5"}))
+    sealed(directory)
+    assert inventory.faults(recording, recording.run_record()) == []
+    DAMAGES[damage](recording.found_file)
+    assert refused_or_invalid(recording, "raw/found.json")
 
 
 @pytest.mark.usefixtures("quick")

@@ -134,3 +134,24 @@ def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
     assert words == ["get", "create", "create", "get", "apply"]
     claimed.remove()
     assert api.verbs[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
+
+
+def test_what_stays_up_is_nobodys_leftover_until_its_time_is_over() -> None:
+    who = {manifests.OWNER: namespaces.user(), manifests.UNTIL: "2999-01-01T00:00:00+00:00"}
+    assert not namespaces.left_behind(who, datetime.now(UTC))
+    assert namespaces.left_behind({**who, manifests.UNTIL: "2020-01-01T00:00:00+00:00"}, datetime.now(UTC))
+
+
+def test_a_run_is_told_what_stays_up_there_and_how_to_end_it() -> None:
+    annotations = {
+        manifests.OWNER: "me@elsewhere",
+        manifests.UNTIL: "2999-01-01T00:00:00+00:00",
+        manifests.TESTBED: "lab",
+    }
+    api = Api({"labels": manifests.LABEL, "annotations": annotations})
+    with pytest.raises(LookupError) as raised:
+        namespaces.remove_leftovers(api.client)
+    assert str(raised.value) == (
+        "cluster 'a': testbed 'lab' of me@elsewhere stays up there until 2999-01-01T00:00:00+00:00: "
+        "./invokew down --name lab ends it"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from testbed.access.place import InNamespace, Place
+from testbed.access.place import InNamespace
 from testbed.access.pods import PodPlace
 from testbed.scenario.addressing import Addressing
 from tests.doubles import Answer, RecordingNode, silently
@@ -15,7 +15,7 @@ from tests.doubles import Answer, RecordingNode, silently
 class Standing:
     """See testbed.enforcements.enforcement.Up."""
 
-    nodes: Mapping[str, Place]
+    nodes: Mapping[str, RecordingNode]
     pods: Mapping[str, PodPlace]
 
 

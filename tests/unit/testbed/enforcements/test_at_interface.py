@@ -6,11 +6,13 @@ from ipaddress import IPv4Address
 import pytest
 
 from testbed.enforcements import at_interface
-from testbed.enforcements.at_interface import Interface, Promise, frame_ratio, render
+from testbed.enforcements.at_interface import AtInterface, Interface, Promise, frame_ratio, render
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.model import Shaping
 from tests.doubles import RecordingNode, said
 from tests.paths import ROOT
+from tests.unit.testbed.builders import addressed
+from tests.unit.testbed.enforcements.doubles import standing
 
 SCENARIOS = ROOT / "scenarios" / "places"
 PROMISES = [Promise(IPv4Address("172.16.1.2"), 10**9), Promise(IPv4Address("172.16.1.3"), 3 * 10**9)]
@@ -114,3 +116,50 @@ def test_what_the_kernel_has_is_compared_with_what_was_set(
     place = RecordingNode(answer=lambda asked: said(answers[asked.argv[2]]))
     interface = Interface(place, "flannel.1", tuple(PROMISES))
     assert list(at_interface._faults(Shaping(at="vtep", classify="source"), interface)) == words
+
+
+@pytest.mark.parametrize(
+    ("at", "interfaces"),
+    [
+        ("physical", ["eth0"]),
+        ("vtep", ["flannel.1"]),
+        ("bridge", ["cni-a"]),
+        ("bridge-veth", ["veth-A-1", "veth-A-2"]),
+        ("eth0", ["eth0", "eth0"]),
+    ],
+)
+def test_every_interface_of_the_kind_is_shaped_where_promised_pods_are(
+    at: str, interfaces: list[str]
+) -> None:
+    addressing = addressed(f"places/{at}")
+    up = standing(addressing)
+    AtInterface(addressing).install(up)
+    node = up.nodes["worker-01"]
+    assert [asked.stdin.split()[3] for asked in node.asked] == interfaces
+    inside = [[] if at != "eth0" else ["nsenter", f"--net=/run/netns/{pod}", "--"] for pod in ("A-1", "A-2")]
+    for asked, entrance in zip(node.asked, inside, strict=False):
+        assert asked.argv == [*entrance, "tc", "-batch", "-"]
+    assert up.nodes["worker-02"].asked == up.nodes["master-01"].asked == []
+
+
+def test_at_the_physical_interface_rates_are_higher_by_the_encapsulation() -> None:
+    def rates(place: str) -> str:
+        addressing = addressed(f"places/{place}", "shaping.ceiling=rate")
+        up = standing(addressing)
+        AtInterface(addressing).install(up)
+        return up.nodes["worker-01"].asked[0].stdin
+
+    assert "rate 4000000000bit ceil 4000000000bit" in rates("vtep")
+    assert f"rate {round(10**9 * 1514 / 1464) + round(3 * 10**9 * 1514 / 1464)}bit" in rates("physical")
+
+
+def test_only_at_the_physical_interface_a_tree_is_on_the_nodes_own_link() -> None:
+    physical, vtep = (AtInterface(addressed(f"places/{at}")) for at in ("physical", "vtep"))
+    assert physical.footprint("worker-01").trees == ("eth0",)
+    assert vtep.footprint("worker-01").trees == ()
+
+
+def test_counters_are_read_by_node_and_interface() -> None:
+    addressing = addressed("places/bridge")
+    up = standing(addressing, lambda _: said("class htb 1:1 root"))
+    assert AtInterface(addressing).counters(up) == {"worker-01 cni-a": "class htb 1:1 root"}

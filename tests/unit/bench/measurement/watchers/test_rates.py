@@ -1,50 +1,56 @@
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from bench.measurement.plan import Plan
+from bench.generators import generator_of
+from bench.measurement.plan import Plan, Planned
 from bench.measurement.watchers.rates import READINGS, RateWatcher
-from testbed.access.place import Result
+from testbed.access.place import InNamespace, Process
+from testbed.scenario import Traffic
+from tests.doubles import RecordingNode, Running
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
 
-class Machine:
-    """A place that has one reading after the other, half a second apart by its own clock."""
+class Machine(RecordingNode):
+    """A node that has one reading after the other, half a second apart by its own clock."""
 
     def __init__(self, name: str, *stats: str) -> None:
-        self.name = name
+        super().__init__(name)
+        self.reader = Running()
         self._readings = [f"{100 + 0.5 * number:.2f} 7.00\n{stat}\n" for number, stat in enumerate(stats)]
 
-    def run(self, argv: list[str]) -> Result:
-        """Do nothing, and at once."""
-        assert argv == ["true"]
-        return Result(0, "", "")
-
-    def start(self, argv: list[str], *, stdout: Path, stderr: Path) -> SimpleNamespace:
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Write the first reading now, and the others while one looks on."""
         stdout.write_text(self._readings.pop(0))
         threading.Timer(0.2, self._go_on, [stdout]).start()
-        return SimpleNamespace(kill=lambda: None)
+        return self.reader
 
     def _go_on(self, file: Path) -> None:
         with file.open("a") as stream:
             stream.write("".join(self._readings))
 
 
-def test_a_machine_beneath_the_nodes_counts_as_busy_though_no_node_knows() -> None:
+def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
     idle, busy = STAT.format(0, 0, 0, 0, 0), STAT.format(0, 99, 1, 0, 0)
     node = Machine("worker-02", idle, STAT.format(0, 20, 80, 0, 0))
     host = Machine("this machine", idle, busy)
-    transfer = SimpleNamespace(
-        traffic=SimpleNamespace(label="flow"), destination=SimpleNamespace(host_interface="veth"), node=node
+    traffic = Traffic.model_validate({"name": "flow", "from": "A-1", "to": "A-4", "duration": 1})
+    pod = InNamespace("A-4", node, "/run/netns/A-4", "172.16.2.2", "veth")
+    planned = Planned(
+        traffic,
+        generator_of(traffic),
+        source=pod,
+        destination=pod,
+        node=node,
+        receiver=[],
+        ready=[],
+        sender=[],
     )
-    plan = SimpleNamespace(transfers=[transfer], hosts=[host])
     seen = threading.Event()
     rates: list[dict[str, float]] = []
 
@@ -52,12 +58,14 @@ def test_a_machine_beneath_the_nodes_counts_as_busy_though_no_node_knows() -> No
         rates.append(found)
         seen.set()
 
-    with RateWatcher(cast(Plan, plan), on_rates) as watcher:
+    with RateWatcher(Plan([planned], [host]), on_rates) as watcher:
         watcher.start(time.monotonic())
         assert seen.wait(10)
     assert watcher.cpu[0].busy == pytest.approx(0.99)
     assert watcher.cpu[0].end_s - watcher.cpu[0].start_s == pytest.approx(0.5)
     assert rates[0] == {"flow": 0}
+    assert node.reader.killed
+    assert host.reader.killed
 
 
 def test_reading_ends_with_whoever_began_it() -> None:

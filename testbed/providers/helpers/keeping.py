@@ -1,0 +1,166 @@
+"""Keeps a scenario's pods in clusters that exist. What they are is written there, beside them.
+
+On this machine only the kubeconfigs' paths are known (testbed.clusters.remembered).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from testbed.access.local import Local
+from testbed.access.place import CommandError, in_parallel
+from testbed.clusters import kubeconfigs, namespaces, remembered
+from testbed.clusters.kubeconfigs import NAMESPACE, Outside
+from testbed.clusters.namespaces import Kept
+from testbed.providers import keeping
+from testbed.providers.helpers.provider import HelpersProvider, on_clusters
+from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way, valid_name
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
+
+LIFETIME_SECONDS = 24 * 3600  # of pods that nobody takes down
+# What nodes have may be without bash.
+SHELL = ["sh", "-c", "command -v bash >/dev/null && exec bash; exec sh"]
+
+
+class PodsKeeper:
+    """Keeps pods in clusters that exist; see testbed.providers.keeping.Keeper."""
+
+    def default_name(self, _scenario: Scenario) -> str:
+        """Any scenario's are called the same."""
+        return keeping.DEFAULT
+
+    def up(
+        self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]
+    ) -> KeptPods:
+        """Bring up pods that end by themselves after a day, unless they are taken down before."""
+        if self.find(name):
+            raise keeping.taken(name)
+        provider = on_clusters(Addressing(scenario), source, LIFETIME_SECONDS)
+        with bring_up(provider) as state:
+            remembered.remember(
+                name, {client.cluster: client.kubeconfig for client in provider.clients.values()}
+            )
+            provider.keep(name, _portable(state, provider).model_dump_json())
+        return KeptPods(name, provider.clients)
+
+    def names(self) -> list[str]:
+        """Return of which testbeds this machine knows the clusters."""
+        return remembered.names()
+
+    def find(self, name: str) -> KeptPods | None:
+        """Return a testbed if its clusters have it, or cannot be asked."""
+        paths = remembered.kubeconfigs(name) if valid_name(name) else None
+        if paths is None:
+            return None
+        clients = _clients(paths)
+        found = KeptPods(name, clients)
+        try:
+            there = found.there
+        except CommandError:
+            return found  # nobody knows, and whoever wants more of it is told why
+        mine = [of for of, one in there.items() if (one.name, one.owner) == (name, namespaces.user())]
+        if not mine:
+            remembered.forget(name)
+            return None
+        return KeptPods(name, {cluster: clients[cluster] for cluster in mine})
+
+    def at(self, source: str, _scenario: Scenario | None, name: str | None) -> KeptPods | None:
+        """Return what clusters have to which kubeconfigs lead, whoever brought it up; or what has a name."""
+        if not source:
+            return self.find(name or keeping.DEFAULT)
+        paths = [word.rpartition("=")[2] for word in source.split(",")]
+        asked = KeptPods("", _clients(dict(zip(paths, paths, strict=True)))).there
+        if not asked:
+            return None
+        # It is the clusters that know which of them is which.
+        called = next(iter(asked.values())).name
+        return KeptPods(called, _clients({one.cluster: path for path, one in asked.items()}))
+
+
+@dataclass(frozen=True)
+class KeptPods:
+    """Pods that stay up in clusters that exist; see testbed.providers.keeping.Kept."""
+
+    name: str
+    clients: Mapping[str, Outside]  # by cluster
+
+    @cached_property
+    def there(self) -> Mapping[str, Kept]:
+        """What the clusters have, by their names. Raises CommandError if one cannot be asked."""
+        found = dict(zip(self.clients, in_parallel(namespaces.kept, self.clients.values()), strict=True))
+        return {cluster: one for cluster, one in found.items() if one}
+
+    def state(self) -> State:
+        """Return what was written into the clusters."""
+        try:
+            there = list(self.there.values())
+        except CommandError as error:
+            raise RuntimeError(
+                f"testbed {self.name!r}: {error}; if its cluster is gone for good, remove "
+                f"{remembered.file(self.name)}"
+            ) from None
+        if not there:
+            raise RuntimeError(f"testbed {self.name!r} is gone")
+        one = there[0]
+        note = f"its pods are in namespace {NAMESPACE}, and end by themselves at {one.until}"
+        return State.model_validate_json(one.state).model_copy(update={"notes": [note]})
+
+    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+        """Return what leads into a pod, and from there on, by kubectl."""
+        execute, *rest = way.command
+        terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+        return CommandLine(self.clients[way.node].command(execute, *terminal, *rest, *argv))
+
+    def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a shell by kubectl: nobody has to log in."""
+        return self.command(location.entry, argv or SHELL)
+
+    def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
+        """Return what leads to the node's own tcpdump."""
+        return self.command(location.network, keeping.tcpdump_on(location.node, interface, arguments))
+
+    def kubeconfig(self, cluster: str) -> str:
+        """Return the kubeconfig that was given."""
+        if cluster not in self.clients:
+            raise keeping.unknown_cluster(self.name, cluster, list(self.clients))
+        return Path(self.clients[cluster].kubeconfig).read_text(encoding="utf-8")
+
+    def down(self) -> str:
+        """Remove the namespaces, with all that is in them."""
+        self.state()  # which says what to do where that cannot be told
+        in_parallel(namespaces.remove, [self.clients[cluster] for cluster in self.there])
+        remembered.forget(self.name)
+        return f"testbed {self.name!r} is down"
+
+    def destroy(self) -> str:
+        """The clusters were there before."""
+        raise keeping.nothing_to_destroy()
+
+
+def _clients(paths: Mapping[str, str]) -> dict[str, Outside]:
+    program = kubeconfigs.kubectl()
+    return {cluster: Outside(cluster, Local(), program, path) for cluster, path in paths.items()}
+
+
+def _portable(state: State, provider: HelpersProvider) -> State:
+    """Return a state whose ways begin at a cluster, and not at this machine's kubectl and kubeconfig."""
+
+    def begins(way: Way) -> Way:
+        for cluster, client in provider.clients.items():
+            ours = client.command()
+            if way.command[: len(ours)] == ours:
+                return Way(node=cluster, command=way.command[len(ours) :])
+        raise AssertionError(f"no cluster's kubectl: {way.command}")
+
+    places = {}
+    for name, where in state.places.items():
+        # A scenario's own addresses are those of nodes that a testbed makes.
+        address = provider.ground.machine(name)[1].address if where.kind == "node" else where.address
+        ways = {"entry": begins(where.entry), "network": begins(where.network)}
+        places[name] = where.model_copy(update={**ways, "address": address})
+    return state.model_copy(update={"places": places, "clusters": {}})

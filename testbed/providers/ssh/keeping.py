@@ -1,0 +1,85 @@
+"""Enters machines that exist: nobody's to bring up or to take down, but runs may have left things there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.providers import keeping
+from testbed.providers.keeping import BringUp, CommandLine, Kept, Location, State, Way
+from testbed.providers.ssh import client, inventory
+from testbed.providers.ssh.inventory import Machine
+from testbed.scenario import Scenario
+
+
+class MachinesKeeper:
+    """Keeps no testbeds, and leads to machines; see testbed.providers.keeping.Keeper."""
+
+    def default_name(self, scenario: Scenario) -> str:
+        """Nothing is called anything."""
+        return scenario.name
+
+    def up(
+        self, scenario: Scenario, source: str, name: str, bring_up: BringUp, progress: Callable[[str], None]
+    ) -> Kept:
+        """Refuse: what is made on machines that exist ends with the run that made it."""
+        raise LookupError(
+            "--provider ssh: nothing stays up on machines that exist; bench measures there, and with "
+            "--provider ssh:INVENTORY ssh, exec and capture enter them"
+        )
+
+    def names(self) -> list[str]:
+        """Return nothing: they have no testbeds' names."""
+        return []
+
+    def find(self, name: str) -> Kept | None:
+        """Return nothing: they have no testbeds' names."""
+        return None
+
+    def at(self, source: str, scenario: Scenario | None, name: str | None) -> MachinesThere:
+        """Return the machines of an inventory, or of a scenario with addresses."""
+        return MachinesThere(source or "ssh", inventory.chosen(Path(source) if source else None, scenario))
+
+
+@dataclass(frozen=True)
+class MachinesThere:
+    """Machines that exist; see testbed.providers.keeping.Kept."""
+
+    name: str
+    machines: Mapping[str, Machine]
+
+    def state(self) -> State:
+        """Return the nodes, which are all that is known of them."""
+        addresses = {name: str(one.underlay_address or one.host) for name, one in self.machines.items()}
+        return State(scenario=self.name, places=keeping.nodes(addresses))
+
+    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a command by ssh, as root."""
+        return client.as_root(self.machines[way.node], [*way.command, *argv])
+
+    def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a shell, or a command, by ssh, as the user who logs in."""
+        return client.login(self.machines[location.node], argv)
+
+    def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
+        """Return what leads to the machine's own tcpdump."""
+        return self.command(location.network, keeping.tcpdump_on(location.node, interface, arguments))
+
+    def kubeconfig(self, cluster: str) -> str:
+        """Of clusters that machines have become nothing is known here."""
+        raise keeping.unknown_cluster(self.name, cluster, [])
+
+    def down(self) -> str:
+        """Take away what any run has left there."""
+        from testbed.providers.ssh.provider import MachinesError, clear  # paramiko takes its time
+
+        left = {name: faults for name, faults in clear(self.machines).items() if faults}
+        if left:
+            words = (f"{name}: not taken away: {'; '.join(faults)}" for name, faults in left.items())
+            raise MachinesError("\n".join(words))
+        return f"nothing of a testbed is left on {', '.join(self.machines)}"
+
+    def destroy(self) -> str:
+        """They were there before."""
+        raise keeping.nothing_to_destroy()

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import pytest
+
+from testbed.providers import Provider
+from testbed.providers.keeping import State
+from testbed.providers.ssh.inventory import Machine
+from testbed.providers.ssh.keeping import MachinesKeeper, MachinesThere
+from testbed.scenario import load
+from tests.paths import ROOT
+
+ADDRESSES = [f"nodes.{name}.address=192.168.56.{i}" for i, name in enumerate(("master-01", "worker-01"), 11)]
+SCENARIO = load(ROOT / "scenarios" / "kubernetes.yaml", [*ADDRESSES, "nodes.worker-02.address=192.168.56.13"])
+
+
+def _nothing(_: Provider) -> AbstractContextManager[State]:
+    raise AssertionError("nothing is to be made on them")
+
+
+def test_machines_are_a_scenarios_or_nobodys() -> None:
+    keeper = MachinesKeeper()
+    state = keeper.at("", SCENARIO, None).state()
+    assert {name: where.address for name, where in state.places.items()} == {
+        "master-01": "192.168.56.11", "worker-01": "192.168.56.12", "worker-02": "192.168.56.13"
+    }  # fmt: skip
+    with pytest.raises(LookupError, match="which machines"):
+        keeper.at("", None, None)
+
+
+def test_nothing_stays_up_there() -> None:
+    keeper = MachinesKeeper()
+    with pytest.raises(LookupError, match="nothing stays up on machines that exist"):
+        keeper.up(SCENARIO, "", "any", _nothing, print)
+    assert keeper.names() == []
+    assert keeper.find("any") is None
+
+
+def test_they_are_not_ours_to_destroy() -> None:
+    there = MachinesThere("hosts.yaml", {"worker-01": Machine("worker-01", "192.0.2.1", "alice")})
+    with pytest.raises(LookupError, match="--destroy is for machines that the testbed has made"):
+        there.destroy()
