@@ -60,12 +60,17 @@ class Runtime:
         result: Json | None = None
         for plugin in network.plugins:
             result = self._call("ADD", network, plugin, attachment, result)
-        if self.cache is not None:
-            self.node.run(
-                ["sh", "-c", KEEP, "sh", self.cache, cached_name(network, attachment)],
-                stdin=cached(network, attachment, result or {}),
-            )
         return result or {}
+
+    def keep(self, attached: Sequence[tuple[NetworkList, Attachment, Json]]) -> None:
+        """Write down what is known of attachments that were made, as plugins may look for it."""
+        if self.cache is None:
+            return
+        words, texts = [], []
+        for network, attachment, result in attached:
+            texts.append(cached(network, attachment, result))
+            words += [cached_name(network, attachment), str(len(texts[-1].encode()))]
+        self.node.run(["sh", "-c", KEEP, "sh", self.cache, *words], stdin="".join(texts))
 
     def check(self, network: NetworkList, attachment: Attachment, result: Json) -> None:
         """Ask every plugin whether all is as ADD left it. Raises CniError if one says it is not."""
@@ -123,8 +128,18 @@ exit 127
 """
 
 
-# The file is there as a whole or not at all. What is a process of its own here is one for each pod.
-KEEP = 'umask 077; { [ -d "$1" ] || mkdir -p "$1"; } && cat >"$1/.new-$2" && exec mv "$1/.new-$2" "$1/$2"'
+# Each file is there as a whole or not at all. The arguments are a directory, then each file's name and size in
+# bytes; the standard input has one after the other.
+KEEP = """
+umask 077
+mkdir -p "$1" && cd "$1" && new=.new-$$ && mkdir "$new" || exit
+shift
+while [ $# -gt 0 ]; do
+    head -c "$2" >"$new/$1" || exit
+    shift 2
+done
+mv "$new"/* . && rmdir "$new"
+"""
 
 
 def cached_name(network: NetworkList, attachment: Attachment) -> str:

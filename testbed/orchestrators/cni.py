@@ -87,15 +87,17 @@ class CniOrchestrator:
         take(node, steps)
 
     def _start_all(self, names: Sequence[str]) -> None:
+        """Start the pods of one node and cluster."""
+        runtime = self._runtime(names[0])
+        attached = []
         for name in names:
-            self._start(name)
-
-    def _start(self, name: str) -> None:
-        runtime = self._runtime(name)
-        try:
-            self._results[name] = runtime.add(self._network(name), self._enforcement.attachment(name))
-        except CniError as error:
-            raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
+            network, attachment = self._network(name), self._enforcement.attachment(name)
+            try:
+                self._results[name] = runtime.add(network, attachment)
+            except CniError as error:
+                raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
+            attached.append((network, attachment, self._results[name]))
+        runtime.keep(attached)
 
     def _check(self, name: str) -> str | None:
         try:

@@ -19,13 +19,13 @@ from testbed.scenario import Scenario
 # BR_MAX_PORTS in net/bridge/br_private.h is 1,024, and port number 0 means none.
 BRIDGE_PORTS = 1023
 CGROUPS = "/sys/fs/cgroup"
-# Beside the nodes' first processes: what brings them up, 16 commands at a time (in_parallel), each with the way
-# there, a plugin and its tools.
+# Beside the nodes' first processes: what brings them up, 16 commands at a time (in_parallel), each with the
+# way there, a plugin and its tools.
 PASSING_PROCESSES = 256
 # Of this process: its own, and those of 16 commands at a time; then one for each transfer's sender.
 PASSING_FILES = 256
-# Since then permanent neighbours, as a pod network's are, do not count (Linux, commit 58956317c8de). The limit
-# is one for all namespaces together.
+# Since then permanent neighbours, as a pod network's are, do not count (Linux, commit 58956317c8de). The
+# limit is one for all namespaces together.
 PERMANENT_UNCOUNTED = (5, 0)
 # Measured on Linux 6.18 with 2 processors; the kernel keeps some of it for each processor.
 NAMESPACE_MB = 0.5  # a network namespace with its interfaces, and a node's first process
@@ -122,9 +122,10 @@ def read() -> Readings:
 def _free_processes() -> int | None:
     running = int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
     most = [_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")]
-    if os.geteuid() != 0:  # root may have any number (CAP_SYS_RESOURCE)
-        most.append(_finite(resource.getrlimit(resource.RLIMIT_NPROC)[0]))
     left = [number - running for number in most if number is not None]
+    if os.geteuid() != 0:  # root may have any number (CAP_SYS_RESOURCE)
+        own = _finite(resource.getrlimit(resource.RLIMIT_NPROC)[0])
+        left += [own] if own is not None else []
     for cgroup in _cgroups():
         limit, used = _number(f"{cgroup}/pids.max"), _number(f"{cgroup}/pids.current")
         if limit is not None and used is not None:

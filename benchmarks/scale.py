@@ -1,0 +1,147 @@
+"""How a testbed's cost grows with its size, beside Mininet's: time up and down, memory, processes started.
+
+Two families: two clusters that share all their workers, with five pods a worker and their promises kept at
+the nodes; and one cluster with one pod a worker. Each size is a whole ``./invokew up`` and ``down``, imports
+and all. Beside it Mininet builds as many hosts as there are nodes, each with a link to one Linux bridge,
+imports not counted. That is less: a host of Mininet's has a network namespace and an address, where a node
+has a file system of its own too, a VXLAN device for each cluster with an entry for every other node, and a
+CNI plugin's bridge, leases and classes for its pods, which are namespaces besides.
+
+Needs an idle machine; sizes and families are options. MemAvailable is the whole machine's, and the kernel
+clears up behind whoever was there before, so what it says of small sizes is coarse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.beside import Measured, build_plugin, clock, mininet  # noqa: E402
+from testbed.scenario import Scenario, render_yaml  # noqa: E402
+
+NAME = "scale-benchmark"
+MOST_HOSTS = 1023  # ports of Mininet's one bridge
+
+
+class Family(NamedTuple):
+    """Scenarios that differ in the number of their nodes."""
+
+    clusters: int
+    pods: int  # on each worker
+    sizes: tuple[int, ...]
+    goals: dict[int, float]  # seconds up, by size
+
+
+FAMILIES = {
+    "overlapped": Family(2, 5, (10, 50, 100, 200), {100: 10, 200: 30}),
+    "single": Family(1, 1, (10, 50, 100, 200, 500, 1000), {1000: 120}),
+}
+DOWN_GOAL_SECONDS = 1.0
+
+
+def scenario(nodes: int, clusters: int, pods: int) -> Scenario:
+    """Return a scenario of clusters that share all their workers, with so many pods on each of them.
+
+    Every pod is promised 10 Mbit/s of its node's link.
+    """
+    names = [f"node-{number}" for number in range(nodes)]
+    masters, workers = names[:clusters], names[clusters:]
+    called = [f"c{number}" for number in range(clusters)]
+    return Scenario.model_validate(
+        {
+            "name": "scale",
+            "underlay": {"cidr": "192.168.0.0/16", "rate": "10G"},
+            "nodes": {name: {} for name in names},
+            "clusters": {
+                cluster: {
+                    "master": masters[number],
+                    "workers": workers,
+                    "pod_cidr": f"10.{16 * number}.0.0/12",
+                    "flannel": {"vni": number + 1},
+                }
+                for number, cluster in enumerate(called)
+            },
+            "enforcement": "node",
+            "pods": {
+                f"{worker}-pod-{number}": {
+                    "cluster": called[number % clusters],
+                    "node": worker,
+                    "guarantee": "10M",
+                }
+                for worker in workers
+                for number in range(pods)
+            },
+            "flows": [{"from": f"{workers[0]}-pod-0", "to": f"{workers[1]}-pod-0"}],
+        }
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--family", choices=FAMILIES, action="append", help="default: all")
+    options.add_argument("--nodes", type=int, action="append", help="a size; default: each family's own")
+    options.add_argument("--without-mininet", action="store_true", help="measure the testbed alone")
+    asked = options.parse_args()
+    build_plugin()
+    for name in asked.family or FAMILIES:
+        family = FAMILIES[name]
+        print(f"\n{name}: clusters {family.clusters}, pods a worker {family.pods}; seconds, MiB")
+        print(f"{'nodes':>6}{'pods':>6}{'up':>8}{'down':>8}{'memory':>8}{'processes':>10}", end="")
+        print(f"{'mininet: up':>14}{'down':>8}{'memory':>8}")
+        for nodes in asked.nodes or family.sizes:
+            row(family, nodes, asked.without_mininet)
+
+
+def row(family: Family, nodes: int, alone: bool) -> None:
+    """Measure one size, and print it."""
+    one = scenario(nodes, family.clusters, family.pods)
+    before = started()
+    ours = bring_up(one)
+    processes = started() - before
+    print(f"{nodes:6}{len(one.pods):6}{shown(ours)}{processes:10}", end="", flush=True)
+    theirs = None if alone or nodes > MOST_HOSTS else mininet(switches=1, hosts=nodes)
+    print(f"{'':6}{shown(theirs)}" if theirs else "", flush=True)
+    goal = family.goals.get(nodes)
+    if goal is not None:
+        reached = ours.up <= goal and ours.down < DOWN_GOAL_SECONDS
+        words = f"up in {goal:g} s, down below {DOWN_GOAL_SECONDS:g} s"
+        print(f"goal {'reached' if reached else 'MISSED'}: {nodes} nodes {words}", flush=True)
+
+
+def bring_up(one: Scenario) -> Measured:
+    """Bring a scenario up, as people do, and down again."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "scenario.yaml"
+        file.write_text(render_yaml(one), encoding="utf-8")
+        return clock(
+            lambda: invokew("up", "--scenario", str(file), "--name", NAME),
+            lambda: invokew("down", "--name", NAME),
+        )
+
+
+def invokew(*arguments: str) -> None:
+    """Run a command. Raises CalledProcessError."""
+    subprocess.run([ROOT / "invokew", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def started() -> int:
+    """Return how many processes have been started since this machine was (proc(5), /proc/stat)."""
+    lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("processes "))
+
+
+def shown(measured: Measured) -> str:
+    """Return three columns."""
+    return f"{measured.up:8.2f}{measured.down:8.2f}{measured.mebibytes:8.0f}"
+
+
+if __name__ == "__main__":
+    main()
