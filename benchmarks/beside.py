@@ -41,6 +41,17 @@ print(json.dumps({"up": up - begin, "down": time.monotonic() - up, "kib": before
 """
 
 
+# The kernel dismantles network namespaces behind those who end them, all that have ended at a time
+# (cleanup_net in net/core/net_namespace.c), and a veth pair goes early, with the first of its two. So when a
+# second one is gone, made after the first was, all is that was ended before.
+CLEARED = """
+for turn in first second; do
+    ip netns add end && ip link add $turn type veth peer name there netns end && ip netns delete end || exit
+    while [ -e /proc/sys/net/ipv4/conf/$turn ]; do sleep 0.05; done
+done
+"""
+
+
 class Measured(NamedTuple):
     """What it took to bring something up and down."""
 
@@ -81,6 +92,18 @@ def mininet(switches: int, hosts: int) -> Measured | None:
     answer = json.loads(done.stdout.strip().splitlines()[-1])
     assert answer["built"] == [hosts, switches, hosts], answer
     return Measured(answer["up"], answer["down"], answer["kib"] / 1024)
+
+
+def clear_up() -> float:
+    """Wait until the kernel has dismantled all network namespaces that have ended; return the seconds."""
+    box = Sandbox.start("clear.bench")
+    try:
+        begin = time.monotonic()
+        box.switch.run(["mkdir", "-p", "/run/netns"])
+        box.switch.run(["sh", "-c", CLEARED])
+        return time.monotonic() - begin
+    finally:
+        box.stop()
 
 
 def available() -> float:

@@ -7,8 +7,10 @@ imports not counted. That is less: a host of Mininet's has a network namespace a
 has a file system of its own too, a VXLAN device for each cluster with an entry for every other node, and a
 CNI plugin's bridge, leases and classes for its pods, which are namespaces besides.
 
-Needs an idle machine; sizes and families are options. MemAvailable is the whole machine's, and the kernel
-clears up behind whoever was there before, so what it says of small sizes is coarse.
+After ``down`` nothing runs any more, but the kernel still dismantles what there was, and whoever makes
+network namespaces meanwhile waits for it: that is the column *cleared*. What comes next here waits for it.
+
+Needs an idle machine; sizes and families are options. Memory is the whole machine's MemAvailable.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.beside import Measured, build_plugin, clock, mininet  # noqa: E402
+from benchmarks.beside import Measured, build_plugin, clear_up, clock, mininet  # noqa: E402
 from testbed.scenario import Scenario, render_yaml  # noqa: E402
 
 NAME = "scale-benchmark"
@@ -94,7 +96,9 @@ def main() -> None:
     for name in asked.family or FAMILIES:
         family = FAMILIES[name]
         print(f"\n{name}: clusters {family.clusters}, pods a worker {family.pods}; seconds, MiB")
-        print(f"{'nodes':>6}{'pods':>6}{'up':>8}{'down':>8}{'memory':>8}{'processes':>10}", end="")
+        print(
+            f"{'nodes':>6}{'pods':>6}{'up':>8}{'down':>8}{'cleared':>9}{'memory':>8}{'processes':>10}", end=""
+        )
         print(f"{'mininet: up':>14}{'down':>8}{'memory':>8}")
         for nodes in asked.nodes or family.sizes:
             row(family, nodes, asked.without_mininet)
@@ -103,12 +107,14 @@ def main() -> None:
 def row(family: Family, nodes: int, alone: bool) -> None:
     """Measure one size, and print it."""
     one = scenario(nodes, family.clusters, family.pods)
+    clear_up()
     before = started()
     ours = bring_up(one)
     processes = started() - before
-    print(f"{nodes:6}{len(one.pods):6}{shown(ours)}{processes:10}", end="", flush=True)
+    seconds = f"{ours.up:8.2f}{ours.down:8.2f}{clear_up():9.1f}"
+    print(f"{nodes:6}{len(one.pods):6}{seconds}{ours.mebibytes:8.0f}{processes:10}", end="", flush=True)
     theirs = None if alone or nodes > MOST_HOSTS else mininet(switches=1, hosts=nodes)
-    print(f"{'':6}{shown(theirs)}" if theirs else "", flush=True)
+    print(f"{theirs.up:14.2f}{theirs.down:8.2f}{theirs.mebibytes:8.0f}" if theirs else "", flush=True)
     goal = family.goals.get(nodes)
     if goal is not None:
         reached = ours.up <= goal and ours.down < DOWN_GOAL_SECONDS
@@ -136,11 +142,6 @@ def started() -> int:
     """Return how many processes have been started since this machine was (proc(5), /proc/stat)."""
     lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("processes "))
-
-
-def shown(measured: Measured) -> str:
-    """Return three columns."""
-    return f"{measured.up:8.2f}{measured.down:8.2f}{measured.mebibytes:8.0f}"
 
 
 if __name__ == "__main__":

@@ -24,30 +24,6 @@ from testbed.scenario.found import Found
 Progress = Callable[[str], None]
 ENTRIES = "flannel's entries, made by the testbed"
 
-# Where links have a rate, packets queue for them, and nodes that share processors then disturb TCP in two
-# ways that machines of their own do not.
-#
-# The packets of a flow wait in the backlogs of several processors and overtake each other, which TCP takes
-# for loss. So every interface steers a flow's packets to one processor (receive packet steering, kernel
-# Documentation/networking/scaling.rst), and RACK, for which what is later than a fraction of the round trip -
-# here a few microseconds - is lost (RFC 8985, section 6.2), is off (ip-sysctl: tcp_recovery).
-#
-# And a sender waits for a processor now and then, longer than the 3 MB last that Linux's usual buffers let it
-# send ahead: 6 ms of 4 Gbit/s. With these buffers what waits is limited by the queue of its class.
-SETTLE = """
-cd /proc/sys/net/ipv4 || exit 1
-echo 0 >tcp_recovery
-echo "4096 131072 33554432" >tcp_rmem
-echo "4096 65536 33554432" >tcp_wmem
-mount -t sysfs sysfs /sys || exit 0
-while read -r name value; do
-    [ "$name" != Cpus_allowed: ] || all=$value
-done </proc/self/status
-for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do
-    echo "$all" >"$queue" || exit 0  # for root only
-done 2>/dev/null
-"""
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -114,8 +90,9 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None and self.provider.shared_hops:
-                self._settle()
+            if self.scenario.underlay.rate is not None:
+                # So that traffic waits for its class at all times: else senders are measured, not guarantees.
+                self.provider.settle(list(self.networks.values()))
         except BaseException:
             if self.orchestrator is not None:
                 with suppress(RuntimeError):
@@ -192,17 +169,6 @@ class Testbed:
             steps.append(Step([*in_containers[container].route.command, "ip", "-batch", "-"], inside))
         take(self.nodes[name], steps)
 
-    def _settle(self) -> None:
-        """Let traffic wait for its class at all times: otherwise the senders are measured, not guarantees.
-
-        Only where nodes share processors; machines of their own stay as they are.
-        """
-        within: dict[str, list[Sequence[str]]] = {}
-        for network in self.networks.values():
-            within.setdefault(network.route.node, []).append(network.route.command)
-        places = [*self.nodes.values(), *self.provider.shared_hops]
-        in_parallel(lambda place: _settle(place, within.get(place.route.node, [])), places)
-
     def _container(self, name: str) -> InNamespace:
         """Return a container's network namespace; from other nodes it is reached at its node's address."""
         node = self.scenario.containers[name].node
@@ -214,9 +180,3 @@ class Testbed:
             host_interface=containers.host_interface(self.addressing.containers_on(node).index(name)),
             published=str(self.addressing.address(node)),
         )
-
-
-def _settle(place: Place, within: Sequence[Sequence[str]]) -> None:
-    """Settle a place and the networks within it, each given by the command that leads there."""
-    steps = [Step([*entrance, "sh", "-c", SETTLE]) for entrance in [(), *within]]
-    take(place, steps, through=["unshare", "--mount", "sh"])

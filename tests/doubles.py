@@ -55,12 +55,13 @@ class RecordingNode:
     def __init__(self, name: str = "worker-01", answer: Answer = silently) -> None:
         self.name = name
         self.asked: list[Asked] = []
+        self.entrance: tuple[str, ...] = ()  # the command that leads there, if it is within another node
         self._answer = answer
 
     @property
     def route(self) -> Route:
-        """The node itself."""
-        return Route(self.name)
+        """How commands get there."""
+        return Route(self.name, self.entrance)
 
     @property
     def commands(self) -> list[list[str]]:

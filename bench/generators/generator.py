@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Traffic
+from testbed.scenario.addressing import Addressing
 
 
 class RawDataError(ValueError):
@@ -44,11 +45,11 @@ class Generator(ABC):
     sender_counts_payload: bool = False
 
     @abstractmethod
-    def receiver(self, scenario: Scenario, traffic: Traffic, interval: float) -> list[str]:
+    def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:
         """Return the command of a transfer's receiver; ``interval`` is in seconds."""
 
     @abstractmethod
-    def sender(self, scenario: Scenario, traffic: Traffic, address: str, interval: float) -> list[str]:
+    def sender(self, addressing: Addressing, traffic: Traffic, address: str, interval: float) -> list[str]:
         """Return the command of a transfer's sender, which begins at once; ``address`` is the receiver's."""
 
     @abstractmethod
@@ -59,12 +60,12 @@ class Generator(ABC):
     def complaint(self, output: Path, errors: Path) -> str | None:
         """Return what one side said went wrong, in its output or on standard error; None if nothing did."""
 
-    def ready(self, scenario: Scenario, traffic: Traffic) -> list[str]:
+    def ready(self, addressing: Addressing, traffic: Traffic) -> list[str]:
         """Return a command that says something, where the receiver runs, once the receiver is ready.
 
         Here it is the kernel that says that somebody listens on the port by TCP.
         """
-        return ["ss", "-Hltn", f"sport = :{scenario.port_of(traffic)}"]
+        return ["ss", "-Hltn", f"sport = :{addressing.port_of(traffic)}"]
 
     def faults(self, traffic: Traffic) -> Iterable[tuple[str, str]]:
         """Return what it cannot do of what a transfer asks for: the field, and what would be right."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.generators.generator import Generator, RawDataError, Record
-from testbed.scenario import Scenario, Traffic, texts
+from testbed.scenario import Traffic, texts
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.frames import Protocol, payload_bytes
 from testbed.scenario.networks import path_of
 
@@ -31,21 +32,22 @@ class Iperf3(Generator):
     saturates = True
     sender_counts_payload = True
 
-    def receiver(self, scenario: Scenario, traffic: Traffic, interval: float) -> list[str]:
+    def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:
         """Return the command of a transfer's receiver: a server for one client, with records of its own."""
-        port = str(scenario.port_of(traffic))
+        port = str(addressing.port_of(traffic))
         return ["iperf3", "--server", "--one-off", "--port", port, "--interval", f"{interval:g}", "--json"]
 
-    def sender(self, scenario: Scenario, traffic: Traffic, address: str, interval: float) -> list[str]:
+    def sender(self, addressing: Addressing, traffic: Traffic, address: str, interval: float) -> list[str]:
         """Return the command of a transfer's sender.
 
         ``-l`` is chosen so that one write more or less does not show in a sample (see ``block_size``); ``-b``
         is for each stream, so the offered load is divided among them.
         """
+        scenario = addressing.scenario
         rate = scenario.guarantee_of(traffic) or traffic.rate
         block = block_size(rate, interval, traffic.protocol, path_of(scenario, traffic.source)[0])
         command = [
-            "iperf3", "--client", address, "--port", str(scenario.port_of(traffic)),
+            "iperf3", "--client", address, "--port", str(addressing.port_of(traffic)),
             "--time", str(traffic.duration), "--interval", f"{interval:g}", "--json",
             "--length", str(block), "--parallel", str(traffic.parallel),
             "--connect-timeout", str(CONNECT_MILLISECONDS),

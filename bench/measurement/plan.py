@@ -50,16 +50,16 @@ def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Pla
 
 
 def _planned(testbed: Testbed, traffic: Traffic, interval: float) -> Planned:
-    scenario, generator = testbed.addressing.scenario, generator_of(traffic)
+    addressing, generator = testbed.addressing, generator_of(traffic)
     return Planned(
         traffic=traffic,
         generator=generator,
         source=testbed.place(traffic.source),
         destination=testbed.place(traffic.destination),
-        node=testbed.nodes[scenario.node_of(traffic.destination)],
-        receiver=generator.receiver(scenario, traffic, interval),
-        ready=generator.ready(scenario, traffic),
-        sender=generator.sender(scenario, traffic, testbed.address_for(traffic), interval),
+        node=testbed.nodes[addressing.scenario.node_of(traffic.destination)],
+        receiver=generator.receiver(addressing, traffic, interval),
+        ready=generator.ready(addressing, traffic),
+        sender=generator.sender(addressing, traffic, testbed.address_for(traffic), interval),
     )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.generators import Generator, RawDataError, Record, register
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Traffic
+from testbed.scenario.addressing import Addressing
 
 PYTHON = "/usr/bin/python3"
 
@@ -92,13 +93,13 @@ class Exchange(Generator):
     # Both ends count the messages' bytes. They fill no path, so no guarantee is held against them.
     sender_counts_payload = True
 
-    def receiver(self, scenario: Scenario, traffic: Traffic, interval: float) -> list[str]:
+    def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:
         """Return the command that answers."""
-        return [PYTHON, "-IS", "-c", PROGRAM, "serve", str(scenario.port_of(traffic)), f"{interval:g}"]
+        return [PYTHON, "-IS", "-c", PROGRAM, "serve", str(addressing.port_of(traffic)), f"{interval:g}"]
 
-    def sender(self, scenario: Scenario, traffic: Traffic, address: str, interval: float) -> list[str]:
+    def sender(self, addressing: Addressing, traffic: Traffic, address: str, interval: float) -> list[str]:
         """Return the command that asks and takes the time."""
-        port, seconds = str(scenario.port_of(traffic)), str(traffic.duration)
+        port, seconds = str(addressing.port_of(traffic)), str(traffic.duration)
         return [PYTHON, "-IS", "-c", PROGRAM, "ask", port, f"{interval:g}", address, seconds]
 
     def faults(self, traffic: Traffic) -> Iterator[tuple[str, str]]:

@@ -44,11 +44,6 @@ class PinnedProvider:
         }
 
     @property
-    def shared_hops(self) -> Sequence[Place]:
-        """The switch."""
-        return self._made.shared_hops
-
-    @property
     def hosts(self) -> Sequence[Place]:
         """Nothing that they do not see."""
         return self._made.hosts
@@ -60,6 +55,10 @@ class PinnedProvider:
     def up(self) -> Found:
         """Bring up the nodes and the switch."""
         return self._made.up()
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Let traffic wait for its class."""
+        self._made.settle(networks)
 
     def down(self) -> None:
         """Take them down."""

@@ -43,12 +43,12 @@ class Step:
     stdin: str = ""
 
 
-def take(place: Place, steps: Sequence[Step], through: Sequence[str] = ("sh",)) -> None:
-    """Run commands to their ends, in order, up to the first that fails; ``through`` is what runs them all.
+def take(place: Place, steps: Sequence[Step]) -> None:
+    """Run commands to their ends, in order, up to the first that fails.
 
     Raises CommandError with the place, that command and its own words.
     """
-    argv = [*through, "-c", SCRIPT, "sh"]
+    argv = ["sh", "-c", SCRIPT, "sh"]
     for step in steps:
         argv += [str(len(step.stdin.encode())), str(len(step.argv)), *step.argv]
     done = place.run(argv, stdin="".join(step.stdin for step in steps), check=False)

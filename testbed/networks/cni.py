@@ -128,8 +128,8 @@ exit 127
 """
 
 
-# Each file is there as a whole or not at all. The arguments are a directory, then each file's name and size in
-# bytes; the standard input has one after the other.
+# Each file is there as a whole or not at all. The arguments are a directory, then each file's name and its
+# size in bytes; the standard input has one after the other.
 KEEP = """
 umask 077
 mkdir -p "$1" && cd "$1" && new=.new-$$ && mkdir "$new" || exit

@@ -21,10 +21,6 @@ class Provider(Protocol):
         """Compare the nodes' clocks with ours, now; without those that have ours."""
 
     @property
-    def shared_hops(self) -> Sequence[Place]:
-        """What the nodes' packets pass through on the same machine, if it is the provider's own."""
-
-    @property
     def hosts(self) -> Sequence[Place]:
         """What the nodes run on, if it is within reach and they do not see how busy it is."""
 
@@ -32,6 +28,12 @@ class Provider(Protocol):
         """Bring up the nodes and the underlay, and return what they have that was there before.
 
         Raises a RuntimeError that says what failed.
+        """
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Let traffic wait for its class on the nodes, what joins them, and in these networks within them.
+
+        Only where nodes share processors; machines of their own stay as they are. Raises CommandError.
         """
 
     def down(self) -> None:

@@ -101,7 +101,7 @@ class Addressing:
         return f"{NAMESPACES}/{place}"
 
     def port_of(self, traffic: Traffic) -> int:
-        """Return the port of a transfer's own receiver."""
+        """Return the port of a transfer's own receiver: one receiver serves one sender."""
         return self._ports[traffic.label]
 
     @cached_property

@@ -267,10 +267,6 @@ class Scenario(Part):
         place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
         return place.node
 
-    def port_of(self, traffic: Traffic) -> int:
-        """Return the port of a transfer's own receiver: one receiver serves one sender."""
-        return 5201 + self.traffic.index(traffic)
-
     def guarantee_of(self, flow: Traffic) -> int | None:
         """Return what the flow's sender was promised, bits per second; None without a promise."""
         pod = self.pods.get(flow.source)

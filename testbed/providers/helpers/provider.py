@@ -62,11 +62,6 @@ class HelpersProvider:
         self.nodes: dict[str, Node] = {}
 
     @property
-    def shared_hops(self) -> Sequence[Place]:
-        """Whatever there is, it is not ours."""
-        return []
-
-    @property
     def hosts(self) -> Sequence[Place]:
         """Nothing that is known of."""
         return []
@@ -86,6 +81,9 @@ class HelpersProvider:
             self.nodes.setdefault(node, self.entered[cluster, node])
             assert machine.address, f"the API tells no address of {machine.name}"
         return self._found()
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Leave everything as it is: it is not ours."""
 
     def down(self) -> None:
         """Remove the namespaces that were made, with all that is in them."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
 from testbed.access.clocks import Clock
-from testbed.access.place import in_parallel
+from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.networks import underlay
 from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+
+HERE = "/proc/self/ns/net"
+SETTLE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("settle.py"))]
 
 
 class NetnsProvider:
@@ -22,11 +29,6 @@ class NetnsProvider:
         self._name = name
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
-
-    @property
-    def shared_hops(self) -> list[Entrance]:
-        """The switch."""
-        return [self.sandbox.switch] if self.sandbox else []
 
     @property
     def hosts(self) -> list[Entrance]:
@@ -43,12 +45,21 @@ class NetnsProvider:
         self.sandbox = box = Sandbox.start(self._name)
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
-        namespaces = {name: f"{node_directory(name)}/ns/net" for name in scenario.nodes}
+        namespaces = {name: _network(name) for name in scenario.nodes}
         box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(self._addressing, namespaces))
         if rates := underlay.render_rates(scenario):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         in_parallel(self._connect, scenario.nodes)
         return Found()
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Settle the switch, the nodes and these networks; see testbed.providers.netns.settle."""
+        assert self.sandbox is not None
+        inside = [path for network in networks if (path := _path(network)) is not None]
+        paths = [HERE, *map(_network, self.nodes), *inside]
+        self.sandbox.switch.run(SETTLE, stdin="\n".join(paths))
+        others = [network for network in networks if _path(network) is None]
+        in_parallel(lambda network: network.run(SETTLE, stdin=HERE), others)
 
     def down(self) -> None:
         """End the sandbox and with it all it holds."""
@@ -58,3 +69,15 @@ class NetnsProvider:
 
     def _connect(self, name: str) -> None:
         self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._addressing, name))
+
+
+def _network(node: str) -> str:
+    """Return the path, within the sandbox, of a node's network namespace."""
+    return f"{node_directory(node)}/ns/net"
+
+
+def _path(place: Place) -> str | None:
+    """Return the path, within the sandbox, of a network namespace that lies in a node's own mounts."""
+    if isinstance(place, InNamespace) and isinstance(place.node, Entrance):
+        return f"{node_directory(place.node.name)}/root{place.namespace}"
+    return None

@@ -8,7 +8,7 @@ run, at the next one's beginning, or by ``./invokew down --provider ssh``.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -48,11 +48,6 @@ class SshProvider:
         return {name: one.node for name, one in self._claimed.items()}
 
     @property
-    def shared_hops(self) -> list[Place]:
-        """Nothing: machines have a network of their own."""
-        return []
-
-    @property
     def hosts(self) -> list[Place]:
         """Nothing that is known of: they may be machines of their own."""
         return []
@@ -75,6 +70,9 @@ class SshProvider:
         seen = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
         _on_each(self._claimed, lambda one: one.open(made, seen[one.name]))
         return found
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Leave the machines as they are."""
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""

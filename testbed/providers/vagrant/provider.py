@@ -34,11 +34,6 @@ class VagrantProvider:
         return self._ssh.nodes if self._ssh else {}
 
     @property
-    def shared_hops(self) -> Sequence[Place]:
-        """Nothing that is the provider's own: the bridge between the machines is the hypervisor's."""
-        return []
-
-    @property
     def hosts(self) -> Sequence[Place]:
         """This machine, unless the hypervisor is another one's: they see only what it gives them."""
         return [Local()] if requirements.is_local() else []
@@ -52,6 +47,9 @@ class VagrantProvider:
         self._machines.up()
         self._ssh = SshProvider(self._scenario, self._machines.inventory(), self._provisioned)
         return self._ssh.up()
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Leave the machines as they are."""
 
     def down(self) -> None:
         """Take away what the run has made on the machines; they stay."""

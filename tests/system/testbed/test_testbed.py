@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -93,7 +94,7 @@ def test_a_promise_becomes_a_class_on_eth0_and_its_absence_none(contmec: Testbed
 def test_bytes_cross_between_the_ends_of_every_transfer(contmec: Testbed, index: int) -> None:
     traffic = contmec.scenario.traffic[index]
     source, destination = contmec.place(traffic.source), contmec.place(traffic.destination)
-    port = contmec.scenario.port_of(traffic)
+    port = contmec.addressing.port_of(traffic)
     assert crossed(source, destination, contmec.address_for(traffic), port) == MEBIBYTE
 
 
@@ -173,5 +174,31 @@ def test_clusters_may_overlap_on_one_worker_of_three() -> None:
         b1, b2 = testbed.pods["B-1"], testbed.pods["B-2"]
         assert crossed(b1, b2, b2.address) == MEBIBYTE
         assert testbed.check() == []
+    finally:
+        testbed.down()
+
+
+STEERING = (
+    "mount -t sysfs sysfs /sys && cat /sys/class/net/eth0/queues/rx-0/rps_cpus && "
+    "cd /proc/sys/net/ipv4 && cat tcp_recovery tcp_rmem tcp_wmem"
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="steering is for root only")
+def test_where_links_have_a_rate_networks_steer_flows_and_let_them_wait() -> None:
+    scenario = load(SCENARIOS / "contmec.yaml", ["underlay.rate=9G"])
+    processors = len(os.sched_getaffinity(0))
+    testbed = assemble(scenario, "netns", "cni")
+    testbed.up()
+    try:
+        for name in ("worker-01", "master-02", "A-1", "B-2", "container-1"):
+            place: Place = testbed.nodes[name] if name in testbed.nodes else testbed.networks[name]
+            mask, *rest = place.run(["unshare", "--mount", "sh", "-c", STEERING]).stdout.splitlines()
+            assert int(mask.replace(",", ""), 16).bit_count() == processors, name
+            assert [line.split() for line in rest] == [
+                ["0"],
+                ["4096", "131072", "33554432"],
+                ["4096", "65536", "33554432"],
+            ], name
     finally:
         testbed.down()

@@ -18,6 +18,7 @@ from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.testbed import ENTRIES, Testbed
 from tests.doubles import RecordingNode
+from tests.unit.testbed.builders import addressed
 
 NAMES = ["master-01", "master-02", "worker-01", "worker-02"]
 MACHINES = Found(
@@ -29,13 +30,13 @@ MACHINES = Found(
 class Machines:
     """See testbed.providers.Provider."""
 
-    shared_hops: Sequence[Place] = ()
     hosts: Sequence[Place] = ()
 
     def __init__(self, addressing: Addressing, found: Found) -> None:
         self.recording = {name: RecordingNode(name) for name in addressing.nodes}
         self.nodes: dict[str, Node] = {}
         self._found = found
+        self.settled: list[str] | None = None
 
     def clocks(self) -> dict[str, Clock]:
         return {}
@@ -43,6 +44,9 @@ class Machines:
     def up(self) -> Found:
         self.nodes = {**self.recording}
         return self._found
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        self.settled = [network.name for network in networks]
 
     def down(self) -> None:
         self.nodes = {}
@@ -180,3 +184,15 @@ def test_containers_are_reached_at_their_own_node_or_by_its_address(contmec: Add
     assert testbed.address_for(noise) == "192.168.56.14"
     near = noise.model_copy(update={"source": "container-2"})
     assert testbed.address_for(near) == "172.18.0.2"
+
+
+@pytest.mark.parametrize(
+    ("rated", "settled"), [(["underlay.rate=9G"], ["A-1", "container-1", "container-2"]), ([], None)]
+)
+def test_networks_are_settled_where_links_have_a_rate(rated: list[str], settled: list[str] | None) -> None:
+    addressing = addressed("contmec", *rated)
+    provider, pods = Machines(addressing, Found()), NoPods()
+    node = provider.recording["worker-01"]
+    pods.networks = {"A-1": InNamespace("A-1", node, "/run/netns/A-1", "172.16.1.2", "veth1")}
+    put_together(addressing, provider, pods).up()
+    assert provider.settled == settled

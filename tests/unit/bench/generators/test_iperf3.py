@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.generators.iperf3 import LARGEST_BLOCK, SMALLEST_BLOCK, Iperf3, block_size
-from testbed.scenario import Scenario, load
+from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -14,40 +15,40 @@ iperf3 = Iperf3()
 
 
 @pytest.fixture
-def contmec() -> Scenario:
-    return load(SCENARIOS / "contmec.yaml")
+def contmec() -> Addressing:
+    return Addressing(load(SCENARIOS / "contmec.yaml"))
 
 
 def option(command: list[str], name: str) -> str:
     return command[command.index(name) + 1]
 
 
-def test_every_transfer_has_a_port_of_its_own(contmec: Scenario) -> None:
-    ports = [option(iperf3.receiver(contmec, traffic, 0.1), "--port") for traffic in contmec.traffic]
+def test_every_transfer_has_a_port_of_its_own(contmec: Addressing) -> None:
+    ports = [option(iperf3.receiver(contmec, one, 0.1), "--port") for one in contmec.scenario.traffic]
     assert ports == ["5201", "5202", "5203", "5204"]
-    assert option(iperf3.sender(contmec, contmec.flows[2], "1.2.3.4", 0.1), "--port") == "5203"
+    assert option(iperf3.sender(contmec, contmec.scenario.flows[2], "1.2.3.4", 0.1), "--port") == "5203"
 
 
-def test_the_receiver_keeps_records_of_its_own(contmec: Scenario) -> None:
-    command = iperf3.receiver(contmec, contmec.flows[0], 0.1)
+def test_the_receiver_keeps_records_of_its_own(contmec: Addressing) -> None:
+    command = iperf3.receiver(contmec, contmec.scenario.flows[0], 0.1)
     assert option(command, "--interval") == "0.1"
     assert {"--one-off", "--json"} <= set(command)
 
 
 def test_a_block_is_small_against_what_a_sample_holds() -> None:
-    slow = load(SCENARIOS / "contmec.yaml", scale=0.01)
-    block = int(option(iperf3.sender(slow, slow.flows[0], "1.2.3.4", 0.1), "--length"))
+    slow = Addressing(load(SCENARIOS / "contmec.yaml", scale=0.01))
+    block = int(option(iperf3.sender(slow, slow.scenario.flows[0], "1.2.3.4", 0.1), "--length"))
     assert block <= 0.1 * 10_000_000 / 8 * 0.01
 
 
-def test_an_unlimited_tcp_transfer_has_no_bitrate(contmec: Scenario) -> None:
-    assert "--bitrate" not in iperf3.sender(contmec, contmec.disturbances[0], "1.2.3.4", 0.1)
+def test_an_unlimited_tcp_transfer_has_no_bitrate(contmec: Addressing) -> None:
+    assert "--bitrate" not in iperf3.sender(contmec, contmec.scenario.disturbances[0], "1.2.3.4", 0.1)
 
 
 def test_the_offered_load_is_divided_among_the_streams() -> None:
     overrides = ["flows[0].protocol=udp", "flows[0].rate=900M", "flows[0].parallel=3"]
-    scenario = load(SCENARIOS / "contmec.yaml", overrides)
-    command = iperf3.sender(scenario, scenario.flows[0], "1.2.3.4", 0.1)
+    addressing = Addressing(load(SCENARIOS / "contmec.yaml", overrides))
+    command = iperf3.sender(addressing, addressing.scenario.flows[0], "1.2.3.4", 0.1)
     assert option(command, "--bitrate") == "300000000"
     assert "--udp" in command
     assert option(command, "--length") == "1422"  # 1450 less IPv4 and UDP headers

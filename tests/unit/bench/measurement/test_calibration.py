@@ -1,5 +1,6 @@
 from bench.measurement.calibration import Probed, with_probes
 from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
@@ -23,10 +24,11 @@ def test_probes_take_the_guaranteed_flows_paths() -> None:
 
 def test_ports_of_the_scenario_s_own_traffic_stay() -> None:
     scenario = load(CONTMEC)
-    probed = with_probes(scenario).scenario
+    before, after = Addressing(scenario), Addressing(with_probes(scenario).scenario)
     for traffic in scenario.traffic:
-        assert probed.port_of(traffic) == scenario.port_of(traffic)
-    assert len({probed.port_of(traffic) for traffic in probed.traffic}) == len(probed.traffic)
+        assert after.port_of(traffic) == before.port_of(traffic)
+    ports = {after.port_of(traffic) for traffic in after.scenario.traffic}
+    assert len(ports) == len(after.scenario.traffic)
 
 
 def test_a_probe_does_not_take_a_name_that_is_taken() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.access.local import Local
-from testbed.access.place import CommandError
+from testbed.access.place import CommandError, Result
 from testbed.access.steps import Step, take
 from tests.doubles import RecordingNode
 
@@ -50,12 +50,13 @@ def test_a_program_there_is_not_is_named() -> None:
 
 
 def test_what_runs_them_may_fail() -> None:
-    with pytest.raises(CommandError, match=r"^this machine: false sh -c .* ended with 1"):
-        take(Local(), [Step(["true"])], through=["false", "sh"])
+    lost = RecordingNode(answer=lambda _: Result(1, "", "no way there"))
+    with pytest.raises(CommandError, match=r"^worker-01: sh -c .* ended with 1: no way there"):
+        take(lost, [Step(["true"])])
 
 
 def test_all_cost_one_way() -> None:
     node = RecordingNode()
-    take(node, [Step(["true"]), Step(["cat"], "text")], through=["unshare", "--mount", "sh"])
+    take(node, [Step(["true"]), Step(["cat"], "text")])
     (command,) = node.commands
-    assert command[:3] == ["unshare", "--mount", "sh"]
+    assert command[:2] == ["sh", "-c"]
