@@ -10,7 +10,8 @@ import io
 import time
 from typing import TYPE_CHECKING
 
-from bench.analysis import crosschecks, observations, samples, summary, verdict
+from bench.analysis import crosschecks, machine, observations, samples, summary, verdict
+from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
 from bench.recording import atomic, inventory
 from bench.recording.directory import Recording
@@ -41,9 +42,10 @@ def analyse(recording: Recording) -> Summary:
     readings = samples.read(recording, scenario, record)
     observed = observations.observe(readings.samples, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
-    changed = inventory.faults(recording, record)
+    changed = [Cause("measurement", words) for words in inventory.faults(recording, record)]
     judged = verdict.judge(scenario, record, observed, [*changed, *readings.faults, *contradictions])
-    result = summary.build(recording, scenario, record, observed, judged)
+    machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
+    result = summary.build(recording, scenario, record, observed, judged, machines)
     drawn = {name: figure.render(readings.samples, scenario, result) for name, figure in FIGURES.items()}
     page = report.render(recording, scenario, record, result, drawn)
 

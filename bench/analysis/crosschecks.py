@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.analysis.causes import Cause
 from bench.generators import generator_of, guaranteed
 from bench.recording.records import RunRecord, Transfer
 from testbed.scenario import Scenario, Traffic
@@ -27,12 +28,12 @@ TCP_TOLERANCE = 0.10
 
 def contradictions(
     totals: dict[tuple[int, str, str], int], scenario: Scenario, record: RunRecord
-) -> list[str]:
-    """Return in words every counter that cannot be true beside a guaranteed flow's receiver.
+) -> list[Cause]:
+    """Return every counter that cannot be true beside a guaranteed flow's receiver.
 
     ``totals`` holds payload bytes by repetition, label and source, as ``samples.read`` gives them.
     """
-    found: list[str] = []
+    found: list[Cause] = []
     for number, repetition in enumerate(record.repetitions):
         for flow in guaranteed(scenario):
             received = totals.get((number, flow.label, "receiver"))
@@ -41,14 +42,25 @@ def contradictions(
                 continue
             comparable = generator_of(flow).sender_counts_payload
             sent = totals.get((number, flow.label, "sender")) if comparable else None
+            mtu = path_of(scenario, flow.source)[0]
             found += [
-                f"{flow.label}, repetition-{number}: {text}"
-                for text in _compare(flow, received, sent, transfer, path_of(scenario, flow.source)[0])
+                Cause(
+                    "measurement",
+                    f"{flow.label}, repetition-{number}: {text}",
+                    flow=flow.label,
+                    repetition=number,
+                    observed=observed,
+                    required=required,
+                )
+                for text, observed, required in _compare(flow, received, sent, transfer, mtu)
             ]
     return found
 
 
-def _compare(flow: Traffic, received: int, sent: int | None, transfer: Transfer, mtu: int) -> Iterator[str]:
+def _compare(
+    flow: Traffic, received: int, sent: int | None, transfer: Transfer, mtu: int
+) -> Iterator[tuple[str, float, float]]:
+    """Yield for each contradiction its words, and the bytes that were counted and those that had to be."""
     # An interface counts a GSO packet's headers once, a class those of every frame in it.
     counters = (
         ("its sender counted", sent, received),
@@ -57,14 +69,16 @@ def _compare(flow: Traffic, received: int, sent: int | None, transfer: Transfer,
     )
     for name, counted, needed in counters:
         if counted is not None and counted < (1 - TOLERANCE) * needed:
-            yield (
+            text = (
                 f"the receiver got {received:,} bytes, but {name} {counted:,}, "
                 f"which is less than the {needed:,.0f} that this takes"
             )
+            yield text, counted, needed
     if flow.protocol == "tcp" and sent is not None:
         most = received * (1 + TCP_TOLERANCE) + flow.parallel * BUFFERED_BYTES
         if sent > most:
-            yield (
+            text = (
                 f"the sender wrote {sent:,} bytes, the receiver got {received:,}: more is missing "
                 "than socket buffers hold"
             )
+            yield text, sent, most

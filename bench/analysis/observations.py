@@ -35,8 +35,11 @@ class Measured:
     p01_bps: float
     attainment: float | None  # None: no guarantee to attain
     cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
-    # How many may be low because of the machine (``excuses``), and what the others amount to; None if either
-    # are none.
+    minimum_bps: float = 0.0
+    low: int | None = None  # samples below the threshold; None: no guarantee to attain
+    low_doubtful: int | None = None  # of these, those for which the machine may be to blame (``excuses``)
+    # How many samples may be low because of the machine, and what the others amount to; None if either are
+    # none.
     doubtful: int = 0
     sound: Measured | None = None
 
@@ -95,27 +98,26 @@ def _observe(
     slices: dict[Phase, dict[int, _Slice | None]] = {}
     expected = expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     for number, repetition in enumerate(record.repetitions):
-        disturbed = phases.disturbances(scenario, repetition)
+        disturbed = phases.disturbances(scenario, traffic, repetition)
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
             slice_ = _slice(traffic, phase, judged, expected, number, tables, scenario, repetition)
             slices.setdefault(phase, {})[number] = slice_
     threshold = None if expected is None else scenario.thresholds.sample * expected
-    for phase in phases.PHASES:
-        if phase in slices:
-            filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
-            yield Observation(
-                flow=traffic.label,
-                role=role,
-                phase=phase,
-                expected_bps=expected,
-                overall=_measure(filled, threshold) if filled else None,
-                repetitions={
-                    number: None if slice_ is None else _measure([slice_], threshold)
-                    for number, slice_ in slices[phase].items()
-                },
-            )
+    for phase in sorted(slices, key=lambda phase: phase != phases.QUIET):
+        filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
+        yield Observation(
+            flow=traffic.label,
+            role=role,
+            phase=phase,
+            expected_bps=expected,
+            overall=_measure(filled, threshold) if filled else None,
+            repetitions={
+                number: None if slice_ is None else _measure([slice_], threshold)
+                for number, slice_ in slices[phase].items()
+            },
+        )
 
 
 def _slice(
@@ -135,7 +137,7 @@ def _slice(
         return None
     received, sent = table[table["source"] == "receiver"], table[table["source"] == "sender"]
     starts, ends = received["start_s"].to_numpy(), received["end_s"].to_numpy()
-    disturbed = phases.disturbances(scenario, repetition)
+    disturbed = phases.disturbances(scenario, traffic, repetition)
     chosen = phases.classify(starts, ends, judged.start, disturbed) == phase
     if not chosen.any():
         return None
@@ -160,13 +162,18 @@ def _measure(slices: list[_Slice], threshold: float | None) -> Measured:
     rates = np.concatenate([slice_.rates for slice_ in slices])
     watched = sum(float(slice_.watched.sum()) for slice_ in slices)
     busy = sum(float(slice_.busy.sum()) for slice_ in slices)
+    doubtful = np.concatenate([slice_.doubtful for slice_ in slices])
+    low = None if threshold is None else rates < threshold
     return Measured(
         samples=len(rates),
         mean_bps=statistics.mean(rates, np.concatenate([slice_.seconds for slice_ in slices])),
         p01_bps=statistics.p01(rates),
         attainment=None if threshold is None else statistics.attainment(rates, threshold),
         cpu_busy=busy / watched if watched > 0 else None,
-        doubtful=sum(int(slice_.doubtful.sum()) for slice_ in slices),
+        minimum_bps=float(rates.min()),
+        low=None if low is None else int(low.sum()),
+        low_doubtful=None if low is None else int((low & doubtful).sum()),
+        doubtful=int(doubtful.sum()),
         sound=_without_doubts(slices, threshold),
     )
 

@@ -1,14 +1,18 @@
-"""Which samples are quiet and which disturbed, and which belong to neither.
+"""Which samples are quiet and which disturbed, by what, and which belong to neither.
 
 A sample is *disturbed* if any part of it lies within a disturbance, otherwise *quiet*. A sample that begins
 within its flow's warm-up is neither. A disturbance lasts from the moment its client was started for its
 scenario's duration, so a client that was started late makes no quiet sample out of a disturbed one.
+
+Each set of disturbances that are on at the same time is a phase of its own: a mean over two of them would be
+that of neither. A sample at the edge of two such phases belongs to the later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.recording.records import Repetition
 from testbed.scenario import Scenario, Traffic
@@ -17,9 +21,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Phase = Literal["quiet", "disturbed"]
+# "quiet", "disturbed", or, if not all disturbances are on at the same time, "disturbed by NAME and NAME".
+Phase = str
+Labels = frozenset[str]  # of the disturbances that are on at the same time
 
-PHASES: tuple[Phase, ...] = ("quiet", "disturbed")
+QUIET: Phase = "quiet"
+DISTURBED: Phase = "disturbed"
 WARM_UP = "warm-up"
 # The scenario's rules leave every flow five intervals after its warm-up; the edges can cost two of them.
 FEWEST_INTERVALS = 5
@@ -33,6 +40,14 @@ class Span(NamedTuple):
     end: float
 
 
+class Disturbed(NamedTuple):
+    """A stretch of time in which the same disturbances are on, and the phase it belongs to."""
+
+    start: float
+    end: float
+    phase: Phase = DISTURBED
+
+
 def span_of(traffic: Traffic, repetition: Repetition) -> Span:
     """Return when a transfer really took place; as planned, if the record does not know."""
     transfer = repetition.transfers.get(traffic.label)
@@ -40,48 +55,114 @@ def span_of(traffic: Traffic, repetition: Repetition) -> Span:
     return Span(start, start + traffic.duration)
 
 
-def disturbances(scenario: Scenario, repetition: Repetition) -> list[Span]:
-    """Return the stretches in which anything disturbs, merged where they overlap, in order."""
-    return merge(span_of(disturbance, repetition) for disturbance in scenario.disturbances)
+def disturbances(scenario: Scenario, traffic: Traffic, repetition: Repetition) -> list[Disturbed]:
+    """Return the stretches in which anything disturbs a transfer, in order, disjoint.
+
+    What is on together by accident, because one began late, or for hardly a sample, is no phase of its own:
+    it belongs to the one that is most like it.
+    """
+    phases = _phases(scenario, _within(scenario, traffic))
+    spans = {one.label: span_of(one, repetition) for one in scenario.disturbances}
+    return _joined(Disturbed(*span, _nearest(on, phases)) for span, on in _cut(spans))
 
 
-def merge(spans: Iterable[Span]) -> list[Span]:
-    """Return disjoint spans in order that cover the same time."""
-    merged: list[Span] = []
-    for span in sorted(spans):
-        if merged and span.start <= merged[-1].end:
-            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
-        else:
-            merged.append(span)
-    return merged
+def planned(scenario: Scenario) -> list[Disturbed]:
+    """Return the stretches in which anything is to disturb, in order, disjoint."""
+    phases = _phases(scenario, Span(0, scenario.duration))
+    return _joined(Disturbed(*span, _nearest(on, phases)) for span, on in _cut(_planned(scenario)))
 
 
 def classify(
-    starts: NDArray[np.float64], ends: NDArray[np.float64], judged_from: float, disturbed: Sequence[Span]
+    starts: NDArray[np.float64], ends: NDArray[np.float64], judged_from: float, disturbed: Sequence[Disturbed]
 ) -> NDArray[np.str_]:
-    """Return ``quiet``, ``disturbed`` or ``warm-up`` for each sample of one transfer.
+    """Return the phase, or ``warm-up``, of each sample of one transfer.
 
     ``judged_from`` is when its warm-up is over; all times are seconds on the same clock.
     """
     import numpy as np
 
-    touched = np.zeros(len(starts), dtype=bool)
-    for span in disturbed:
-        touched |= (starts < span.end) & (ends > span.start)
-    return np.where(starts < judged_from, WARM_UP, np.where(touched, "disturbed", "quiet"))
+    found = np.full(len(starts), QUIET, dtype=object)
+    for stretch in disturbed:
+        found[(starts < stretch.end) & (ends > stretch.start)] = stretch.phase
+    found[starts < judged_from] = WARM_UP
+    return found.astype(np.str_)
 
 
-def required(judged: Span, disturbed: Sequence[Span], interval_s: float) -> list[Phase]:
-    """Return the phases that a transfer judged during ``judged`` must have samples of.
+def required(judged: Span, disturbed: Sequence[Disturbed], interval_s: float) -> list[Phase]:
+    """Return the phases that a transfer judged during ``judged`` must have samples of: quiet, then by time.
 
-    A disturbance must be seen unless all of them together touch less than half a sample. The time between
-    disturbances counts as a phase only if it is long enough to hold samples of its own.
+    A disturbance must be seen unless all its stretches together touch less than half a sample. The time
+    between disturbances counts as a phase only if it is long enough to hold samples of its own.
     """
-    seconds = sum(max(0.0, min(judged.end, span.end) - max(judged.start, span.start)) for span in disturbed)
-    phases: list[Phase] = []
-    # A hair less than five intervals still is five: the times are sums of floats.
-    if judged.end - judged.start - seconds > (FEWEST_INTERVALS - 0.01) * interval_s:
-        phases.append("quiet")
-    if seconds >= interval_s / 2:
-        phases.append("disturbed")
-    return phases
+    seconds: dict[Phase, float] = {}
+    for stretch in disturbed:
+        seconds[stretch.phase] = seconds.get(stretch.phase, 0.0) + _shared(judged, stretch)
+    phases = [phase for phase, length in seconds.items() if length >= interval_s / 2]
+    quiet = judged.end - judged.start - sum(seconds.values())
+    return [QUIET, *phases] if quiet > _long(interval_s) else phases
+
+
+def _phases(scenario: Scenario, within: Span) -> dict[Labels, Phase]:
+    """Return how the sets of disturbances are called that are on long enough to be seen ``within`` a time.
+
+    If none is, it is the longest.
+    """
+    interval_s = scenario.measurement.interval
+    seconds: dict[Labels, float] = {}
+    everywhere: dict[Labels, float] = {}
+    for span, on in _cut(_planned(scenario)):
+        seconds[on] = seconds.get(on, 0.0) + _shared(within, span)
+        everywhere[on] = everywhere.get(on, 0.0) + span.end - span.start
+    seen = [on for on, length in seconds.items() if length > _long(interval_s)]
+    if not seen and seconds:
+        seen = [max(seconds, key=lambda on: seconds[on])]
+    alone = sum(length > _long(interval_s) for length in everywhere.values()) <= 1
+    order = [one.label for one in scenario.disturbances]
+    return {on: DISTURBED if alone else _called(sorted(on, key=order.index)) for on in seen}
+
+
+def _called(labels: Sequence[str]) -> Phase:
+    *others, last = labels
+    return f"{DISTURBED} by {', '.join(others)} and {last}" if others else f"{DISTURBED} by {last}"
+
+
+def _nearest(on: Labels, phases: Mapping[Labels, Phase]) -> Phase:
+    """Return the phase of the set that differs in the fewest disturbances; the earliest of several."""
+    return phases[min(phases, key=lambda known: len(known ^ on))]
+
+
+def _within(scenario: Scenario, traffic: Traffic) -> Span:
+    """Return the time in which a transfer is judged, as planned: a disturbance has no warm-up."""
+    warm_up = 0.0 if traffic in scenario.disturbances else scenario.measurement.warm_up
+    return Span(traffic.start + warm_up, traffic.end)
+
+
+def _planned(scenario: Scenario) -> dict[str, Span]:
+    return {one.label: Span(one.start, one.end) for one in scenario.disturbances}
+
+
+def _cut(spans: Mapping[str, Span]) -> Iterator[tuple[Span, Labels]]:
+    """Yield every stretch of time in which the same ones are on, if any are, in order."""
+    for start, end in pairwise(sorted({moment for span in spans.values() for moment in span})):
+        if on := frozenset(label for label, span in spans.items() if span.start <= start and end <= span.end):
+            yield Span(start, end), on
+
+
+def _joined(stretches: Iterator[Disturbed]) -> list[Disturbed]:
+    """Return the stretches with those made one that follow each other in one phase."""
+    joined: list[Disturbed] = []
+    for stretch in stretches:
+        if joined and joined[-1].end == stretch.start and joined[-1].phase == stretch.phase:
+            joined[-1] = joined[-1]._replace(end=stretch.end)
+        else:
+            joined.append(stretch)
+    return joined
+
+
+def _shared(span: Span, other: Span | Disturbed) -> float:
+    return max(0.0, min(span.end, other.end) - max(span.start, other.start))
+
+
+def _long(interval_s: float) -> float:
+    """Return above how many seconds samples are enough: a hair less than five intervals still is five."""
+    return (FEWEST_INTERVALS - 0.01) * interval_s

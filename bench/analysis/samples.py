@@ -11,6 +11,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from bench.analysis.causes import Cause
 from bench.generators import RawDataError, Record, generator_of, is_guaranteed
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
@@ -42,7 +43,8 @@ class Readings(NamedTuple):
 
     samples: pd.DataFrame  # columns as in COLUMNS
     totals: dict[tuple[int, str, str], int]  # payload bytes by repetition, label and source, all records
-    faults: list[str]  # transfers without a measurement, in words
+    retransmits: dict[tuple[int, str], int]  # segments that a sender sent again, by repetition and label
+    faults: list[Cause]  # transfers without a measurement
 
 
 def role_of(scenario: Scenario, traffic: Traffic) -> Role:
@@ -58,21 +60,19 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
 
     columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
     totals: dict[tuple[int, str, str], int] = {}
-    faults: list[str] = []
+    retransmits: dict[tuple[int, str], int] = {}
+    faults: list[Cause] = []
     planned = {traffic.label for traffic in scenario.traffic}
     for number, repetition in enumerate(record.repetitions):
         for label in repetition.transfers.keys() - planned:
-            faults.append(
-                f"{label}, repetition-{number}: the transfer is not in {recording.scenario_file.name}"
-            )
+            faults.append(_lost(label, number, f"the transfer is not in {recording.scenario_file.name}"))
         for traffic in scenario.traffic:
-            where = f"{traffic.label}, repetition-{number}"
             transfer = repetition.transfers.get(traffic.label)
             if transfer is None:
-                faults.append(f"{where}: the transfer was not made")
+                faults.append(_lost(traffic.label, number, "the transfer was not made"))
                 continue
             if transfer.error:
-                faults.append(f"{where}: {transfer.error}")
+                faults.append(_lost(traffic.label, number, transfer.error))
                 continue
             generator, role = generator_of(traffic), role_of(scenario, traffic)
             for source in SIDES:
@@ -80,9 +80,13 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                 try:
                     records = generator.read_records(file)
                 except RawDataError as error:
-                    faults.append(f"{where}: {file.relative_to(recording.directory)}: {error}")
+                    words = f"{file.relative_to(recording.directory)}: {error}"
+                    faults.append(_lost(traffic.label, number, words))
                     continue
                 totals[number, traffic.label, source] = sum(entry.bytes for entry in records)
+                again = [entry.retransmits for entry in records if entry.retransmits is not None]
+                if again:
+                    retransmits[number, traffic.label] = sum(again)
                 for entry in whole(records, scenario.measurement.interval, traffic.duration):
                     values = (
                         number,
@@ -97,7 +101,12 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                     )
                     for column, value in zip(columns.values(), values, strict=True):
                         column.append(value)
-    return Readings(pd.DataFrame(columns).astype(COLUMNS), totals, faults)
+    return Readings(pd.DataFrame(columns).astype(COLUMNS), totals, retransmits, faults)
+
+
+def _lost(label: str, repetition: int, words: str) -> Cause:
+    text = f"{label}, repetition-{repetition}: {words}"
+    return Cause("measurement", text, flow=label, repetition=repetition)
 
 
 def table(file: Path) -> pd.DataFrame:

@@ -8,22 +8,27 @@ Units are in the names: ``_bps`` is payload bits per second (the guarantee: as t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench.analysis.causes import Cause, Kind
+from bench.analysis.machine import Machine
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import Phase
 from bench.analysis.samples import Role, role_of
-from bench.analysis.verdict import Outcome, Verdict, met
+from bench.analysis.verdict import Outcome, Verdict, missed
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.model import Title
+
+# The first percentile of fewer samples lies between the lowest two of them.
+FEWEST_FOR_A_PERCENTILE = 100
 
 
 class Part(BaseModel):
@@ -32,28 +37,60 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
-class RepetitionSummary(Part):
+class CauseSummary(Part):
+    """One reason why a run is not *held*; see ``causes.Cause``. What it is not about is null."""
+
+    kind: Kind
+    flow: str | None
+    phase: Phase | None
+    repetition: int | None
+    observed: float | None
+    required: float | None
+    text: str
+
+
+class SamplesSummary(Part):
+    """What some samples of one transfer in one phase amount to."""
+
+    mean_bps: float  # weighted by time
+    p01_bps: float  # first percentile of the samples; of fewer than 100 it is their minimum by another name
+    minimum_bps: float | None = None  # these three: null in summaries of earlier versions
+    attainment: float | None  # share of samples that reach the threshold; null without a guarantee
+    low: int | None = None  # samples below the threshold; null without a guarantee
+    low_doubtful: int | None = None  # of these, those for which the machine may be to blame
+    samples: int
+    cpu_busy: float | None  # busy share of all processors during these samples, stolen time included
+
+    @property
+    def shows_minimum(self) -> bool:
+        """Whether there are too few samples for a percentile of its own."""
+        return self.samples < FEWEST_FOR_A_PERCENTILE and self.minimum_bps is not None
+
+    @property
+    def lowest_bps(self) -> float:
+        """What is shown as the low end: the first percentile, or the minimum of few samples."""
+        return self.minimum_bps if self.shows_minimum and self.minimum_bps is not None else self.p01_bps
+
+
+class RepetitionSummary(SamplesSummary):
     """One transfer in one phase of one repetition."""
 
     repetition: int
-    mean_bps: float
-    p01_bps: float
-    attainment: float | None
-    samples: int
-    cpu_busy: float | None
+    met: bool | None = None  # whether it met both thresholds; null without a guarantee
 
 
-class PhaseSummary(Part):
+class PhaseSummary(SamplesSummary):
     """One transfer in one phase, all repetitions together."""
 
-    mean_bps: float  # weighted by time
-    p01_bps: float  # first percentile of the samples
-    attainment: float | None  # share of samples that reach the threshold; null without a guarantee
-    samples: int
     shortfall: float | None  # share of the expected goodput that the mean misses; null without a guarantee
     met: bool | None  # whether every repetition met both thresholds; null without a guarantee
-    cpu_busy: float | None  # busy share of all processors during these samples, stolen time included
     repetitions: list[RepetitionSummary]
+
+    @property
+    def judged(self) -> SamplesSummary:
+        """What the phase was judged by: the worst of the repetitions that missed, otherwise all together."""
+        missed = [one for one in self.repetitions if one.met is False]
+        return min(missed, key=lambda one: one.mean_bps) if missed else self
 
 
 class FlowSummary(Part):
@@ -68,10 +105,31 @@ class FlowSummary(Part):
 
 
 class CalibrationSummary(Part):
-    """What the guaranteed flows' paths carried without shaping, all at once."""
+    """What the guaranteed flows' paths carried without shaping, all at once: each of them at the least."""
 
     total_bps: float | None
     flows_bps: dict[str, float]
+    before_bps: float | None = None  # in all, before the traffic; null: not made, or not recorded
+    after_bps: float | None = None
+
+
+class IntervalsSummary(Part):
+    """How regular a receiver's reporting intervals are."""
+
+    share: float  # of those that are off by more than a tenth
+    longest_s: float
+
+
+class MachineSummary(Part):
+    """What else is known of one repetition; see ``machine.Machine``. What was not recorded is null."""
+
+    repetition: int
+    softirq: dict[str, list[float]] | None
+    pressure: float | None
+    dropped: dict[str, int] | None
+    default_class_bytes: dict[str, int] | None
+    retransmits: dict[str, int]
+    irregular: dict[str, IntervalsSummary]
 
 
 class SecondsSummary(Part):
@@ -98,9 +156,11 @@ class Summary(Part):
     enforcement: str
     verdict: Outcome
     reasons: list[str]
+    causes: list[CauseSummary] = []  # one for each reason, in the same order
     notes: list[str]
     flows: list[FlowSummary]
     calibration: CalibrationSummary | None
+    machine: list[MachineSummary] = []
     seconds: SecondsSummary
 
     def analysed(self, seconds: float) -> Summary:
@@ -115,6 +175,7 @@ def build(
     record: RunRecord,
     observations: Iterable[Observation],
     verdict: Verdict,
+    machines: Iterable[Machine] = (),
 ) -> Summary:
     """Put together what the recording shows; figures are rounded only here, after the verdict.
 
@@ -133,9 +194,11 @@ def build(
         enforcement=scenario.enforcement,
         verdict=verdict.outcome,
         reasons=verdict.reasons,
+        causes=[_cause(cause) for cause in verdict.causes],
         notes=verdict.notes,
         flows=[_flow(scenario, traffic, observed.get(traffic.label, [])) for traffic in scenario.traffic],
         calibration=_calibration(record),
+        machine=[_machine(one) for one in machines],
         seconds=SecondsSummary(
             up=round(record.seconds.up, 3),
             calibration=round(record.seconds.calibration, 3),
@@ -167,28 +230,21 @@ def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation])
         guarantee_bps=_rate(scenario.guarantee_of(traffic)) if guaranteed else None,
         expected_goodput_bps=_rate(expected_goodput_of(scenario, traffic)) if guaranteed else None,
         phases={
-            o.phase: _phase(o, o.overall, met(scenario, o)) for o in observations if o.overall is not None
+            o.phase: _phase(o, o.overall, missed(scenario, o)) for o in observations if o.overall is not None
         },
     )
 
 
-def _phase(observation: Observation, overall: Measured, met: bool | None) -> PhaseSummary:
+def _phase(observation: Observation, overall: Measured, missed: Mapping[int, bool]) -> PhaseSummary:
     return PhaseSummary(
-        mean_bps=round(overall.mean_bps, 1),
-        p01_bps=round(overall.p01_bps, 1),
-        attainment=_share(overall.attainment),
-        samples=overall.samples,
+        **_samples(overall),
         shortfall=_share(observation.shortfall),
-        met=met,
-        cpu_busy=_share(overall.cpu_busy),
+        met=not any(missed.values()) if missed else None,
         repetitions=[
             RepetitionSummary(
                 repetition=number,
-                mean_bps=round(measured.mean_bps, 1),
-                p01_bps=round(measured.p01_bps, 1),
-                attainment=_share(measured.attainment),
-                samples=measured.samples,
-                cpu_busy=_share(measured.cpu_busy),
+                **_samples(measured),
+                met=not missed[number] if missed else None,
             )
             for number, measured in observation.repetitions.items()
             if measured is not None
@@ -196,11 +252,68 @@ def _phase(observation: Observation, overall: Measured, met: bool | None) -> Pha
     )
 
 
+def _samples(measured: Measured) -> dict[str, Any]:
+    """Return the fields of a ``SamplesSummary``."""
+    return {
+        "mean_bps": round(measured.mean_bps, 1),
+        "p01_bps": round(measured.p01_bps, 1),
+        "minimum_bps": round(measured.minimum_bps, 1),
+        "attainment": _share(measured.attainment),
+        "low": measured.low,
+        "low_doubtful": measured.low_doubtful,
+        "samples": measured.samples,
+        "cpu_busy": _share(measured.cpu_busy),
+    }
+
+
+def _cause(cause: Cause) -> CauseSummary:
+    return CauseSummary(
+        kind=cause.kind,
+        flow=cause.flow,
+        phase=cause.phase,
+        repetition=cause.repetition,
+        observed=_number(cause.observed),
+        required=_number(cause.required),
+        text=cause.text,
+    )
+
+
+def _number(value: float | None) -> float | None:
+    """Round a rate to a tenth of a bit, and a share to six digits."""
+    return None if value is None else round(value, 6 if abs(value) <= 1 else 1)
+
+
+def _machine(one: Machine) -> MachineSummary:
+    softirq = one.softirq
+    return MachineSummary(
+        repetition=one.repetition,
+        softirq=softirq and {name: [round(share, 6) for share in of] for name, of in softirq.items()},
+        pressure=_share(one.pressure),
+        dropped=_plain(one.dropped),
+        default_class_bytes=_plain(one.default_class_bytes),
+        retransmits=dict(one.retransmits),
+        irregular={
+            flow: IntervalsSummary(share=round(of.share, 6), longest_s=round(of.longest_s, 6))
+            for flow, of in one.irregular.items()
+        },
+    )
+
+
+def _plain(counts: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if counts is None else dict(counts)
+
+
 def _calibration(record: RunRecord) -> CalibrationSummary | None:
     if record.calibration is None:
         return None
     rates = {name: round(rate, 1) for name, rate in record.calibration.bits_per_second.items()}
-    return CalibrationSummary(total_bps=round(sum(rates.values()), 1) if rates else None, flows_bps=rates)
+    totals = [round(sum(one.bits_per_second.values()), 1) for one in record.calibrations]
+    return CalibrationSummary(
+        total_bps=round(sum(rates.values()), 1) if rates else None,
+        flows_bps=rates,
+        before_bps=totals[0] if totals else None,
+        after_bps=totals[-1] if len(totals) > 1 else None,
+    )
 
 
 def _rate(value: float | None) -> float | None:

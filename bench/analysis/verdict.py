@@ -12,14 +12,15 @@ is none without the samples that may be low because of the machine (``excuses``)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bench import generators
+from bench.analysis.causes import Cause
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.observations import Measured, Observation
-from bench.analysis.phases import FEWEST_SAMPLES
+from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps, format_share, unit_for
@@ -33,6 +34,9 @@ PROMISE_LIMIT = 0.8
 # part of the experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
 UNDERLAY_FILLED = 0.8
 
+# From this difference between the first calibration and the last on, a machine was not one and the same.
+DRIFT = 0.2
+
 # Fewer samples that are beyond doubt than this share of a flow's in one phase do not show a broken promise.
 FEWEST_SOUND = 0.2
 
@@ -42,26 +46,39 @@ class Verdict:
     """What the run shows, and why it is not *held*; ``notes`` qualify it without changing it."""
 
     outcome: Outcome
-    reasons: list[str]
+    causes: list[Cause]
     notes: list[str]
 
+    @property
+    def reasons(self) -> list[str]:
+        """The causes in words."""
+        return [cause.text for cause in self.causes]
 
-@dataclass(frozen=True)
-class _Miss:
+
+class _Shortfall(NamedTuple):
+    """A threshold that some samples fall short of: what they got, and what they should have."""
+
     text: str
-    starved: bool  # the machine may have been the cause
+    observed: float
+    required: float
 
 
 def judge(
-    scenario: Scenario, record: RunRecord, observations: Iterable[Observation], faults: Iterable[str]
+    scenario: Scenario, record: RunRecord, observations: Iterable[Observation], faults: Iterable[Cause]
 ) -> Verdict:
     """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree."""
     guaranteed = [o for o in observations if o.role == "guaranteed"]
-    invalid = [*record.faults, *faults, *_gaps(scenario, record, guaranteed), *_calibration(scenario, record)]
+    invalid = [
+        *_recorded(record),
+        *faults,
+        *_gaps(scenario, record, guaranteed),
+        *_calibration(scenario, record),
+    ]
     misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
-    violated = [miss.text for miss in misses if not miss.starved]
-    starved = [miss.text for miss in misses if miss.starved]
-    notes = [*_busy(guaranteed), *_stalls(record), *record.notes]
+    violated = [miss for miss in misses if miss.kind == "promise"]
+    starved = [miss for miss in misses if miss.kind == "machine"]
+    few, busy = _few(scenario, guaranteed), _busy(guaranteed)
+    notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
     if record.calibration is None:
         notes.append("the machine's own limit is not known: no calibration was recorded")
     if invalid:
@@ -75,46 +92,70 @@ def met(scenario: Scenario, observation: Observation) -> bool | None:
     """Return whether one flow met both thresholds in one phase; None if it was promised nothing."""
     if observation.expected_bps is None or observation.overall is None:
         return None
-    return not any(_misses(scenario, observation))
+    return not any(missed(scenario, observation).values())
 
 
-def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[str]:
+def missed(scenario: Scenario, observation: Observation) -> dict[int, bool]:
+    """Return of each repetition with samples whether one flow missed a threshold in one phase.
+
+    Nothing if it was promised nothing.
+    """
+    if observation.expected_bps is None:
+        return {}
+    numbers = {cause.repetition for cause in _misses(scenario, observation)}
+    return {number: number in numbers for number, measured in observation.repetitions.items() if measured}
+
+
+def _recorded(record: RunRecord) -> Iterator[Cause]:
+    """What was found while the testbed was up; what an earlier version found is the kernel's state."""
+    known = set()
+    for number, repetition in enumerate(record.repetitions):
+        for fault in repetition.faults:
+            known.add(fault.text)
+            yield Cause(fault.kind, fault.text, repetition=number)
+    yield from (Cause("state", text) for text in record.faults if text not in known)
+
+
+def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[Cause]:
     """What was to be measured and was not."""
     if not generators.guaranteed(scenario):
-        yield "no flow has a guarantee, so there is nothing to hold"
+        yield Cause("measurement", "no flow has a guarantee, so there is nothing to hold")
         return
     wanted, done = scenario.measurement.repetitions, len(record.repetitions)
     if done < wanted:
-        yield f"{done} of {wanted} repetitions were recorded"
+        text = f"{done} of {wanted} repetitions were recorded"
+        yield Cause("measurement", text, observed=done, required=wanted)
     for o in guaranteed:
         for number, measured in o.repetitions.items():
             count = measured.samples if measured else 0
             if count < FEWEST_SAMPLES:
-                yield (
+                text = (
                     f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
                     f"(at least {FEWEST_SAMPLES})"
                 )
-    if done and scenario.disturbances and not any(o.phase == "disturbed" for o in guaranteed):
-        yield "no guaranteed flow was measured while anything disturbed it"
+                yield Cause("measurement", text, o.flow, o.phase, number, count, FEWEST_SAMPLES)
+    if done and scenario.disturbances and all(o.phase == QUIET for o in guaranteed):
+        yield Cause("measurement", "no guaranteed flow was measured while anything disturbed it")
 
 
-def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[str]:
+def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
     """Is the promise too near to what this machine can do at all?"""
     calibration = record.calibration
     if calibration is None:
         return
     if calibration.error:
-        yield f"the calibration failed: {calibration.error}"
+        yield Cause("measurement", f"the calibration failed: {calibration.error}")
         return
     reached, promised = sum(calibration.bits_per_second.values()), _promised(scenario)
     if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:
         return
     unit = unit_for([promised])
-    yield (
+    text = (
         f"the promise of {format_bps(promised, unit)} in all is more than {PROMISE_LIMIT:.0%} of the "
         f"{format_bps(reached, unit)} that the same paths carried without shaping: too near to what the "
         "machine can do"
     )
+    yield Cause("machine", text, observed=reached, required=promised / PROMISE_LIMIT)
 
 
 def _promised(scenario: Scenario) -> float:
@@ -136,7 +177,8 @@ def _fills_underlay(scenario: Scenario, reached: float) -> bool:
     return reached >= UNDERLAY_FILLED * scenario.underlay.rate * links
 
 
-def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
+def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:
+    """Yield each repetition that fell short; its numbers are those of the first threshold it missed."""
     count = len(observation.repetitions)
     for number, measured in observation.repetitions.items():
         if measured is None or observation.expected_bps is None:
@@ -144,7 +186,7 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
         missed = _shortfalls(scenario, measured, observation.expected_bps)
         if not missed:
             continue
-        text = " and ".join(missed.values())
+        text = " and ".join(one.text for one in missed.values())
         which = f", repetition-{number}" if count > 1 else ""
         starved = measured.cpu_busy is not None and measured.cpu_busy >= CPU_SATURATED
         if starved:
@@ -157,7 +199,16 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[_Miss]:
                 f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what its "
                 "host gave to others, or left the sender idle or the link with room, so it may be the machine"
             )
-        yield _Miss(f"{observation.flow}, {observation.phase}{which}: {text}", starved)
+        first = next(iter(missed.values()))
+        yield Cause(
+            "machine" if starved else "promise",
+            f"{observation.flow}, {observation.phase}{which}: {text}",
+            observation.flow,
+            observation.phase,
+            number,
+            first.observed,
+            first.required,
+        )
 
 
 def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, missed: Set[str]) -> bool:
@@ -175,26 +226,28 @@ def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, miss
     return missed.isdisjoint(_shortfalls(scenario, measured.sound, expected))
 
 
-def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> dict[str, str]:
-    """Say for each threshold that the samples fall short of, by its name in the scenario, how they do."""
-    thresholds, texts = scenario.thresholds, {}
+def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapping[str, _Shortfall]:
+    """Return the thresholds that the samples fall short of, by their names in the scenario."""
+    thresholds, found = scenario.thresholds, {}
     if measured.mean_bps < thresholds.mean * expected:
         unit = unit_for([expected])
-        texts["mean"] = (
+        text = (
             f"the mean of {format_bps(measured.mean_bps, unit)} is "
             f"{format_share(measured.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
             f"(at least {format_share(thresholds.mean)})"
         )
+        found["mean"] = _Shortfall(text, measured.mean_bps, thresholds.mean * expected)
     if measured.attainment is not None and measured.attainment < thresholds.attainment:
-        texts["attainment"] = (
+        text = (
             f"{format_share(measured.attainment)} of {measured.samples} samples reached "
             f"{format_bps(thresholds.sample * expected)} (at least {format_share(thresholds.attainment)})"
         )
-    return texts
+        found["attainment"] = _Shortfall(text, measured.attainment, thresholds.attainment)
+    return found
 
 
 def _busy(guaranteed: list[Observation]) -> Iterator[str]:
-    for phase in ("quiet", "disturbed"):
+    for phase in dict.fromkeys(o.phase for o in guaranteed):
         shares = [
             measured.cpu_busy
             for o in guaranteed
@@ -204,6 +257,30 @@ def _busy(guaranteed: list[Observation]) -> Iterator[str]:
         ]
         if shares and max(shares) >= CPU_SATURATED:
             yield f"{phase}: the processors were saturated (up to {format_share(max(shares))} busy)"
+
+
+def _few(scenario: Scenario, guaranteed: list[Observation]) -> Iterator[str]:
+    """In which phases must every sample reach the threshold, because there are so few?"""
+    share = scenario.thresholds.attainment
+    for phase in dict.fromkeys(o.phase for o in guaranteed):
+        counts = [m.samples for o in guaranteed if o.phase == phase for m in o.repetitions.values() if m]
+        few = sorted({count for count in counts if count >= FEWEST_SAMPLES and (count - 1) / count < share})
+        if few and share < 1:
+            which = f"{few[0]} to {few[-1]}" if len(few) > 1 else f"{few[0]}"
+            yield f"{phase}: {which} samples are so few that {format_share(share)} of them means all"
+
+
+def _drift(record: RunRecord) -> Iterator[str]:
+    """Did the machine carry less, or more, at the end than at the beginning?"""
+    totals = [sum(one.bits_per_second.values()) for one in record.calibrations if one.error is None]
+    if len(totals) < 2 or not min(totals):
+        return
+    first, last = totals[0], totals[-1]
+    if abs(last - first) > DRIFT * first:
+        yield (
+            f"the paths carried {format_bps(first)} without shaping before the traffic and "
+            f"{format_bps(last)} after it: the machine is not the same all along"
+        )
 
 
 def _stalls(record: RunRecord) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Record(NamedTuple):
     bits_per_second: float  # payload, over the interval's real length
     window_bps: float | None = None  # what TCP would have sent at once, per round trip; None: not known
     exchange_s: float | None = None  # median of the exchanges that ended in it; None: it timed none
+    retransmits: int | None = None  # segments that were sent again; None: not known, as at a receiver
 
 
 class Generator(ABC):

@@ -144,7 +144,13 @@ def _record(streams: list[dict[str, Any]]) -> Record:
             if float(stream["seconds"]) > 0
         ),
         window_bps=_window(streams),
+        retransmits=_retransmits(streams),
     )
+
+
+def _retransmits(streams: list[dict[str, Any]]) -> int | None:
+    counts = [int(stream["retransmits"]) for stream in streams if "retransmits" in stream]
+    return sum(counts) if counts else None
 
 
 def _window(streams: list[dict[str, Any]]) -> float | None:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from bench.analysis import verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.presentation import again
+from bench.presentation import again, words
 from bench.presentation.figures.known import FIGURES
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -56,6 +56,7 @@ def render(
         .get_template("report.html.j2")
         .render(
             summary=summary,
+            words=words,
             scenario=scenario,
             record=record,
             symbol=SYMBOLS[summary.verdict],

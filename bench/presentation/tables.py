@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
+from bench.presentation import words
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
 from testbed.scenario.units import Unit, format_fixed, format_percentage, unit_for
@@ -34,7 +35,8 @@ def flows(summary: Summary) -> Table:
     for heading in ("guaranteed", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
-    for heading in ("observed", "p01", "attained"):
+    shown = [phase.judged for flow in summary.flows for phase in flow.phases.values()]
+    for heading in ("observed", words.lowest(shown), "attained"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for flow in summary.flows:
@@ -47,7 +49,12 @@ def flows(summary: Summary) -> Table:
 
 def conclusion(summary: Summary, recording: Recording) -> Text:
     """Return the verdict on one line, then its reasons, one a line, and where everything is."""
-    text = Text(summary.verdict, STYLES[summary.verdict])
+    text = Text()
+    for flow in summary.flows:
+        for name, phase in flow.phases.items():
+            if said := words.low(phase.judged):
+                text.append(verbatim(f"{flow.name}, {words.judged_in(name, phase)}: {said}\n", "dim"))
+    text.append(summary.verdict, STYLES[summary.verdict])
     text.append(verbatim(f": {summary.title or summary.scenario}\n"))
     for reason in summary.reasons:
         text.append(verbatim(f"  - {reason}\n"))
@@ -65,13 +72,15 @@ def _promise(flow: FlowSummary, unit: Unit) -> tuple[Text, str, str]:
 
 
 def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str, str, str, Text]:
+    """Return the numbers that the phase was judged by."""
     mark = (
         Text("") if phase.met is None else Text("held", "green") if phase.met else Text("MISSED", "bold red")
     )
+    judged = phase.judged
     return (
-        name,
-        format_fixed(phase.mean_bps, unit),
-        format_fixed(phase.p01_bps, unit),
-        format_percentage(phase.attainment),
+        words.judged_in(name, phase),
+        format_fixed(judged.mean_bps, unit),
+        format_fixed(judged.lowest_bps, unit),
+        format_percentage(judged.attainment),
         mark,
     )

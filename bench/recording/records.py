@@ -47,6 +47,23 @@ class Stall(Stretch):
     """A stretch of time in which the machine ran nothing, as far as the harness could tell."""
 
 
+class Fault(Entry):
+    """What makes a repetition prove nothing, found while its testbed was up."""
+
+    # What the kernel has is not as it was configured, or what is measured is not sound.
+    kind: Literal["state", "measurement"]
+    text: str
+
+
+class Load(Entry):
+    """What a machine's processors had to do beside programs, over one repetition."""
+
+    softirq: list[float]  # share of time in software interrupts (networking's, mostly), by processor
+    # Share of time in which something waited for a processor ("some" of cpu in the kernel's
+    # Documentation/accounting/psi.rst); None: not readable.
+    pressure: float | None = None
+
+
 class Repetition(Entry):
     """All transfers of one repetition, on one clock that starts at 0 with the repetition."""
 
@@ -54,6 +71,12 @@ class Repetition(Entry):
     cpu: list[CpuUse]
     stalls: list[Stall] = []
     saturated: list[Stretch] = []  # in which a processor of the harness's machine had nothing to spare
+    loads: dict[str, Load] | None = None  # by machine, called as one of its nodes; None: not recorded
+    # Of every queue on a transfer's way, by place, interface and handle: packets that it dropped meanwhile,
+    # and bytes that left by its default class, which belong to nobody who was promised something.
+    dropped: dict[str, int] | None = None
+    by_default: dict[str, int] | None = None
+    faults: list[Fault] = []
 
 
 class Calibration(Entry):
@@ -140,7 +163,7 @@ class Finished(Entry):
     repetition: Repetition
     seconds: float  # that its traffic took
     calibration: Calibration | None
-    faults: list[str]
+    faults: list[str] = []  # of earlier versions; now the repetition has its own
     notes: list[str]
 
 
@@ -153,9 +176,10 @@ class RunRecord(Entry):
     provider: str
     orchestrator: str
     seconds: Seconds
-    calibration: Calibration | None
+    calibration: Calibration | None  # of each path what it carried least
+    calibrations: list[Calibration] = []  # all that were made, in order; empty: not recorded
     repetitions: list[Repetition]
-    faults: list[str]  # kernel state that was not as configured after the traffic, in words
+    faults: list[str]  # all of the repetitions', in words
     notes: list[str] = []  # what else is to be known of the nodes, in words
     files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 

@@ -6,7 +6,11 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis import phases
+from testbed.scenario import Scenario
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -18,7 +22,8 @@ FORMATS = ("svg", "pdf", "png")
 # Okabe & Ito, "Color Universal Design" (2008), without the yellow that vanishes on white paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-SHADE = "#EEEEEE"
+# Of the time of the disturbances; what disturbs in other company has the other one.
+SHADES = ("#EEEEEE", "#DDDDDD")
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -66,11 +71,20 @@ def line(**look: Any) -> Line2D:
     return Line2D([], [], **{"color": "black", **look})
 
 
+def bands(axes: Axes, scenario: Scenario) -> None:
+    """Shade the time of the disturbances, each phase by its own shade beside its neighbours."""
+    stretches = phases.planned(scenario)
+    names = list(dict.fromkeys(stretch.phase for stretch in stretches))
+    for stretch in stretches:
+        shade = SHADES[names.index(stretch.phase) % len(SHADES)]
+        axes.axvspan(stretch.start, stretch.end, color=shade, linewidth=0, zorder=0)
+
+
 def shade() -> Patch:
     """Return what stands in a key for the time of the disturbances."""
     from matplotlib.patches import Patch
 
-    return Patch(color=SHADE)
+    return Patch(color=SHADES[0])
 
 
 def small_key(figure: Figure, entries: Entries, columns: int) -> None:

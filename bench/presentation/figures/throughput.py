@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.analysis.phases import Span, merge
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import labels
 from bench.presentation.figures.labels import MUTED, Label
 from bench.presentation.figures.series import Series, series
-from bench.presentation.figures.style import COLOURS, SHADE, files, key, line, shade
+from bench.presentation.figures.style import COLOURS, bands, files, key, line, shade
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, format_number, unit_for
 
@@ -117,8 +116,7 @@ def _frame(axes: Axes, scenario: Scenario, peak: float, unit: Unit, height: floa
     axes.locator_params(axis="y", nbins="auto", steps=[1, 2, 2.5, 5, 10])
     axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     axes.set_axisbelow(True)
-    for span in merge(Span(disturbance.start, disturbance.end) for disturbance in scenario.disturbances):
-        axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
+    bands(axes, scenario)
 
 
 def _flow(

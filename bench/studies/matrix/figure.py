@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.analysis import samples
-from bench.analysis.phases import Span, merge
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import style
 from bench.presentation.figures.series import series
-from bench.presentation.figures.style import COLOURS, SHADE
+from bench.presentation.figures.style import COLOURS, bands
 from bench.recording.directory import Recording
 from bench.studies.matrix.index import HEADINGS, Matrix, MatrixCase
 from testbed.scenario.units import Unit, format_bps, unit_for
@@ -96,8 +95,7 @@ def _panel(
     # Few, and none at the right end, where the next panel's first is.
     axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10], prune="upper")
     axes.xaxis.set_major_formatter("{x:g}")
-    for span in merge(Span(d.start, d.end) for d in scenario.disturbances):
-        axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
+    bands(axes, scenario)
     lines = series(samples.table(recording.samples_file), scenario)
     for number, flow in enumerate(_guaranteed(summary)):
         expected = (flow.expected_goodput_bps or 0.0) / unit.bits_per_second

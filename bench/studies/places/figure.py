@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.analysis import samples
-from bench.analysis.phases import Span, merge
 from bench.presentation.figures import style
 from bench.presentation.figures.series import series
-from bench.presentation.figures.style import COLOURS, SHADE
+from bench.presentation.figures.style import COLOURS, bands
 from bench.recording.directory import Recording
 from bench.studies.places.index import Places, Row
 from testbed.scenario.units import Unit, format_bps, unit_for
@@ -65,8 +64,7 @@ def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
     recording = Recording(directory / row.recording)
     scenario = recording.scenario()
     axes.set_xlim(0, scenario.duration)
-    for span in merge(Span(d.start, d.end) for d in scenario.disturbances):
-        axes.axvspan(span.start, span.end, color=SHADE, linewidth=0, zorder=0)
+    bands(axes, scenario)
     lines = series(samples.table(recording.samples_file), scenario)
     for number, (pod, expected) in enumerate(row.expected_bps.items()):
         axes.axhline(expected / unit.bits_per_second, color=COLOURS[number], linestyle=":", linewidth=0.7)

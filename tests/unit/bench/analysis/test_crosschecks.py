@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.analysis import samples
+from bench.analysis.causes import Cause
 from bench.analysis.crosschecks import contradictions
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
@@ -12,7 +13,7 @@ RECEIVED = 125_000_000  # bytes: ten seconds at 100 Mbit/s
 CHARGED = RECEIVED * 1464 // 1398
 
 
-def checked(received: int = RECEIVED, sent: int = RECEIVED, **counters: int) -> list[str]:
+def checked(received: int = RECEIVED, sent: int = RECEIVED, **counters: int) -> list[Cause]:
     experiment = scenario(flows=[{"from": "A", "to": "C"}])
     made: RunRecord = record(experiment)
     for name, value in counters.items():
@@ -44,9 +45,13 @@ def test_agreement() -> None:
     ],
 )
 def test_contradictions(counters: dict[str, int], words: str) -> None:
-    (text,) = checked(**counters)
-    assert text.startswith("A -> C, repetition-0: ")
-    assert words in text
+    (cause,) = checked(**counters)
+    assert (cause.kind, cause.flow, cause.repetition) == ("measurement", "A -> C", 0)
+    assert cause.text.startswith("A -> C, repetition-0: ")
+    assert words in cause.text
+    assert cause.observed is not None
+    assert cause.required is not None
+    assert cause.observed != cause.required
 
 
 def test_retransmissions_and_queues_are_no_contradiction() -> None:

@@ -25,7 +25,7 @@ def test_the_table_of_a_real_recording(recorded: Recorded) -> None:
     recording = recorded("held")
     readings = read(recording)
     table = readings.samples
-    assert readings.faults == []
+    assert [fault.text for fault in readings.faults] == []
     assert list(table.columns) == list(samples.COLUMNS)
     assert {name: str(kind) for name, kind in table.dtypes.items()} == samples.COLUMNS
     assert set(table["source"]) == {"receiver", "sender"}
@@ -61,7 +61,7 @@ def test_a_failed_transfer_is_a_fault_and_never_a_zero(recorded: Recorded) -> No
     recording = recorded("violated")
     recording.raw_file(0, "disturbance", "receiver").write_text('{"error": "unable to connect to server"}')
     readings = read(recording)
-    assert readings.faults == [
+    assert [fault.text for fault in readings.faults] == [
         "disturbance, repetition-0: raw/repetition-0/disturbance.receiver.json: "
         "iperf3: unable to connect to server"
     ]
@@ -75,7 +75,9 @@ def test_errors_of_the_record_are_faults(recorded: Recorded) -> None:
     record.repetitions[0].transfers["disturbance"].error = "sender: the server is busy"
     del record.repetitions[0].transfers["(1) A-1 -> A-4"]
     readings = samples.read(recording, recording.scenario(), record)
-    assert readings.faults == [
+    assert {fault.kind for fault in readings.faults} == {"measurement"}
+    assert [fault.flow for fault in readings.faults] == ["(1) A-1 -> A-4", "disturbance"]
+    assert [fault.text for fault in readings.faults] == [
         "(1) A-1 -> A-4, repetition-0: the transfer was not made",
         "disturbance, repetition-0: sender: the server is busy",
     ]

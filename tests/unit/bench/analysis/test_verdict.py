@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from bench.analysis.causes import Cause
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.verdict import Verdict, judge, met
-from bench.recording.records import Calibration, RunRecord, Stall
+from bench.recording.records import Calibration, Fault, RunRecord, Stall
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import record, scenario
 
@@ -29,7 +30,7 @@ def verdict(
     *observations: Observation,
     of: Scenario | None = None,
     made: RunRecord | None = None,
-    faults: list[str] | None = None,
+    faults: list[Cause] | None = None,
 ) -> Verdict:
     of = of or scenario()
     return judge(of, made or record(of), observations, faults or [])
@@ -206,8 +207,11 @@ def test_without_calibration_there_is_a_note() -> None:
     assert "no calibration" in found.notes[0]
 
 
+LOST = Cause("measurement", "noise, repetition-0: iperf3: busy", flow="noise", repetition=0)
+
+
 def test_faults_make_a_run_invalid_even_if_a_guarantee_was_missed() -> None:
-    found = verdict(QUIET, observation(measured(0.5)), faults=["noise, repetition-0: iperf3: busy"])
+    found = verdict(QUIET, observation(measured(0.5)), faults=[LOST])
     assert found.outcome == "invalid"
     assert found.reasons[0] == "noise, repetition-0: iperf3: busy"
     assert "50 %" in found.reasons[1]
@@ -246,3 +250,55 @@ def test_met_tells_flows_apart() -> None:
     assert (
         met(of, Observation("noise", "disturbance", "disturbed", None, measured(), {0: measured()})) is None
     )
+
+
+def kinds(found: Verdict) -> list[str]:
+    return [cause.kind for cause in found.causes]
+
+
+def test_a_miss_says_whose_and_what_was_required() -> None:
+    of = scenario(measurement={"repetitions": 2})
+    (cause,) = verdict(observation(measured(), measured(0.5, 0.2)), of=of).causes
+    assert (cause.kind, cause.flow, cause.phase, cause.repetition) == ("promise", "A -> C", "disturbed", 1)
+    assert (cause.observed, cause.required) == (0.5 * EXPECTED, 0.99 * EXPECTED)
+    (cause,) = verdict(QUIET, observation(measured(1.0, 0.9))).causes
+    assert (cause.observed, cause.required) == (0.9, 0.95)
+
+
+def test_each_reason_has_its_kind() -> None:
+    assert kinds(verdict(QUIET, observation(measured(0.7, busy=0.99)))) == ["machine"]
+    assert kinds(verdict(QUIET, observation(None))) == ["measurement"]
+    assert kinds(verdict(QUIET)) == ["measurement"]
+    near = record(scenario(), calibration=calibrated(374e6))
+    assert kinds(verdict(QUIET, observation(measured()), made=near)) == ["machine"]
+    failed = record(scenario(), calibration=calibrated(None, "no route"))
+    assert kinds(verdict(QUIET, observation(measured()), made=failed)) == ["measurement"]
+
+
+def test_what_was_found_during_a_repetition_is_its_own_once() -> None:
+    made = record(scenario())
+    made.repetitions[0].faults = [
+        Fault(kind="state", text="pod A: class 1:1 is half as fast"),
+        Fault(kind="measurement", text="clocks drift"),
+    ]
+    made.faults = ["pod A: class 1:1 is half as fast", "clocks drift", "of an earlier version"]
+    found = verdict(QUIET, observation(measured()), made=made)
+    assert found.outcome == "invalid"
+    assert [(cause.kind, cause.repetition) for cause in found.causes] == [
+        ("state", 0),
+        ("measurement", 0),
+        ("state", None),
+    ]
+
+
+@pytest.mark.parametrize(("after", "said"), [(81e6, False), (79e6, True), (121e6, True)])
+def test_a_machine_that_drifts_is_noted(after: float, said: bool) -> None:
+    made = record(scenario(), calibrations=[calibrated(100e6), calibrated(after)])
+    notes = verdict(QUIET, observation(measured()), made=made).notes
+    assert any("not the same all along" in note for note in notes) == said
+
+
+@pytest.mark.parametrize(("samples", "said"), [(19, True), (20, False)])
+def test_of_few_samples_the_share_means_all(samples: int, said: bool) -> None:
+    notes = verdict(QUIET, observation(measured(samples=samples))).notes
+    assert notes == (["disturbed: 19 samples are so few that 95 % of them means all"] if said else [])

@@ -6,20 +6,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 
 from bench.analysis import observations, summary, verdict
+from bench.analysis.causes import Cause
 from bench.presentation import tables
 from bench.recording.directory import Recording
+from bench.recording.records import RunRecord, Stall
+from testbed.scenario import Scenario
 from tests.paths import ROOT
 from tests.unit.bench.builders import record, samples, scenario
 
 
-def shown(rate: float, faults: Sequence[str] = (), **fields: object) -> str:
+def shown(rate: float, faults: Sequence[Cause] = (), **fields: object) -> str:
     experiment = scenario(**fields)
-    made = record(experiment)
+    return told(experiment, record(experiment), samples(experiment, lambda _f, _t: rate), faults)
+
+
+def told(experiment: Scenario, made: RunRecord, table: pd.DataFrame, faults: Sequence[Cause] = ()) -> str:
     recording = Recording(Path("reports/run"))
-    observed = observations.observe(samples(experiment, lambda _f, _t: rate), experiment, made)
+    observed = observations.observe(table, experiment, made)
     judged = verdict.judge(experiment, made, observed, faults)
     stream = io.StringIO()
     result = summary.build(recording, experiment, made, observed, judged)
@@ -46,6 +53,35 @@ def test_the_conclusion_has_reasons_and_places() -> None:
     assert "report:    reports/run/report.html" in text
 
 
+def test_a_row_shows_the_repetition_that_missed() -> None:
+    experiment = scenario(measurement={"repetitions": 3}, disturbances=[])
+    table = samples(experiment, lambda _f, _t: 2e8)
+    of_a = table["flow"] == "A -> C"
+    table.loc[of_a, "bits_per_second"] = 1e8
+    table.loc[of_a & (table["repetition"] == 1), "bits_per_second"] = 9e7
+    rows = [line.split() for line in told(experiment, record(experiment), table).splitlines()]
+    assert ["quiet,", "rep.", "1", "90.000", "90.000", "100.0", "%", "MISSED"] in [row[-8:] for row in rows]
+    assert ["quiet", "200.000", "200.000", "100.0", "%", "held"] in [row[-6:] for row in rows]
+
+
+def test_low_samples_are_explained_and_few_have_a_minimum() -> None:
+    experiment = scenario(disturbances=[])
+    low = {("A -> C", 4.0), ("A -> C", 5.0), ("B -> D", 4.0)}
+    table = samples(experiment, lambda flow, time: 1e6 if (flow, time) in low else 2e8)
+    made = record(experiment)
+    made.repetitions[0].stalls = [Stall(start_s=4.01, end_s=4.05)]
+    text = told(experiment, made, table)
+    assert "A -> C, quiet: 2 of 95 low, and the machine accounts for 1 of them\n" in text
+    assert "B -> D, quiet: 1 of 95 low, and the machine accounts for it\n" in text
+    assert " min attained" in " ".join(text.splitlines()[1].split())
+    assert "1.000" in text
+
+
+def test_many_samples_have_a_percentile() -> None:
+    text = shown(2e8, measurement={"repetitions": 2}, disturbances=[])
+    assert " p01 attained" in " ".join(text.splitlines()[1].split())
+
+
 def test_names_are_not_markup() -> None:
     flows = [{"name": "[red]x[/red]", "from": "A", "to": "C"}]
     assert "[red]x[/red]" in shown(1e8, flows=flows, title="[b]bold[/b]")
@@ -53,7 +89,7 @@ def test_names_are_not_markup() -> None:
 
 
 def test_what_iperf3_says_is_no_order_to_the_terminal() -> None:
-    text = shown(1e8, faults=["x: iperf3: \x1b[2J\x9b"])
+    text = shown(1e8, faults=[Cause("measurement", "x: iperf3: \x1b[2J\x9b")])
     assert "  - x: iperf3: \\x1b[2J\\x9b\n" in text
 
 

@@ -1,0 +1,72 @@
+"""What machine and kernel had to do in each repetition, so that odd results have a cause.
+
+All of it was recorded as differences over the repetition. What was not recorded, by an earlier version or
+because nothing here can read it, is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.recording.records import RunRecord
+from testbed.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# An interval that is off by more than this share of what was asked for is irregular.
+IRREGULAR = 0.1
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How regular a receiver's reporting intervals are."""
+
+    share: float  # of those that are off by more than a tenth
+    longest_s: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One repetition."""
+
+    repetition: int
+    softirq: Mapping[str, list[float]] | None  # by machine, of each processor: share of its time
+    pressure: float | None  # share of time in which something waited for a processor, where most did
+    dropped: Mapping[str, int] | None  # packets, by queue on a transfer's way
+    default_class_bytes: Mapping[str, int] | None  # by queue that has a default class
+    retransmits: Mapping[str, int]  # segments, by flow whose generator counts them
+    irregular: Mapping[str, Intervals]  # by flow
+
+
+def observe(
+    samples: pd.DataFrame, retransmits: Mapping[tuple[int, str], int], scenario: Scenario, record: RunRecord
+) -> list[Machine]:
+    """Return what is known of each repetition. ``retransmits`` is by repetition and flow."""
+    irregular = dict(_intervals(samples, scenario.measurement.interval))
+    found = []
+    for number, repetition in enumerate(record.repetitions):
+        loads = repetition.loads
+        pressures = [load.pressure for load in (loads or {}).values() if load.pressure is not None]
+        found.append(
+            Machine(
+                repetition=number,
+                softirq=None if loads is None else {name: load.softirq for name, load in loads.items()},
+                pressure=max(pressures, default=None),
+                dropped=repetition.dropped,
+                default_class_bytes=repetition.by_default,
+                retransmits={flow: count for (of, flow), count in retransmits.items() if of == number},
+                irregular={flow: one for (of, flow), one in irregular.items() if of == number},
+            )
+        )
+    return found
+
+
+def _intervals(samples: pd.DataFrame, interval_s: float) -> Iterator[tuple[tuple[int, str], Intervals]]:
+    received = samples[samples["source"] == "receiver"]
+    for (repetition, flow), table in received.groupby(["repetition", "flow"], sort=False):
+        lengths = (table["end_s"] - table["start_s"]).to_numpy()
+        off = abs(lengths - interval_s) > IRREGULAR * interval_s
+        yield (int(str(repetition)), str(flow)), Intervals(float(off.mean()), float(lengths.max()))
