@@ -34,7 +34,8 @@ KEPT = {
     "scenario": "with --provider: the scenario that has the machines, or their addresses",
 }
 
-MEASURED = "tests/system/plugin/test_attacks.py"
+# These run alone: they are judged by how much gets through, or keep it from others.
+ALONE = ("tests/system/plugin/test_attacks.py", "tests/system/bench/test_starved.py")
 # How often tests marked "long" do what they do; without these variables they do a part of it.
 LONG = {
     "CONCORDE_CHURN_STEPS": 3000,
@@ -43,6 +44,7 @@ LONG = {
     "CONCORDE_PLUGIN_INPUTS": 50000,
     "CONCORDE_SCENARIO_INPUTS": 50000,
     "CONCORDE_ATTACK_ROUNDS": 5,
+    "CONCORDE_STARVED_RUNS": 3,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
 
@@ -437,9 +439,9 @@ def test(context: Context) -> None:
 def test_long(context: Context) -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
     counts = {name: os.environ.get(name, str(count)) for name, count in LONG.items()}
-    context.run(f".venv/bin/pytest -m long -n auto --dist worksteal --ignore {MEASURED}", env=counts)
-    # Judged by how much gets through, so alone.
-    context.run(f".venv/bin/pytest {MEASURED}", env=counts)
+    ignored = " ".join(f"--ignore {file}" for file in ALONE)
+    context.run(f".venv/bin/pytest -m long -n auto --dist worksteal {ignored}", env=counts)
+    context.run(f".venv/bin/pytest -m long {' '.join(ALONE)}", env=counts)
 
 
 @task(name="test.e2e")

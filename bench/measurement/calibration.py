@@ -19,7 +19,8 @@ from testbed.scenario import Pod, Scenario, Traffic
 from testbed.testbed import Testbed
 
 SECONDS = 1
-DIRECTORY = "calibration"
+# Before the traffic and after it, in the recording's raw files.
+BEFORE, AFTER = "calibration", "calibration-after"
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,14 @@ def with_probes(scenario: Scenario) -> Probed:
     return Probed(scenario.model_copy(update={"pods": pods, "disturbances": disturbances}), probes)
 
 
-def measure(testbed: Testbed, probes: Mapping[str, Traffic], raw: Path) -> Calibration | None:
+def measure(testbed: Testbed, probes: Mapping[str, Traffic], directory: Path) -> Calibration | None:
     """Run the transfers of a scenario's probes on a testbed that has them; None if there are none.
 
-    Their output lands in a directory of its own under ``raw``.
+    Their output lands in ``directory``.
     """
     if not probes:
         return None
-    begin, directory = time.monotonic(), raw / DIRECTORY
+    begin = time.monotonic()
     planned = plan(testbed, list(probes.values()), float(SECONDS))
     done = transfers.run(planned, directory, lambda _seconds, _rates: None)
     rates: dict[str, float] = {}

@@ -13,14 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.measurement import calibration, classes, environment, neighbours, plan, transfers
+from bench.measurement import calibration, classes, environment, neighbours, plan, queues, transfers
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
-from bench.recording.records import Beginning, Calibration, Finished, Request, RunRecord, Seconds
+from bench.recording.records import Beginning, Calibration, Fault, Finished, Request, RunRecord, Seconds
 from testbed.access import clocks
 from testbed.assembly import assemble, on_clusters
 from testbed.scenario import Scenario, Traffic, render_yaml
@@ -39,7 +41,7 @@ class _Clock:
         try:
             yield
         finally:
-            self.seconds[part] = time.monotonic() - begin
+            self.seconds[part] = self.seconds.get(part, 0.0) + time.monotonic() - begin
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ class _Begun:
     testbed: Testbed  # not yet up
     probes: Mapping[str, Traffic]  # see calibration.Probed
     clock: _Clock = field(default_factory=_Clock)
+
+
+class _Measured(NamedTuple):
+    """What is known of a run besides its repetitions."""
+
+    notes: list[str]
+    surroundings: environment.Environment
+    calibrated: Calibration | None  # after the traffic
 
 
 def run(request: Request, scenario: Scenario, display: Display, study: Path | None = None) -> Recording:
@@ -105,7 +115,7 @@ def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) 
     """Make the repetitions that a recording lacks, and complete it."""
     with _locked(recording):
         try:
-            notes, surroundings = _measure(begun, recording, display)
+            measured = _measure(begun, recording, display)
         except BaseException:
             done, total = len(recording.finished()), begun.scenario.measurement.repetitions
             if done and advice:
@@ -114,15 +124,13 @@ def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) 
                     f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
                 )
             raise
-        atomic.write_json(recording.environment_file, surroundings)
-        atomic.write_model(recording.run_file, _record(recording, begun, notes))
+        atomic.write_json(recording.environment_file, measured.surroundings)
+        atomic.write_model(recording.run_file, _record(recording, begun, measured))
     return recording
 
 
-def _measure(
-    begun: _Begun, recording: Recording, display: Display
-) -> tuple[list[str], environment.Environment]:
-    """Bring the testbed up, repeat, and take it down; return notes and environment."""
+def _measure(begun: _Begun, recording: Recording, display: Display) -> _Measured:
+    """Bring the testbed up, calibrate, repeat, calibrate again, and take it down."""
     testbed, scenario, clock = begun.testbed, begun.scenario, begun.clock
     finished, repetitions = recording.finished(), scenario.measurement.repetitions
     notes = []
@@ -137,15 +145,24 @@ def _measure(
         planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
-            calibrated = calibration.measure(testbed, begun.probes, recording.raw_directory)
+            calibrated = _calibrate(begun, recording, calibration.BEFORE)
         testbed.enforcement.install(testbed)
         for number in range(len(finished), repetitions):
             _repeat(begun, planned, recording, number, calibrated, display)
         surroundings = environment.describe(testbed, testbed.clocks())
+        testbed.enforcement.withdraw(testbed)
+        with clock.measure("calibration"):
+            display.stage("calibration once more: is the machine still the same?")
+            calibrated = _calibrate(begun, recording, calibration.AFTER)
+        display.measured()
     finally:
         with clock.measure("down"):
             testbed.down()
-    return notes, surroundings
+    return _Measured(notes, surroundings, calibrated)
+
+
+def _calibrate(begun: _Begun, recording: Recording, name: str) -> Calibration | None:
+    return calibration.measure(begun.testbed, begun.probes, recording.raw_directory / name)
 
 
 def _repeat(
@@ -159,24 +176,23 @@ def _repeat(
     """Make one repetition, and write it down when all of it is there."""
     testbed, measurement, clock = begun.testbed, begun.scenario.measurement, _Clock()
     guarded = testbed.enforcement.guarded(testbed)
-    before, beside = classes.passed(guarded), neighbours.look()
+    before, queued, beside = classes.passed(guarded), queues.count(planned.way), neighbours.look()
     with clock.measure("traffic"), display.traffic(begun.scenario, number) as on_rates:
         repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
-    still_beside = neighbours.look()
-    if number + 1 == measurement.repetitions:
-        display.measured()
+    still_beside, counted = neighbours.look(), queues.count(planned.way).since(queued)
     display.stage("checking what the kernel has against what was configured")
     compared = testbed.clocks()
+    state = [*testbed.check(), *classes.faults(before, classes.passed(guarded))]
+    unsound = clocks.faults(compared, measurement.interval)
     faults = [
-        *testbed.check(),
-        *classes.faults(before, classes.passed(guarded)),
-        *clocks.faults(compared, measurement.interval),
+        *(Fault(kind="state", text=text) for text in state),
+        *(Fault(kind="measurement", text=text) for text in unsound),
     ]
+    found = {"dropped": counted.dropped, "by_default": counted.by_default, "faults": faults}
     finished = Finished(
-        repetition=repetition,
+        repetition=repetition.model_copy(update=found),
         seconds=clock.seconds["traffic"],
         calibration=calibrated,
-        faults=faults,
         notes=[*clocks.notes(compared, measurement.interval), *neighbours.notes(beside, still_beside)],
     )
     # At once, so that nobody takes half of it for a repetition.
@@ -194,25 +210,32 @@ def _locked(recording: Recording) -> Iterator[None]:
         yield
 
 
-def _record(recording: Recording, begun: _Begun, notes: Sequence[str]) -> RunRecord:
+def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunRecord:
     finished, beginning = recording.finished(), begun.beginning
+    made = [*(one.calibration for one in finished), measured.calibrated]
+    calibrations = [one for one, _ in groupby(one for one in made if one is not None)]
+    faults = [text for one in finished for text in (*one.faults, *_words(one.repetition.faults))]
     return RunRecord(
         run_id=recording.run_id,
         started_at=beginning.started_at,
         provider=beginning.provider.partition(":")[0],
         orchestrator=beginning.orchestrator,
         seconds=Seconds(**begun.clock.seconds, traffic=sum(one.seconds for one in finished)),
-        calibration=_weakest([one.calibration for one in finished]),
+        calibration=_weakest(calibrations),
+        calibrations=calibrations,
         repetitions=[one.repetition for one in finished],
-        faults=list(dict.fromkeys(fault for one in finished for fault in one.faults)),
-        notes=[*notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+        faults=list(dict.fromkeys(faults)),
+        notes=[*measured.notes, *dict.fromkeys(note for one in finished for note in one.notes)],
         files=inventory.take(recording),
     )
 
 
-def _weakest(calibrations: Sequence[Calibration | None]) -> Calibration | None:
-    """Return what the paths carried at least, each time the testbed was up."""
-    made = [one for one in calibrations if one is not None]
+def _words(faults: Sequence[Fault]) -> list[str]:
+    return [fault.text for fault in faults]
+
+
+def _weakest(made: Sequence[Calibration]) -> Calibration | None:
+    """Return what each path carried at least."""
     if not made:
         return None
     return Calibration(

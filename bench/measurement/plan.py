@@ -35,6 +35,7 @@ class Plan:
 
     transfers: Sequence[Planned]
     hosts: Sequence[Place]  # what nodes run on, if they do not see how busy it is
+    way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
 
 
 def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Plan:
@@ -46,7 +47,15 @@ def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Pla
     planned = [_planned(testbed, one, interval) for one in transfers]
     if found := _lacking(planned):
         raise RuntimeError("\n".join(found))
-    return Plan(planned, testbed.provider.hosts)
+    return Plan(planned, testbed.provider.hosts, _way(testbed, transfers))
+
+
+def _way(testbed: Testbed, transfers: Sequence[Traffic]) -> list[Place]:
+    """Return the senders, the nodes at both ends, and what is between these."""
+    node_of = testbed.addressing.scenario.node_of
+    senders = [testbed.place(name) for name in dict.fromkeys(one.source for one in transfers)]
+    nodes = dict.fromkeys(node_of(end) for one in transfers for end in (one.source, one.destination))
+    return [*senders, *(testbed.nodes[name] for name in nodes), *testbed.provider.hops]
 
 
 def _planned(testbed: Testbed, traffic: Traffic, interval: float) -> Planned:

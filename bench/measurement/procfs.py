@@ -19,6 +19,34 @@ def cpu_use(start_s: float, end_s: float, before: str, after: str) -> CpuUse:
     )
 
 
+def softirq(before: str, after: str) -> list[float]:
+    """Return the share of its time that each processor spent in software interrupts between two readings."""
+    first, second = cpu_ticks(before), cpu_ticks(after)
+    shares = []
+    for name, ticks in second.items():
+        spent = [b - a for a, b in zip(first.get(name, ticks), ticks, strict=True)]
+        if name != "cpu":
+            shares.append(spent[6] / (sum(spent) or 1))
+    return shares
+
+
+def pressure(before: str, after: str, seconds: float) -> float | None:
+    """Return the share of time between two readings in which something waited for a processor.
+
+    Readings have what ``/proc/pressure/cpu`` says in them (the kernel's Documentation/accounting/psi.rst:
+    ``total`` is in microseconds); None if one has not.
+    """
+    first, second = _waited(before), _waited(after)
+    return None if first is None or second is None or seconds <= 0 else (second - first) / 1e6 / seconds
+
+
+def _waited(reading: str) -> int | None:
+    for line in reading.splitlines():
+        if line.startswith("some "):
+            return int(line.rpartition("total=")[2])
+    return None
+
+
 def _busy(spent: list[int]) -> float:
     return 1 - idle_ticks(spent) / (sum(spent) or 1)
 

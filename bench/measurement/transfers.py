@@ -92,6 +92,7 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
         cpu=rates.cpu,
         stalls=stalls.stalls,
         saturated=saturation.stretches,
+        loads=rates.loads,
     )
 
 

@@ -44,6 +44,11 @@ class PinnedProvider:
         }
 
     @property
+    def hops(self) -> Sequence[Place]:
+        """The switch."""
+        return self._made.hops
+
+    @property
     def hosts(self) -> Sequence[Place]:
         """Nothing that they do not see."""
         return self._made.hosts

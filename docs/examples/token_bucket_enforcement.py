@@ -23,6 +23,11 @@ class TokenBucket(Concorde):
             bucket = ["rate", f"{rate}bit", "burst", str(BURST), "latency", LATENCY]
             up.pods[name].run(["tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *bucket])
 
+    def withdraw(self, up: Up) -> None:
+        """Take the buckets away."""
+        for name in self._promises():
+            up.pods[name].run(["tc", "qdisc", "del", "dev", "eth0", "root"])
+
     def check(self, up: Up) -> list[str]:
         """Return every pod that has lost its bucket."""
         faults = []

@@ -10,9 +10,11 @@ encapsulated, so there the rates are higher by just those headers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from math import isclose
 
 from testbed.access.place import CommandError, Place
 from testbed.enforcements import paper
@@ -22,6 +24,7 @@ from testbed.networks import underlay
 from testbed.scenario import Scenario, networks
 from testbed.scenario.frames import frame_bytes
 from testbed.scenario.model import Shaping
+from testbed.scenario.quantities import format_rate, parse_rate
 
 # The tree is a little slower than the link, so that packets queue here, where they are told apart.
 LINK_SHARE = 0.98
@@ -31,6 +34,9 @@ QUANTUM = 65_536
 # Minor numbers of the classes, which tc reads as hexadecimal: the tree or its one class, what belongs to no
 # promised pod, and the first of the pods.
 WHOLE, REST, FIRST = 1, 2, 16
+
+SHOWN = re.compile(r"^class htb (?P<name>\S+) .*\brate (?P<rate>\S+) ceil (?P<ceil>\S+)", re.MULTILINE)
+SHOWN_DIGITS = 0.001  # tc rounds to whole numbers of at least a thousand units (iproute2's lib/utils_math.c)
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,15 @@ class AtInterface(Concorde):
             text = render(self._shaping, interface.name, interface.promises, link_bps)
             interface.place.run(["tc", "-batch", "-"], stdin=text)
 
+    def withdraw(self, up: Up) -> None:
+        """Take the trees away."""
+        for interface in self._interfaces(up):
+            interface.place.run(["tc", "qdisc", "del", "dev", interface.name, "root"])
+
     def check(self, up: Up) -> list[str]:
         """Compare the kernel's classes and filters with those that were added."""
-        return [fault for one in self._interfaces(up) for fault in _faults(self._shaping, one)]
+        link_bps = link_rate(self.addressing.scenario)
+        return [fault for one in self._interfaces(up) for fault in _faults(self._shaping, one, link_bps)]
 
     def counters(self, up: Up) -> dict[str, str]:
         """Return what ``tc`` says of the classes of each shaped interface (iproute2 6.1: text only)."""
@@ -120,40 +132,71 @@ class AtInterface(Concorde):
         return Promise(IPv4Address(up.pods[name].address), rate, overhead)
 
 
-def render(shaping: Shaping, interface: str, promises: Sequence[Promise], link_bps: int) -> str:
-    """Return the ``tc -batch`` text for one interface.
+@dataclass(frozen=True)
+class Class:
+    """One class of an interface's tree; rates in bits per second, of frames as they pass there."""
+
+    parent: str
+    minor: int
+    rate: int
+    ceiling: int
+    borrows: bool = False
+
+    @property
+    def name(self) -> str:
+        """As tc calls it."""
+        return f"1:{self.minor:x}"
+
+    def render(self, interface: str) -> str:
+        """Return the line for ``tc -batch``.
+
+        A limit has the paper's burst; what may borrow has a short one, so that it cannot flood the link.
+        """
+        burst = _short_burst if self.borrows or self.ceiling > self.rate else _paper_burst
+        return (
+            f"class add dev {interface} parent {self.parent} classid {self.name} "
+            f"htb rate {self.rate}bit ceil {self.ceiling}bit "
+            f"burst {burst(self.rate)} cburst {burst(self.ceiling)} quantum {QUANTUM}\n"
+        )
+
+
+def classes(shaping: Shaping, promises: Sequence[Promise], link_bps: int) -> list[Class]:
+    """Return the classes of one interface, parents first.
 
     ``link_bps`` is the link's rate in frames as they pass this interface. Where pods are not told apart there
     is one class for all that passes, with the sum of the promises.
     """
     promised = sum(promise.rate for promise in promises)
     if shaping.classify == "none" and shaping.ceiling == "rate":
-        return _qdisc(interface, WHOLE) + _class(interface, "1:", WHOLE, promised, promised)
+        return [Class("1:", WHOLE, promised, promised)]
     # A class without a parent has nobody to borrow from: its ceiling above its rate would mean nothing.
-    root = _class(interface, "1:", WHOLE, link_bps, link_bps, borrows=True)
+    root = Class("1:", WHOLE, link_bps, link_bps, borrows=True)
     if shaping.classify == "none":
-        return _qdisc(interface, FIRST) + root + _class(interface, "1:1", FIRST, promised, link_bps)
-    rest = _class(interface, "1:1", REST, max(link_bps - promised, link_bps // 100), link_bps)
+        return [root, Class(root.name, FIRST, promised, link_bps)]
+    rest = Class(root.name, REST, max(link_bps - promised, link_bps // 100), link_bps)
     pods = [
-        _class(interface, "1:1", minor, promise.rate, _ceiling(shaping, promise.rate, link_bps))
-        + f"filter add dev {interface} parent 1: protocol ip prio 1 u32 "
-        f"{_match(shaping, promise)} flowid 1:{minor:x}\n"
+        Class(root.name, minor, promise.rate, _ceiling(shaping, promise.rate, link_bps))
         for minor, promise in enumerate(promises, start=FIRST)
     ]
-    return _qdisc(interface, REST) + root + rest + "".join(pods)
+    return [root, rest, *pods]
+
+
+def render(shaping: Shaping, interface: str, promises: Sequence[Promise], link_bps: int) -> str:
+    """Return the ``tc -batch`` text for one interface; see ``classes``."""
+    made = classes(shaping, promises, link_bps)
+    if shaping.classify == "none":
+        return _qdisc(interface, made[-1].minor) + "".join(one.render(interface) for one in made)
+    root, rest, *pods = made
+    filtered = [
+        one.render(interface) + f"filter add dev {interface} parent 1: protocol ip prio 1 u32 "
+        f"{_match(shaping, promise)} flowid {one.name}\n"
+        for one, promise in zip(pods, promises, strict=True)
+    ]
+    return _qdisc(interface, REST) + root.render(interface) + rest.render(interface) + "".join(filtered)
 
 
 def _qdisc(interface: str, default: int) -> str:
     return f"qdisc add dev {interface} root handle 1: htb default {default:x}\n"
-
-
-def _class(interface: str, parent: str, minor: int, rate: int, ceiling: int, borrows: bool = False) -> str:
-    """A limit has the paper's burst; what may borrow has a short one, so that it cannot flood the link."""
-    burst = _short_burst if borrows or ceiling > rate else _paper_burst
-    return (
-        f"class add dev {interface} parent {parent} classid 1:{minor:x} htb rate {rate}bit ceil {ceiling}bit "
-        f"burst {burst(rate)} cburst {burst(ceiling)} quantum {QUANTUM}\n"
-    )
 
 
 def _match(shaping: Shaping, promise: Promise) -> str:
@@ -201,11 +244,12 @@ def _encapsulated(scenario: Scenario, cluster: str) -> float:
     return frame_bytes(mtu, overhead) / frame_bytes(mtu)
 
 
-def _faults(shaping: Shaping, interface: Interface) -> Iterator[str]:
-    where = f"{interface.place.name}, {interface.name}"
+def _faults(shaping: Shaping, interface: Interface, link_bps: int) -> Iterator[str]:
+    where, device = f"{interface.place.name}, {interface.name}", ["show", "dev", interface.name]
     try:
-        qdiscs = interface.place.run(["tc", "-j", "qdisc", "show", "dev", interface.name]).json()
-        filters = interface.place.run(["tc", "-j", "filter", "show", "dev", interface.name]).json()
+        qdiscs = interface.place.run(["tc", "-j", "qdisc", *device]).json()
+        filters = interface.place.run(["tc", "-j", "filter", *device]).json()
+        shown = interface.place.run(["tc", "class", *device]).stdout
     except CommandError as error:
         yield f"{where}: {error}"
         return
@@ -218,3 +262,22 @@ def _faults(shaping: Shaping, interface: Interface) -> Iterator[str]:
     expected = 0 if shaping.classify == "none" else len(interface.promises)
     if flows != expected:
         yield f"{where}: {flows} filters, not the {expected} that were added"
+    if root is not None:
+        for text in differences(classes(shaping, interface.promises, link_bps), shown):
+            yield f"{where}: {text}"
+
+
+def differences(wanted: Sequence[Class], shown: str) -> Iterator[str]:
+    """Say of each class that is missing, or has other rates, in what ``tc class show`` says."""
+    found = {match["name"]: (match["rate"], match["ceil"]) for match in SHOWN.finditer(shown)}
+    for one in wanted:
+        if one.name not in found:
+            yield f"no class {one.name}"
+            continue
+        rates = found[one.name]
+        if not all(
+            isclose(parse_rate(rate.removesuffix("bit").replace("K", "k")), of, rel_tol=SHOWN_DIGITS)
+            for rate, of in zip(rates, (one.rate, one.ceiling), strict=True)
+        ):
+            expected = f"rate {format_rate(one.rate)} ceil {format_rate(one.ceiling)}"
+            yield f"class {one.name} has rate {rates[0]} ceil {rates[1]}; expected {expected}"

@@ -95,6 +95,9 @@ class Concorde:
     def install(self, up: Up) -> None:
         """Nothing is left to do: the plugin has done it."""
 
+    def withdraw(self, up: Up) -> None:
+        """Nothing was done."""
+
     def check(self, up: Up) -> list[str]:
         """Nothing besides what the plugin checks itself."""
         return []

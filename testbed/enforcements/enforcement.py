@@ -70,6 +70,9 @@ class Enforcement(Protocol):
     def install(self, up: Up) -> None:
         """Do what is to be done once the pods are up. Raises CommandError."""
 
+    def withdraw(self, up: Up) -> None:
+        """Undo what ``install`` has done, while the pods stay as they are. Raises CommandError."""
+
     def check(self, up: Up) -> list[str]:
         """Return, in words, every way in which the kernel's state is not as it was installed."""
 

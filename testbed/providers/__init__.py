@@ -21,6 +21,10 @@ class Provider(Protocol):
         """Compare the nodes' clocks with ours, now; without those that have ours."""
 
     @property
+    def hops(self) -> Sequence[Place]:
+        """What the nodes' packets pass through between them, if it is the provider's own."""
+
+    @property
     def hosts(self) -> Sequence[Place]:
         """What the nodes run on, if it is within reach and they do not see how busy it is."""
 

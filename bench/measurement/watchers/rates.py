@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.measurement.plan import Plan
-from bench.measurement.procfs import cpu_use, sent_bytes
+from bench.measurement.procfs import cpu_use, pressure, sent_bytes, softirq
 from bench.measurement.watchers.watcher import Watcher
-from bench.recording.records import CpuUse
+from bench.recording.records import CpuUse, Load
 from testbed.access import nameless
 from testbed.access.place import CommandError, Place
 
@@ -30,8 +30,14 @@ REST = 4
 # seconds since the start of the machine). It goes on as long as whoever began it is there.
 END = "\n\n"
 READINGS = """
-while kill -0 "$PPID" && cat /proc/uptime /proc/stat /proc/net/dev && echo; do sleep "$1"; done
+while kill -0 "$PPID" && cat /proc/uptime /proc/stat /proc/net/dev; do
+    cat /proc/pressure/cpu 2>/dev/null  # not every kernel has it
+    echo
+    sleep "$1"
+done
 """
+# Two places of one machine have the same (kernel: Documentation/admin-guide/sysctl/kernel.rst).
+BOOT_ID = ["cat", "/proc/sys/kernel/random/boot_id"]
 
 Rates = dict[str, float]  # bits per second by transfer label
 OnRates = Callable[[float, Rates], None]
@@ -41,12 +47,15 @@ class RateWatcher(Watcher):
     """Calls ``on_rates`` with the current rates; ``cpu`` then holds what the processors did.
 
     ``cpu`` has one entry for each reading, of the machine that was busiest; times are in seconds after the
-    clock's zero.
+    clock's zero. ``loads`` has for each machine what it had to do from the first reading to the last.
     """
 
     def __init__(self, plan: Plan, on_rates: OnRates) -> None:
         super().__init__()
         self.cpu: list[CpuUse] = []
+        self.loads: dict[str, Load] = {}  # by machine, called as the first of its places here
+        self._first: dict[str, tuple[float, str]] = {}
+        self._boots: dict[str, str] = {}
         self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
         # A machine that runs the nodes may be busy without their knowing.
         self._places: dict[str, Place] = {place.name: place for place in plan.hosts}
@@ -59,8 +68,8 @@ class RateWatcher(Watcher):
     def _watch(self) -> None:
         try:
             begin = time.monotonic()
-            for place in self._places.values():
-                place.run(["true"])
+            for name, place in self._places.items():
+                self._boots[name] = place.run(BOOT_ID, check=False).stdout.strip() or name
             tick = max(TICK_SECONDS, REST * (time.monotonic() - begin))
             with self._readings(tick) as readings:
                 self._follow(readings)
@@ -89,6 +98,7 @@ class RateWatcher(Watcher):
             if before:
                 self._compare(before, after)
             before = after
+            self._weigh(after)
 
     def _compare(self, before: dict[str, tuple[float, str]], after: dict[str, tuple[float, str]]) -> None:
         rates: Rates = {}
@@ -101,6 +111,14 @@ class RateWatcher(Watcher):
                 rates[label] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)
+
+    def _weigh(self, after: dict[str, tuple[float, str]]) -> None:
+        """Take note of what each machine had to do since the first reading."""
+        self._first = self._first or after
+        machines = {self._boots[name]: name for name in reversed(after)}
+        for name in machines.values():
+            (start, first), (end, last) = self._first[name], after[name]
+            self.loads[name] = Load(softirq=softirq(first, last), pressure=pressure(first, last, end - start))
 
 
 class _Readings:

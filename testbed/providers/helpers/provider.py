@@ -62,6 +62,11 @@ class HelpersProvider:
         self.nodes: dict[str, Node] = {}
 
     @property
+    def hops(self) -> Sequence[Place]:
+        """Whatever there is, it is not ours."""
+        return []
+
+    @property
     def hosts(self) -> Sequence[Place]:
         """Nothing that is known of."""
         return []

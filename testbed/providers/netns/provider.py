@@ -31,6 +31,11 @@ class NetnsProvider:
         self.nodes: dict[str, Entrance] = {}
 
     @property
+    def hops(self) -> list[Entrance]:
+        """The switch."""
+        return [self.sandbox.switch] if self.sandbox else []
+
+    @property
     def hosts(self) -> list[Entrance]:
         """Nothing that they do not see: they have this machine's processors."""
         return []

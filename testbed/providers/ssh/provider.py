@@ -48,6 +48,11 @@ class SshProvider:
         return {name: one.node for name, one in self._claimed.items()}
 
     @property
+    def hops(self) -> list[Place]:
+        """Nothing: machines have a network of their own."""
+        return []
+
+    @property
     def hosts(self) -> list[Place]:
         """Nothing that is known of: they may be machines of their own."""
         return []

@@ -34,6 +34,11 @@ class VagrantProvider:
         return self._ssh.nodes if self._ssh else {}
 
     @property
+    def hops(self) -> Sequence[Place]:
+        """Nothing: the bridge between the machines is the hypervisor's."""
+        return []
+
+    @property
     def hosts(self) -> Sequence[Place]:
         """This machine, unless the hypervisor is another one's: they see only what it gives them."""
         return [Local()] if requirements.is_local() else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,7 +69,6 @@ def sandbox_of_this_run() -> Sandbox:
 
 
 def _descendants() -> Iterator[str]:
-    import os
 
     parents: dict[str, list[str]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -84,21 +84,22 @@ def _descendants() -> Iterator[str]:
         waiting += children
 
 
-def in_pod(name: str, *argv: str) -> Callable[[], None]:
-    """Return what runs a command in a pod of worker-01 while the traffic flows."""
+def in_pod(name: str, *argv: str, node: str = "worker-01") -> Callable[[], None]:
+    """Return what runs a command in a pod of a node while the traffic flows."""
 
     def act() -> None:
-        node = sandbox_of_this_run().node("worker-01")
-        node.run(["nsenter", f"--net=/run/netns/{name}", "--", *argv])
+        sandbox_of_this_run().node(node).run(["nsenter", f"--net=/run/netns/{name}", "--", *argv])
 
     return act
 
 
+def kinds(summary: Summary) -> set[str]:
+    return {cause.kind for cause in summary.causes}
+
+
 def machine_was_the_limit(summary: Summary) -> bool:
     """A run may be invalid for want of a quiet machine, never for another reason here."""
-    return summary.verdict == "invalid" and all(
-        "processors" in reason or "machine" in reason for reason in summary.reasons
-    )
+    return summary.verdict == "invalid" and kinds(summary) == {"machine"}
 
 
 def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
@@ -126,6 +127,16 @@ def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
     assert transfers["disturbance"].class_bytes is None
     assert transfers["disturbance"].started_s == pytest.approx(1.0, abs=0.1)
     assert record.repetitions[0].cpu
+    assert len(record.calibrations) == 2
+    assert (final.raw_directory / "calibration-after").is_dir()
+
+    (one,) = summary.machine
+    assert one.softirq is not None
+    assert [len(shares) for shares in one.softirq.values()] == [os.cpu_count()]
+    assert one.pressure is None or 0 <= one.pressure <= 1
+    assert one.dropped is not None
+    assert "A-1 eth0 htb 1:" in one.dropped
+    assert set(one.retransmits) == set(one.irregular) == set(transfers)
 
     environment = json.loads(final.environment_file.read_text())
     assert environment["tools"]["iperf3"].startswith("iperf 3.")
@@ -140,17 +151,35 @@ def test_shaping_removed_by_hand_is_noticed(tmp_path: Path) -> None:
     remove = in_pod("A-1", "tc", "qdisc", "del", "dev", "eth0", "root")
     recording, summary = run(tmp_path, [], remove)
     assert summary.verdict == "invalid"
-    assert any(reason.startswith("pod A-1: ") for reason in summary.reasons), summary.reasons
+    assert "state" in kinds(summary)
     assert any("A-1" in fault and "no HTB" in fault for fault in recording.run_record().faults)
 
 
-def test_a_class_made_slower_by_hand_is_noticed(tmp_path: Path) -> None:
+def test_a_class_halved_by_hand_is_the_kernel_s_state(tmp_path: Path) -> None:
     slower = ["tc", "class", "change", "dev", "eth0", "parent", "1:", "classid", "1:1", "htb"]
-    rate = ["rate", "10mbit", "ceil", "10mbit", "burst", "10kb", "cburst", "10kb"]
+    rate = ["rate", "50mbit", "ceil", "50mbit", "burst", "50kb", "cburst", "50kb"]
     _, summary = run(tmp_path, [], in_pod("A-1", *slower, *rate))
     assert summary.verdict == "invalid"
-    assert any("(1) A-1 -> A-4" in reason and "mean" in reason for reason in summary.reasons)
-    assert any(reason.startswith("pod A-1: ") for reason in summary.reasons), summary.reasons
+    assert "state" in kinds(summary)
+    first = summary.causes[0]
+    assert (first.kind, first.repetition) == ("state", 0)
+    for named in ("class 1:1", "50Mbit", "100Mbit"):
+        assert named in first.text
+    short = next(cause for cause in summary.causes if cause.kind != "state")
+    assert short.flow == "(1) A-1 -> A-4"
+    assert short.observed is not None
+    assert short.required is not None
+    assert short.observed < short.required
+
+
+def test_a_receiver_that_is_killed_leaves_no_measurement(tmp_path: Path) -> None:
+    """Kill iperf3's server in the first pod; it has the only one there."""
+    kill = ["sh", "-c", "kill -9 $(ss -Hltnp | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p')"]
+    _, summary = run(tmp_path, [], in_pod("A-4", *kill, node="worker-02"))
+    assert summary.verdict == "invalid"
+    lost = [cause for cause in summary.causes if cause.flow == "(1) A-1 -> A-4"]
+    assert {cause.kind for cause in lost} == {"measurement"}, summary.reasons
+    assert kinds(summary) <= {"measurement", "machine"}
 
 
 def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
@@ -159,7 +188,8 @@ def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
     if machine_was_the_limit(summary):
         pytest.skip(f"the machine was the limit: {summary.reasons}")
     assert summary.verdict == "violated", summary.reasons
-    assert any("disturbed" in reason for reason in summary.reasons)
+    assert kinds(summary) <= {"promise", "machine"}
+    assert any(cause.kind == "promise" and cause.phase == "disturbed" for cause in summary.causes)
 
 
 def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ MACHINES = Found(
 class Machines:
     """See testbed.providers.Provider."""
 
+    hops: Sequence[Place] = ()
     hosts: Sequence[Place] = ()
 
     def __init__(self, addressing: Addressing, found: Found) -> None:

@@ -6,7 +6,15 @@ from ipaddress import IPv4Address
 import pytest
 
 from testbed.enforcements import at_interface
-from testbed.enforcements.at_interface import AtInterface, Interface, Promise, frame_ratio, render
+from testbed.enforcements.at_interface import (
+    AtInterface,
+    Class,
+    Interface,
+    Promise,
+    differences,
+    frame_ratio,
+    render,
+)
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.model import Shaping
 from tests.doubles import RecordingNode, said
@@ -94,6 +102,11 @@ def test_bursts_are_the_papers_from_its_least_rate_up_and_as_long_below() -> Non
     assert at_interface._paper_burst(10**8) == 1_050_000
 
 
+SHOWN = """class htb 1:11 parent 1:1 prio 0 rate 3Gbit ceil 3Gbit burst 1b cburst 1b
+class htb 1:10 parent 1:1 prio 0 rate 1Gbit ceil 1Gbit burst 1b cburst 1b
+class htb 1:1 root rate 5Gbit ceil 5Gbit burst 1b cburst 1b
+class htb 1:2 parent 1:1 prio 0 rate 1Gbit ceil 5Gbit burst 1b cburst 1b
+"""
 HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
 
 
@@ -112,10 +125,31 @@ HTB = '[{"kind": "htb", "root": true, "options": {"direct_packets_stat": %d}}]'
 def test_what_the_kernel_has_is_compared_with_what_was_set(
     qdiscs: str, filters: str, words: list[str]
 ) -> None:
-    answers = {"qdisc": qdiscs, "filter": filters}
+    answers = {"qdisc": qdiscs, "filter": filters, "show": SHOWN}  # tc -j qdisc, tc -j filter, tc class show
     place = RecordingNode(answer=lambda asked: said(answers[asked.argv[2]]))
     interface = Interface(place, "flannel.1", tuple(PROMISES))
-    assert list(at_interface._faults(Shaping(at="vtep", classify="source"), interface)) == words
+    shaping = Shaping(at="vtep", classify="source")
+    assert list(at_interface._faults(shaping, interface, 5 * 10**9)) == words
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown", "words"),
+    [
+        (10**9, "rate 1Gbit ceil 1Gbit", []),
+        (10**9, "rate 500Mbit ceil 1Gbit",
+         ["class 1:10 has rate 500Mbit ceil 1Gbit; expected rate 1G ceil 1G"]),
+        (10**9, "rate 1Gbit ceil 2Gbit", ["class 1:10 has rate 1Gbit ceil 2Gbit; expected rate 1G ceil 1G"]),
+        (954_913_388, "rate 954913Kbit ceil 954913Kbit", []),
+        (8, "rate 8bit ceil 8bit", []),
+    ],
+)  # fmt: skip
+def test_a_class_of_another_rate_is_named_with_both(rate: int, shown: str, words: list[str]) -> None:
+    text = f"class htb 1:10 parent 1:1 leaf 8001: prio 0 {shown} burst 1b cburst 1b\n"
+    assert list(differences([Class("1:1", 0x10, rate, rate)], text)) == words
+
+
+def test_a_class_that_is_gone_is_named() -> None:
+    assert list(differences([Class("1:1", 0x10, 8, 8)], "")) == ["no class 1:10"]
 
 
 @pytest.mark.parametrize(
