@@ -105,7 +105,7 @@ class FlowSummary(Part):
 
 
 class CalibrationSummary(Part):
-    """What the guaranteed flows' paths carried without shaping, all at once: each of them at the least."""
+    """What the guaranteed flows' paths carried without shaping, all at once, when it was least."""
 
     total_bps: float | None
     flows_bps: dict[str, float]

@@ -221,7 +221,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         provider=beginning.provider.partition(":")[0],
         orchestrator=beginning.orchestrator,
         seconds=Seconds(**begun.clock.seconds, traffic=sum(one.seconds for one in finished)),
-        calibration=_weakest(calibrations),
+        calibration=_least(calibrations),
         calibrations=calibrations,
         repetitions=[one.repetition for one in finished],
         faults=list(dict.fromkeys(faults)),
@@ -234,14 +234,9 @@ def _words(faults: Sequence[Fault]) -> list[str]:
     return [fault.text for fault in faults]
 
 
-def _weakest(made: Sequence[Calibration]) -> Calibration | None:
-    """Return what each path carried at least."""
-    if not made:
-        return None
-    return Calibration(
-        seconds=made[0].seconds,
-        bits_per_second={
-            flow: min(one.bits_per_second.get(flow, 0.0) for one in made) for flow in made[0].bits_per_second
-        },
-        error=next((one.error for one in made if one.error), None),
-    )
+def _least(made: Sequence[Calibration]) -> Calibration | None:
+    """Return the calibration that carried least in all, or one that failed; None if none was made.
+
+    As a whole: paths that share a link share it a little differently each time.
+    """
+    return min(made, key=lambda one: (one.error is None, sum(one.bits_per_second.values())), default=None)

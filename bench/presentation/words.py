@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
-from bench.analysis.summary import PhaseSummary, SamplesSummary
+from bench.analysis.summary import MachineSummary, PhaseSummary, SamplesSummary
 from testbed.scenario.texts import escaped
+from testbed.scenario.units import format_percentage
+
+NOT_RECORDED = "not recorded"
 
 
 def judged_in(name: str, phase: PhaseSummary) -> str:
@@ -34,6 +37,45 @@ def low(samples: SamplesSummary) -> str:
     else:
         which = f"{doubtful} of them" if doubtful else "none"
     return f"{samples.low} of {samples.samples} low, and the machine accounts for {which}"
+
+
+def low_briefly(samples: SamplesSummary) -> str:
+    """Return the same in a cell of a table."""
+    if samples.low is None:
+        return "–"
+    return f"{samples.low} ({samples.low_doubtful})" if samples.low else "0"
+
+
+def softirq(machine: MachineSummary) -> str:
+    """Return the share of each processor's time in software interrupts, machine by machine."""
+    if machine.softirq is None:
+        return NOT_RECORDED
+    return "; ".join(
+        ", ".join(format_percentage(share) for share in shares) for shares in machine.softirq.values()
+    )
+
+
+def pressure(machine: MachineSummary) -> str:
+    """Return the share of time in which something waited for a processor."""
+    if machine.softirq is None:
+        return NOT_RECORDED
+    return "not readable" if machine.pressure is None else format_percentage(machine.pressure)
+
+
+def counts(of: Mapping[str, int] | None) -> str:
+    """Return the sum of what was counted."""
+    return NOT_RECORDED if of is None else f"{sum(of.values()):,}"
+
+
+def irregular(machine: MachineSummary) -> float | None:
+    """Return the largest share of irregular intervals that a receiver had."""
+    return max((one.share for one in machine.irregular.values()), default=None)
+
+
+def longest(machine: MachineSummary) -> str:
+    """Return the longest interval that a receiver had."""
+    lengths = [one.longest_s for one in machine.irregular.values()]
+    return f"{max(lengths):.3f} s" if lengths else NOT_RECORDED
 
 
 def verbatim(words: str, style: str = "") -> Text:

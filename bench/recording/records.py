@@ -73,7 +73,7 @@ class Repetition(Entry):
     saturated: list[Stretch] = []  # in which a processor of the harness's machine had nothing to spare
     loads: dict[str, Load] | None = None  # by machine, called as one of its nodes; None: not recorded
     # Of every queue on a transfer's way, by place, interface and handle: packets that it dropped meanwhile,
-    # and bytes that left by its default class, which belong to nobody who was promised something.
+    # and bytes that left by its default class.
     dropped: dict[str, int] | None = None
     by_default: dict[str, int] | None = None
     faults: list[Fault] = []
@@ -176,7 +176,7 @@ class RunRecord(Entry):
     provider: str
     orchestrator: str
     seconds: Seconds
-    calibration: Calibration | None  # of each path what it carried least
+    calibration: Calibration | None  # the one that carried least
     calibrations: list[Calibration] = []  # all that were made, in order; empty: not recorded
     repetitions: list[Repetition]
     faults: list[str]  # all of the repetitions', in words
