@@ -1,4 +1,4 @@
-"""A process that leaves a processor to nothing else for a while."""
+"""Processes that leave a processor to nothing else for a while."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import pytest
@@ -26,6 +26,20 @@ begin = time.monotonic()
 while time.monotonic() < begin + float(sys.argv[2]):
     pass
 print(begin, time.monotonic())
+"""
+
+
+# The same again and again, for 80 of 100 ms: less than the kernel lets such a process have of a second
+# (sched_rt_runtime_us), and more than traffic can do without.
+HOGS = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+while True:
+    end = time.monotonic() + 0.08
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.02)
 """
 
 
@@ -48,6 +62,18 @@ def is_noted(
         while not (noted := _within(found(), middle)) and time.monotonic() < deadline:
             time.sleep(0.01)
     return noted
+
+
+@contextmanager
+def on_all() -> Iterator[None]:
+    """Keep every processor from all others, most of the time, until the end of the block."""
+    started = [subprocess.Popen([sys.executable, "-c", HOGS, str(processor)]) for processor in PROCESSORS]
+    try:
+        yield
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
 
 
 def _hold(processor: int, seconds: float) -> tuple[float, float]:

@@ -76,9 +76,9 @@ def test_raw_output_that_is_broken_makes_an_invalid_run(recorded: Recorded) -> N
     recording.raw_file(1, "1-a-1-a-4", "receiver").write_text("")
     result = pipeline.analyse(recording)
     assert result.verdict == "invalid"
-    assert any(
-        "raw/repetition-1/1-a-1-a-4.receiver.json: the file is empty" in text for text in result.reasons
-    )
+    lost = [cause for cause in result.causes if cause.kind == "measurement"]
+    assert {(cause.flow, cause.repetition) for cause in lost} == {("(1) A-1 -> A-4", 1)}
+    assert "raw/repetition-1/1-a-1-a-4.receiver.json: the file is empty" in lost[0].text
 
 
 def test_nothing_but_faults_is_still_reported(recorded: Recorded) -> None:

@@ -101,4 +101,4 @@ def test_no_guarantee_is_held_against_exchanges() -> None:
     alone = scenario(flows=[exchange], disturbances=[])
     judged = verdict.judge(alone, record(alone), [], [])
     assert judged.outcome == "invalid"
-    assert judged.reasons == ["no flow has a guarantee, so there is nothing to hold"]
+    assert [cause.kind for cause in judged.causes] == ["measurement"]

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.measurement.procfs import cpu_use, sent_bytes
+from bench.measurement.procfs import cpu_use, pressure, sent_bytes, softirq
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
@@ -23,6 +23,27 @@ def test_what_the_hypervisor_takes_is_busy_and_named() -> None:
 def test_no_tick_between_two_readings_is_no_division_by_zero() -> None:
     same = STAT.format(1, 1, 1, 1, 1)
     assert cpu_use(0, 0, same, same).steal == 0
+
+
+def test_software_interrupts_are_counted_for_each_processor() -> None:
+    before = "cpu  0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\n"
+    after = "cpu  9 0 0 9 0 0 9 0\ncpu0 10 0 0 60 0 0 30 0\ncpu1 5 0 0 105 0 0 0 0\n"
+    assert softirq(before, after) == pytest.approx([0.3, 0.0])
+
+
+# As the kernel says it (Documentation/accounting/psi.rst), behind what else is read.
+PRESSURE = STAT + "some avg10=1.23 avg60=0.50 avg300=0.10 total={}\nfull avg10=0 avg60=0 avg300=0 total=9\n"
+
+
+def test_pressure_is_the_share_of_time_in_which_something_waited() -> None:
+    before, after = (PRESSURE.format(0, 0, 0, 0, 0, total) for total in (1_000_000, 1_500_000))
+    assert pressure(before, after, 2.0) == pytest.approx(0.25)
+
+
+def test_pressure_that_the_kernel_does_not_tell_is_not_known() -> None:
+    without, told = STAT.format(0, 0, 0, 0, 0), PRESSURE.format(0, 0, 0, 0, 0, 7)
+    assert pressure(without, without, 2.0) is None
+    assert pressure(without, told, 2.0) is None
 
 
 def test_sent_bytes_are_the_ninth_number() -> None:

@@ -64,6 +64,9 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
     assert watcher.cpu[0].busy == pytest.approx(0.99)
     assert watcher.cpu[0].end_s - watcher.cpu[0].start_s == pytest.approx(0.5)
     assert rates[0] == {"flow": 0}
+    # They are two machines, as far as can be told.
+    assert watcher.loads["this machine"].softirq == [0.0]
+    assert set(watcher.loads) == {"worker-02", "this machine"}
     assert node.reader.killed
     assert host.reader.killed
 
