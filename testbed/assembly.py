@@ -40,6 +40,7 @@ class OrchestratorKind:
     make: Orchestrate
     demand: Callable[[], None] = lambda: None  # raises LookupError with what this machine lacks for it
     finds_clusters: bool = False  # whether it uses clusters that are on the nodes already
+    quick: bool = False  # whether it is there in no time, so that it may be brought up for each repetition
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
     "virtual machines (--provider vagrant)": _missing_for_machines,
 }
 
-CNI = OrchestratorKind(_cni)
+CNI = OrchestratorKind(_cni, quick=True)
 OWN = OrchestratorKind(_own, requirements.demand)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)

@@ -7,13 +7,15 @@ out; a disturbance is not judged, and what it does at its beginning disturbs as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.analysis import excuses, phases, statistics
 from bench.analysis.phases import Phase, Span
 from bench.analysis.samples import Role, role_of
+from bench.analysis.spread import Series
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
@@ -54,6 +56,8 @@ class Observation:
     expected_bps: float | None  # None: no guarantee
     overall: Measured | None  # None: no sample in any repetition
     repetitions: dict[int, Measured | None]  # by repetition, from 0; None: a phase without samples
+    # The samples themselves, of those repetitions that have any.
+    series: dict[int, Series] = field(default_factory=dict)
 
     @property
     def shortfall(self) -> float | None:
@@ -82,6 +86,11 @@ class _Slice:
     busy: Floats  # CPU seconds seen, and of them busy, by sample
     watched: Floats
     doubtful: NDArray[np.bool_]
+
+    def series(self, threshold: float | None) -> Series:
+        """Return what intervals are made of."""
+        reached = self.rates >= (math.inf if threshold is None else threshold)
+        return Series(self.rates, self.seconds, reached)
 
     def sound(self) -> _Slice:
         """Return the slice without the doubtful samples."""
@@ -116,6 +125,11 @@ def _observe(
             repetitions={
                 number: None if slice_ is None else _measure([slice_], threshold)
                 for number, slice_ in slices[phase].items()
+            },
+            series={
+                number: slice_.series(threshold)
+                for number, slice_ in slices[phase].items()
+                if slice_ is not None
             },
         )
 

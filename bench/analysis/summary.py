@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench.analysis import intervals, spread
 from bench.analysis.causes import Cause, Kind
 from bench.analysis.machine import Machine
 from bench.analysis.observations import Measured, Observation
-from bench.analysis.phases import Phase
+from bench.analysis.phases import QUIET, Phase
 from bench.analysis.samples import Role, role_of
 from bench.analysis.verdict import Outcome, Verdict, missed
 from bench.recording import atomic
@@ -35,6 +36,39 @@ class Part(BaseModel):
     """Base of everything in the summary; fields of later additions are ignored when reading."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
+
+
+class IntervalSummary(Part):
+    """What is estimated lies between both ends in ``level`` of the cases."""
+
+    low: float
+    high: float
+    level: float
+    unit: spread.Unit  # what was drawn: repetitions, or blocks of samples, which tell of this run alone
+
+    @property
+    def half(self) -> float:
+        """Half its width: what stands behind a plus-minus."""
+        return (self.high - self.low) / 2
+
+
+class SpreadSummary(Part):
+    """How well the numbers of a phase are known."""
+
+    mean_bps: IntervalSummary
+    attainment: IntervalSummary | None  # null without a guarantee
+    shortfall: IntervalSummary | None  # null without a guarantee
+    block_length: int | None  # samples of a block; null: nothing was resampled
+    seed: int | None  # of what was drawn; null: nothing was
+    lag1: float | None  # autocorrelation of neighbouring samples; null: they do not vary
+
+
+class EffectSummary(Part):
+    """What a disturbance does to a flow: disturbed less quiet of the same repetition."""
+
+    share: float  # of the expected goodput; negative: the flow got less
+    interval: IntervalSummary
+    threshold: float  # the least that matters, thresholds.effect of the scenario
 
 
 class CauseSummary(Part):
@@ -85,6 +119,8 @@ class PhaseSummary(SamplesSummary):
     shortfall: float | None  # share of the expected goodput that the mean misses; null without a guarantee
     met: bool | None  # whether every repetition met both thresholds; null without a guarantee
     repetitions: list[RepetitionSummary]
+    intervals: SpreadSummary | None = None  # null: too few samples to tell
+    effect: EffectSummary | None = None  # of a disturbed phase; null: without a guarantee, or too few samples
 
     @property
     def judged(self) -> SamplesSummary:
@@ -195,7 +231,7 @@ def build(
         verdict=verdict.outcome,
         reasons=verdict.reasons,
         causes=[_cause(cause) for cause in verdict.causes],
-        notes=verdict.notes,
+        notes=[*verdict.notes, *_once(record)],
         flows=[_flow(scenario, traffic, observed.get(traffic.label, [])) for traffic in scenario.traffic],
         calibration=_calibration(record),
         machine=[_machine(one) for one in machines],
@@ -207,6 +243,11 @@ def build(
             analysis=0.0,
         ),
     )
+
+
+def _once(record: RunRecord) -> list[str]:
+    once = len(record.repetitions) == 1
+    return ["one repetition: nothing is known from run to run"] if once else []
 
 
 def render(summary: Summary) -> str:
@@ -230,7 +271,11 @@ def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation])
         guarantee_bps=_rate(scenario.guarantee_of(traffic)) if guaranteed else None,
         expected_goodput_bps=_rate(expected_goodput_of(scenario, traffic)) if guaranteed else None,
         phases={
-            o.phase: _phase(o, o.overall, missed(scenario, o)) for o in observations if o.overall is not None
+            o.phase: _phase(o, o.overall, missed(scenario, o)).model_copy(
+                update={"intervals": _intervals(o), "effect": _effect(scenario, o, observations)}
+            )
+            for o in observations
+            if o.overall is not None
         },
     )
 
@@ -249,6 +294,49 @@ def _phase(observation: Observation, overall: Measured, missed: Mapping[int, boo
             for number, measured in observation.repetitions.items()
             if measured is not None
         ],
+    )
+
+
+def _intervals(observation: Observation) -> SpreadSummary | None:
+    known = spread.spread(list(observation.series.values()))
+    if known is None:
+        return None
+    expected = observation.expected_bps
+    return SpreadSummary(
+        mean_bps=_interval(known.mean, known.unit, 1),
+        attainment=None if expected is None else _interval(known.attainment, known.unit, 6),
+        shortfall=None if expected is None else _interval(known.shortfall(expected), known.unit, 6),
+        block_length=known.block,
+        seed=None if known.block is None else intervals.SEED,
+        lag1=_share(known.lag1),
+    )
+
+
+def _effect(
+    scenario: Scenario, observation: Observation, observations: Iterable[Observation]
+) -> EffectSummary | None:
+    """Return what a phase's disturbance does; None for quiet, and without a guarantee."""
+    quiet = next((o for o in observations if o.phase == QUIET), None)
+    expected = observation.expected_bps
+    if quiet is None or quiet is observation or expected is None:
+        return None
+    found = spread.difference(quiet.series, observation.series)
+    if found is None:
+        return None
+    low, high = found.interval
+    return EffectSummary(
+        share=round(found.value / expected, 6),
+        interval=_interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
+        threshold=scenario.thresholds.effect,
+    )
+
+
+def _interval(interval: intervals.Interval, unit: spread.Unit, digits: int) -> IntervalSummary:
+    return IntervalSummary(
+        low=round(interval.low, digits),
+        high=round(interval.high, digits),
+        level=intervals.LEVEL,
+        unit=unit,
     )
 
 

@@ -93,6 +93,8 @@ def bench(
         **STUDY,
         "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
+        "repetitions": "of each cell, in blocks: every cell once, in a random order",
+        "seed": "of that order (default: 0)",
     },
 )
 def matrix(
@@ -100,6 +102,8 @@ def matrix(
     scenario: list[str],
     enforcement: list[str],
     set_: list[str],
+    repetitions: int = 1,
+    seed: int = 0,
     scale: float = 1.0,
     provider: str = "netns",
     orchestrator: str = "cni",
@@ -109,8 +113,11 @@ def matrix(
     """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
     from bench.cli.verbs import studies
 
+    choices = {"scenario": scenario, "enforcement": enforcement}
+    for name, number, default in (("repetitions", repetitions, 1), ("seed", seed, 0)):
+        choices[name] = [] if number == default else [str(number)]
     exits.ends_with_status(studies.run)(
-        "matrix", {"scenario": scenario, "enforcement": enforcement}, resume,
+        "matrix", choices, resume,
         overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
     )  # fmt: skip
 
@@ -171,6 +178,30 @@ def study(
         )  # fmt: skip
 
     exits.ends_with_status(run)()
+
+
+@task(
+    positional=["one", "other"],
+    help={
+        **REPORTS,
+        "one": "a recording, a matrix, or a directory of them, packed or not: its path or name",
+        "other": "the same of what is compared with it",
+        "across_machines": "compare what was measured on different machines, too",
+        "json": "one document on standard output instead of tables",
+    },
+)
+def compare(
+    _context: Context,
+    one: str,
+    other: str,
+    across_machines: bool = False,
+    json: bool = False,
+    reports: str = "reports",
+) -> None:
+    """Compare two runs: is each flow's mean the same, better or worse?"""
+    from bench.cli.verbs import compare as verb
+
+    exits.ends_with_status(verb.compare)(one, other, across_machines, json, Path(reports))
 
 
 @task(positional=["run"], help={**REPORTS, "run": "a recording: its directory, run id, or packed file"})

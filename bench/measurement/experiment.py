@@ -63,11 +63,18 @@ class _Measured(NamedTuple):
     calibrated: Calibration | None  # after the traffic
 
 
-def run(request: Request, scenario: Scenario, display: Display, study: Path | None = None) -> Recording:
+def run(
+    request: Request,
+    scenario: Scenario,
+    display: Display,
+    study: Path | None = None,
+    until: int | None = None,
+) -> Recording:
     """Run what was asked for, which reads as ``scenario``, and return its recording.
 
     It still is marked as unfinished: it is not analysed yet. A case of a study is recorded in the study's
-    directory. Raises RuntimeError when the testbed cannot be brought up, LookupError for an unknown part.
+    directory. With ``until`` it is left when it has so many repetitions, to be gone on with later. Raises
+    RuntimeError when the testbed cannot be brought up, LookupError for an unknown part.
     """
     begun = _begin(scenario, _beginning(request))
     recording = Recording.begin(study or Path(request.reports), scenario)
@@ -75,7 +82,7 @@ def run(request: Request, scenario: Scenario, display: Display, study: Path | No
     atomic.write(recording.scenario_file, render_yaml(scenario).encode())
     atomic.write_model(recording.request_file, request)
     atomic.write_model(recording.beginning_file, begun.beginning)
-    return _go_on(begun, recording, display, advice=study is None)
+    return _go_on(begun, recording, display, study is None, until)
 
 
 def check(request: Request, scenario: Scenario) -> None:
@@ -83,7 +90,9 @@ def check(request: Request, scenario: Scenario) -> None:
     _begin(scenario, _beginning(request))
 
 
-def resume(recording: Recording, display: Display, advice: bool = True) -> Recording:
+def resume(
+    recording: Recording, display: Display, advice: bool = True, until: int | None = None
+) -> Recording:
     """Go on with a run that was interrupted; see ``run``. With ``advice``, say how to go on again.
 
     Raises LookupError too for a recording that is complete or that somebody is working on; StoredError and
@@ -93,7 +102,7 @@ def resume(recording: Recording, display: Display, advice: bool = True) -> Recor
         raise LookupError(f"--resume: {recording.directory} is complete")
     beginning, scenario = recording.beginning(), recording.asked_scenario()
     recording.finished()  # nothing is started if one of them cannot be read
-    return _go_on(_begin(scenario, beginning), recording, display, advice)
+    return _go_on(_begin(scenario, beginning), recording, display, advice, until)
 
 
 def _beginning(request: Request) -> Beginning:
@@ -111,11 +120,13 @@ def _begin(scenario: Scenario, beginning: Beginning) -> _Begun:
     return _Begun(scenario, beginning, testbed, probed.probes)
 
 
-def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) -> Recording:
-    """Make the repetitions that a recording lacks, and complete it."""
+def _go_on(
+    begun: _Begun, recording: Recording, display: Display, advice: bool, until: int | None
+) -> Recording:
+    """Make the repetitions that a recording lacks, and complete it; with ``until`` not all at once."""
     with _locked(recording):
         try:
-            measured = _measure(begun, recording, display)
+            measured = _measure(begun, recording, display, until)
         except BaseException:
             done, total = len(recording.finished()), begun.scenario.measurement.repetitions
             if done and advice:
@@ -124,19 +135,28 @@ def _go_on(begun: _Begun, recording: Recording, display: Display, advice: bool) 
                     f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
                 )
             raise
-        atomic.write_json(recording.environment_file, measured.surroundings)
-        atomic.write_model(recording.run_file, _record(recording, begun, measured))
+        if measured:
+            atomic.write_json(recording.environment_file, measured.surroundings)
+            atomic.write_model(recording.run_file, _record(recording, begun, measured))
     return recording
 
 
-def _measure(begun: _Begun, recording: Recording, display: Display) -> _Measured:
-    """Bring the testbed up, calibrate, repeat, calibrate again, and take it down."""
+def _measure(begun: _Begun, recording: Recording, display: Display, until: int | None) -> _Measured | None:
+    """Bring the testbed up, calibrate, repeat, calibrate again, and take it down.
+
+    None if there are repetitions left after ``until``.
+    """
     testbed, scenario, clock = begun.testbed, begun.scenario, begun.clock
     finished, repetitions = recording.finished(), scenario.measurement.repetitions
+    last = repetitions if until is None else min(until, repetitions)
     notes = []
     if finished:
-        before = f"{len(finished)} of {repetitions} repetitions"
-        notes.append(f"the run was interrupted; {before} were made before, the others on a testbed up again")
+        before = f"{len(finished)} of {repetitions} repetitions were made before"
+        notes.append(
+            f"the run was interrupted; {before}, the others on a testbed up again"
+            if until is None
+            else f"{before}, each in its turn with other cases, on a testbed up again"
+        )
     with clock.measure("up"):
         testbed.up(display.stage)
     try:
@@ -147,8 +167,10 @@ def _measure(begun: _Begun, recording: Recording, display: Display) -> _Measured
             display.stage("calibration: the same paths without shaping")
             calibrated = _calibrate(begun, recording, calibration.BEFORE)
         testbed.enforcement.install(testbed)
-        for number in range(len(finished), repetitions):
+        for number in range(len(finished), last):
             _repeat(begun, planned, recording, number, calibrated, display)
+        if last < repetitions:
+            return None
         surroundings = environment.describe(testbed, testbed.clocks())
         testbed.enforcement.withdraw(testbed)
         with clock.measure("calibration"):

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from bench.analysis import verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.presentation import again, words
+from bench.presentation import again, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -62,6 +62,12 @@ def render(
             symbol=SYMBOLS[summary.verdict],
             sentence=SENTENCES[summary.verdict],
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
+            intervals_of=tables.over(
+                phase.intervals.mean_bps.unit
+                for flow in summary.flows
+                for phase in flow.phases.values()
+                if phase.intervals
+            ),
             figures=[
                 {
                     "title": figure.title,

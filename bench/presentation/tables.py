@@ -5,15 +5,18 @@ Made to be read at 80 columns, in a log file and without colour: what a colour s
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bench.analysis import spread
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
 from bench.presentation import words
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
-from testbed.scenario.units import Unit, format_fixed, format_percentage, unit_for
+from testbed.scenario.units import Unit, format_fixed, format_percentage, format_share, unit_for
 
 STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"}
 
@@ -21,6 +24,8 @@ STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"
 def show(console: Console, summary: Summary, recording: Recording) -> None:
     """Print the table and the conclusion."""
     console.print(flows(summary))
+    for line in certainty(summary):
+        console.print(line, soft_wrap=True)
     console.print(conclusion(summary, recording), soft_wrap=True)
 
 
@@ -45,6 +50,33 @@ def flows(summary: Summary) -> Table:
         if not flow.phases:
             table.add_row(*_promise(flow, unit), "no samples", "", "", "", "")
     return table
+
+
+def certainty(summary: Summary) -> Iterator[Text]:
+    """Yield a line on how well the means are known, and one on what a disturbance did at most."""
+    phases = [(flow, phase) for flow in summary.flows for phase in flow.phases.values()]
+    known = [
+        (phase.intervals.mean_bps, flow.expected_goodput_bps)
+        for flow, phase in phases
+        if phase.intervals and flow.expected_goodput_bps
+    ]
+    if known:
+        most = max(interval.half / expected for interval, expected in known)
+        of = over(interval.unit for interval, _ in known)
+        yield Text(f"95 % intervals {of}: means ± {format_share(most)} of what is expected, or less")
+    effects = [(phase.effect, flow.name) for flow, phase in phases if phase.effect]
+    if effects:
+        effect, name = max(effects, key=lambda one: abs(one[0].share))
+        low, high = effect.interval.low, effect.interval.high
+        yield verbatim(
+            f"largest effect of a disturbance: {format_share(effect.share)} "
+            f"({format_share(low).removesuffix(' %')} to {format_share(high)}), {name}"
+        )
+
+
+def over(kinds: Iterable[spread.Unit]) -> str:
+    """Say what intervals are made of."""
+    return "over the repetitions" if set(kinds) == {"repetitions"} else "within this run"
 
 
 def conclusion(summary: Summary, recording: Recording) -> Text:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import pipeline
@@ -19,9 +21,35 @@ from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, Recording, begin_directory, finish_directory
 from bench.recording.records import Request, StudyRequest
 from bench.studies import remaining
-from bench.studies.study import REQUEST, Case, Row, Study
+from bench.studies.study import REQUEST, Case, Row, Study, Visit
 from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.texts import is_file
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done."""
+
+    study: Study
+    asked: StudyRequest
+    cases: Sequence[Case]
+    visits: Sequence[Visit]
+
+    def runs(self) -> list[tuple[Visit, Scenario, float]]:
+        """Return the visits to cases that can be run, with the seconds of traffic that each of them takes."""
+        found, made = [], [0] * len(self.cases)
+        for visit in self.visits:
+            scenario = self.cases[visit.case].scenario
+            if scenario is not None:
+                until = scenario.measurement.repetitions if visit.until is None else visit.until
+                found.append((visit, scenario, remaining.traffic_s(scenario, until - made[visit.case])))
+                made[visit.case] = until
+        return found
+
+    def write_index(self, directory: Path, rows: Sequence[Row]) -> None:
+        """Keep what is known of the cases by now."""
+        index = self.study.whole_index(self.asked, self.cases, rows)
+        atomic.write_model(self.study.index_file(directory), index)
 
 
 def run(study: Study, asked: StudyRequest, displays: Displays) -> Path:
@@ -35,10 +63,12 @@ def run(study: Study, asked: StudyRequest, displays: Displays) -> Path:
         if case.scenario is not None:
             experiment.check(case.request, case.scenario)
             break
+    rows = [case.row for case in cases]
+    plan = _Plan(study, asked, cases, study.visits(asked, cases))
     directory = begin_directory(Path(asked.reports), study.name)
-    atomic.write_model(study.index_file(directory), study.index([case.row for case in cases]))
+    plan.write_index(directory, rows)
     atomic.write_model(directory / REQUEST, asked)
-    return _go_on(study, cases, [case.row for case in cases], directory, displays)
+    return _go_on(plan, rows, directory, displays)
 
 
 def resume(study: Study, name: str, reports: Path, displays: Displays) -> Path:
@@ -55,7 +85,7 @@ def resume(study: Study, name: str, reports: Path, displays: Displays) -> Path:
     cases, rows = study.cases(asked), study.rows(directory)
     if len(cases) != len(rows):
         raise LookupError(f"--resume: {directory} has {len(rows)} cases; today there are {len(cases)}")
-    return _go_on(study, cases, rows, directory, displays)
+    return _go_on(_Plan(study, asked, cases, study.visits(asked, cases)), rows, directory, displays)
 
 
 def _find(study: Study, name: str, reports: Path) -> Path:
@@ -69,19 +99,16 @@ def _find(study: Study, name: str, reports: Path) -> Path:
     raise LookupError(f"--resume: no study {name!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
 
 
-def _go_on(
-    study: Study, cases: Sequence[Case], rows: Sequence[Row], directory: Path, displays: Displays
-) -> Path:
+def _go_on(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Displays) -> Path:
     """Make what the study lacks, and complete it; say how to go on if that fails."""
-    runs = [
-        (case, case.scenario, row) for case, row in zip(cases, rows, strict=True) if case.scenario is not None
-    ]
+    study = plan.study
+    runs = [row for case, row in zip(plan.cases, rows, strict=True) if case.scenario is not None]
     with _locked(directory):
         try:
-            _run_missing(study, runs, rows, directory, displays)
+            _run_missing(plan, rows, directory, displays)
             study.analyse(directory)
         except BaseException:
-            done = sum(bool(row.recording or row.reason) for _, _, row in runs)
+            done = sum(bool(row.recording or row.reason) for row in runs)
             displays(study.name).stage(
                 f"{done} of {len(runs)} cases are done; to go on: "
                 f"./invokew {study.command} --resume {shlex.quote(str(directory))}"
@@ -90,39 +117,57 @@ def _go_on(
     return finish_directory(directory)
 
 
-def _run_missing(
-    study: Study,
-    runs: Sequence[tuple[Case, Scenario, Row]],
-    rows: Sequence[Row],
-    directory: Path,
-    displays: Displays,
-) -> None:
-    """Run the cases that have neither a recording nor a reason for none, and write the index after each."""
-    planned = [remaining.traffic_s(scenario) for _, scenario, _ in runs]
-    took = [_seconds(directory, row) for _, _, row in runs]
-    for number, (case, scenario, row) in enumerate(runs):
+def _run_missing(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Displays) -> None:
+    """Make the visits to cases that have neither a recording nor a reason for none, and keep the index."""
+    visits = plan.runs()
+    planned = [seconds for _, _, seconds in visits]
+    took = [_seconds(directory, rows[visit.case]) for visit, _, _ in visits]
+    for number, (visit, scenario, _) in enumerate(visits):
+        case, row = plan.cases[visit.case], rows[visit.case]
         if row.recording or row.reason:
             continue
+        left = _left(case.request, directory, {each.recording for each in rows if each.recording})
+        if _visited(visit, scenario, left):
+            continue
         display = displays(case.name)
-        left = remaining.words(remaining.left_s(planned, took, number))
-        display.stage(f"case {number + 1} of {len(runs)}, {left} left")
+        remain = remaining.words(remaining.left_s(planned, took, number))
+        display.stage(
+            f"{'case' if visit.until is None else 'visit'} {number + 1} of {len(visits)}, {remain} left"
+        )
+        begun = time.monotonic()
         try:
-            row.recording = _make(case.request, scenario, directory, display, _taken(rows))
+            row.recording = _make(case.request, scenario, directory, display, left, visit.until)
         except RuntimeError as error:
-            if not study.keeps_failures:
+            if not plan.study.keeps_failures:
                 raise
             row.reason = str(error)
-        took[number] = _seconds(directory, row)
-        atomic.write_model(study.index_file(directory), study.index(rows))
+        took[number] = _seconds(directory, row) if visit.until is None else time.monotonic() - begun
+        plan.write_index(directory, rows)
 
 
-def _make(request: Request, scenario: Scenario, directory: Path, display: Display, taken: set[str]) -> str:
-    """Run a case, or go on with what an interruption has left of it; return its recording's name."""
-    recording = _left(request, directory, taken)
+def _visited(visit: Visit, scenario: Scenario, left: Recording | None) -> bool:
+    """Tell whether what is left of a case has all of a visit. The last one completes the recording."""
+    if left is None or visit.until is None or visit.until >= scenario.measurement.repetitions:
+        return False
+    return len(left.finished()) >= visit.until
+
+
+def _make(
+    request: Request,
+    scenario: Scenario,
+    directory: Path,
+    display: Display,
+    left: Recording | None,
+    until: int | None,
+) -> str | None:
+    """Visit a case, going on with what is ``left`` of it; return its recording's name once it is complete."""
+    recording = left
     if recording is None:
-        recording = experiment.run(request, scenario, display, study=directory)
+        recording = experiment.run(request, scenario, display, study=directory, until=until)
     elif not recording.run_file.exists():
-        recording = experiment.resume(recording, display, advice=False)
+        recording = experiment.resume(recording, display, advice=False, until=until)
+    if until is not None and not recording.run_file.exists():
+        return None
     pipeline.analyse(recording)
     return finish_directory(recording.directory).name
 
@@ -145,10 +190,6 @@ def _readable(recording: Recording) -> bool:
     recording.beginning()
     recording.finished()
     return True
-
-
-def _taken(rows: Sequence[Row]) -> set[str]:
-    return {row.recording for row in rows if row.recording}
 
 
 def _seconds(directory: Path, row: Row) -> float | None:

@@ -8,9 +8,9 @@ from statistics import fmean
 from testbed.scenario import Scenario
 
 
-def traffic_s(scenario: Scenario) -> float:
-    """Return how long a scenario's traffic flows, all repetitions together, in seconds."""
-    return scenario.duration * scenario.measurement.repetitions
+def traffic_s(scenario: Scenario, repetitions: int | None = None) -> float:
+    """Return how long a scenario's traffic flows, all repetitions together or so many, in seconds."""
+    return scenario.duration * (scenario.measurement.repetitions if repetitions is None else repetitions)
 
 
 def left_s(planned: Sequence[float], took: Sequence[float | None], number: int) -> float:

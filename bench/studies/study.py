@@ -49,6 +49,14 @@ class Case:
     row: Any  # a Row of the study's own, a model that is as yet without a recording
 
 
+@dataclass(frozen=True)
+class Visit:
+    """One time that a case is run."""
+
+    case: int  # its place among the study's
+    until: int | None = None  # how many repetitions there are then; None: all
+
+
 class NamedRow(BaseModel):
     """A Row for studies that have nothing to add."""
 
@@ -89,6 +97,10 @@ class Study(ABC):
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return every case that is asked for. Raises LookupError for what cannot be, before it is begun."""
 
+    def visits(self, asked: StudyRequest, cases: Sequence[Case]) -> Sequence[Visit]:
+        """Return in which order the cases are run; one may be visited for each of its repetitions."""
+        return [Visit(number) for number in range(len(cases))]
+
     @abstractmethod
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what to show in the terminal."""
@@ -109,6 +121,10 @@ class Study(ABC):
     def index(self, rows: Sequence[Any]) -> BaseModel:
         """Return the index that holds these rows."""
         return Index(rows=list(rows))
+
+    def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> BaseModel:
+        """Return the index with what else is to be kept in it of what was asked for."""
+        return self.index(rows)
 
     def rows(self, directory: Path) -> Sequence[Any]:
         """Return the index's Row of each case, in their order, as the study has them. Raises StoredError."""

@@ -197,6 +197,8 @@ class Thresholds(Part):
 
     mean: float = Field(0.99, gt=0, le=1, description="the mean of every phase is at least this share")
     sample: float = Field(0.90, gt=0, le=1, description="a sample attains when it is at least this share")
+    effect: float = Field(0.01, gt=0, le=1, description="the least difference of two means that matters")
+    # The last one: by it a scenario is known to be whole (bench.recording.directory).
     attainment: float = Field(0.95, ge=0, le=1, description="the share of samples that must attain")
 
 

@@ -44,7 +44,7 @@ def format_fixed(rate_bps: float | None, unit: Unit) -> str:
 def format_share(share: float) -> str:
     """Return a share as a percentage with no more than two decimals: ``94.66 %``, ``99 %``."""
     text = f"{share * 100:.2f}".rstrip("0").rstrip(".")
-    return f"{text} %"
+    return f"{'0' if text == '-0' else text} %"
 
 
 def format_percentage(share: float | None) -> str:

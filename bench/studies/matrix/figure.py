@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.analysis import samples
+from bench.analysis.phases import planned
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import style
 from bench.presentation.figures.series import series
 from bench.presentation.figures.style import COLOURS, bands
 from bench.recording.directory import Recording
 from bench.studies.matrix.index import HEADINGS, Matrix, MatrixCase
+from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Of a mean: a dot, and its interval.
+MARK: Any = {"fmt": "o", "color": "black", "markersize": 2.2, "elinewidth": 0.8, "capsize": 1.5, "zorder": 5}
 # Inches.
 PANEL_WIDTH, PANEL_HEIGHT, GAP = 1.9, 1.6, 0.12
 LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.6, 0.1, 0.55, 0.45, 0.4
@@ -104,6 +108,35 @@ def _panel(
             line = lines[flow.name]
             colour = COLOURS[number % len(COLOURS)]
             axes.plot(line.seconds, line.median / unit.bits_per_second, color=colour, linewidth=1.0, zorder=3)
+        if len(recording.run_record().repetitions) > 1:
+            _intervals(axes, flow, scenario, unit, number)
+
+
+def _intervals(axes: Axes, flow: FlowSummary, scenario: Scenario, unit: Unit, number: int) -> None:
+    """Mark the mean of each phase and its 95 % interval in the middle of the phase, beside other flows'."""
+    for name, phase in flow.phases.items():
+        if phase.intervals:
+            low, high = phase.intervals.mean_bps.low, phase.intervals.mean_bps.high
+            mean, lowest, highest = (value / unit.bits_per_second for value in (phase.mean_bps, low, high))
+            begun, end = stretch(scenario, name)
+            axes.errorbar(
+                [begun + (end - begun) * (number + 1) / (len(scenario.flows) + 1)],
+                [mean],
+                yerr=[[max(mean - lowest, 0)], [max(highest - mean, 0)]],
+                **MARK,
+            )
+
+
+def stretch(scenario: Scenario, phase: str) -> tuple[float, float]:
+    """Return the first stretch of time that belongs to a phase, as planned."""
+    disturbed = planned(scenario)
+    for stretch in disturbed:
+        if stretch.phase == phase:
+            return stretch.start, stretch.end
+    begun = scenario.measurement.warm_up
+    if disturbed and disturbed[0].start <= begun:
+        return disturbed[0].end, scenario.duration
+    return begun, disturbed[0].start if disturbed else scenario.duration
 
 
 def _key(figure: Figure, summaries: list[Summary]) -> None:
@@ -117,4 +150,8 @@ def _key(figure: Figure, summaries: list[Summary]) -> None:
     }
     entries["expected"] = style.line(linestyle="--", linewidth=0.6)
     entries["disturbance"] = style.shade()
+    if any(
+        len(phase.repetitions) > 1 for s in summaries for f in _guaranteed(s) for phase in f.phases.values()
+    ):
+        entries["mean, 95 %"] = style.line(linestyle="none", marker="o", markersize=2.2)
     style.small_key(figure, entries, columns=5)

@@ -36,6 +36,10 @@ class Matrix(BaseModel):
 
     schema_version: Literal[1] = 1
     cells: list[MatrixCase]
+    repetitions: int = 1  # of each cell, made in blocks
+    seed: int | None = None  # of the order; null: one cell after another
+    # The blocks, each with the cells in the order in which they were run, as scenario and enforcement.
+    order: list[list[tuple[Title, Title]]] = []
 
     @model_validator(mode="after")
     def _has_every_cell(self) -> Matrix:

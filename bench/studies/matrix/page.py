@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.analysis.summary import Summary
-from bench.presentation import again, report
+from bench.presentation import again, report, tables
 from bench.recording.directory import UNFINISHED, Recording
 from bench.studies import study
 from bench.studies.matrix.index import HEADINGS, Matrix
@@ -26,6 +26,14 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             index=index,
             summaries=summaries,
             headings=HEADINGS,
+            phases=_phases(summaries),
+            intervals_of=tables.over(
+                phase.intervals.mean_bps.unit
+                for summary in summaries.values()
+                for flow in summary.flows
+                for phase in flow.phases.values()
+                if phase.intervals
+            ),
             symbols=report.SYMBOLS,
             unit=unit_for(rates),
             figure=report.inline(svg),
@@ -36,3 +44,13 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             },
         )
     )
+
+
+def _phases(summaries: dict[tuple[str, str], Summary]) -> dict[tuple[str, str], list[str]]:
+    """Return the phases that a flow has under any enforcement, by scenario and flow."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for (scenario, _), summary in summaries.items():
+        for flow in summary.flows:
+            phases = found.setdefault((scenario, flow.name), ["quiet"])
+            phases += [phase for phase in flow.phases if phase not in phases]
+    return found

@@ -6,6 +6,7 @@ these and of ``matrix.json``.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from bench.recording import requests
 from bench.recording.records import StudyRequest
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Study
+from bench.studies.study import Case, Study, Visit
+from testbed import assembly
 from testbed.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -27,10 +29,15 @@ class MatrixStudy(Study):
 
     name = "matrix"
     verb = "matrix"
-    choices = ("scenario", "enforcement")
+    choices = ("scenario", "enforcement", "repetitions", "seed")
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
-        """Return every case. Raises ScenarioError for a fault that the enforcement is not the reason of."""
+        """Return every case. Raises ScenarioError for a fault that the enforcement is not the reason of.
+
+        LookupError, if none can be run, or for repetitions or a seed that are no such number.
+        """
+        times = _repetitions(asked)
+        asked = asked.model_copy(update={"overrides": (*asked.overrides, *_repeated(times))})
         cases = [
             _case(asked, scenario, name, enforcement)
             for scenario in asked.choices.get("scenario") or COMPARED
@@ -40,6 +47,33 @@ class MatrixStudy(Study):
         if not any(case.scenario for case in cases):
             raise LookupError(cases[0].row.reason)
         return cases
+
+    def visits(self, asked: StudyRequest, cases: Sequence[Case]) -> Sequence[Visit]:
+        """Return one visit to each case, or randomised blocks of the repetitions that are asked for.
+
+        So a machine that drifts looks like noise, and not like an enforcement. What takes long to bring up
+        makes all its repetitions at once: the block then is the whole of it.
+        """
+        times = _repetitions(asked)
+        if times == 1:
+            return super().visits(asked, cases)
+        whole = not assembly.demand(asked.provider, asked.orchestrator).quick
+        runs = [number for number, case in enumerate(cases) if case.scenario is not None]
+        order = blocks(runs, 1 if whole else times, _seed(asked))
+        return [
+            Visit(case, None if whole else number + 1) for number, block in enumerate(order) for case in block
+        ]
+
+    def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Matrix:
+        """Return ``matrix.json`` with the order of the repetitions, if there are several."""
+        times = _repetitions(asked)
+        if times == 1:
+            return self.index(rows)
+        order: dict[int | None, list[tuple[str, str]]] = {}
+        for visit in self.visits(asked, cases):
+            row = rows[visit.case]
+            order.setdefault(visit.until, []).append((row.scenario, row.enforcement))
+        return Matrix(cells=list(rows), repetitions=times, seed=_seed(asked), order=list(order.values()))
 
     def index(self, rows: Sequence[Any]) -> Matrix:
         """Return ``matrix.json``."""
@@ -68,6 +102,38 @@ class MatrixStudy(Study):
     def valid(self, directory: Path) -> bool:
         """Tell whether no run is invalid; a case that does not apply is as it should be."""
         return all(result is None or result.verdict != "invalid" for result in self.summaries(directory))
+
+
+def blocks(cells: Sequence[int], number: int, seed: int) -> list[list[int]]:
+    """Return every cell once in each of ``number`` blocks, in random orders.
+
+    Made of ``random()`` alone, which alone is promised to be the same in every version of Python.
+    """
+    drawn = random.Random(seed)
+    return [sorted(cells, key=lambda _: drawn.random()) for _ in range(number)]
+
+
+def _repetitions(asked: StudyRequest) -> int:
+    return _number(asked, "repetitions", 1, range(1, 1001))
+
+
+def _seed(asked: StudyRequest) -> int:
+    return _number(asked, "seed", 0, range(2**32))
+
+
+def _number(asked: StudyRequest, choice: str, default: int, allowed: range) -> int:
+    """Return a number that is asked for. Raises LookupError if it is none, or not allowed."""
+    words = asked.choices.get(choice) or (str(default),)
+    if len(words) > 1 or not words[0].isdecimal() or int(words[0]) not in allowed:
+        raise LookupError(
+            f"--{choice}: {' and '.join(words)} is no number from {allowed.start} to {allowed.stop - 1}"
+        )
+    return int(words[0])
+
+
+def _repeated(times: int) -> tuple[str, ...]:
+    """Return the overrides; none for one repetition, so that a scenario may have its own number."""
+    return (f"measurement.repetitions={times}",) if times > 1 else ()
 
 
 def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Case:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import observations, summary, verdict
+from bench.analysis import intervals, observations, summary, verdict
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from tests.unit.bench.builders import record, samples, scenario
@@ -58,3 +58,43 @@ def test_later_fields_are_ignored_and_other_versions_refused(tmp_path: Path) -> 
     file.write_text(json.dumps({**data, "schema": 2}))
     with pytest.raises(StoredError, match="schema: input should be 1"):
         summary.read(file)
+
+
+def test_how_well_a_mean_is_known() -> None:
+    data = json.loads(summary.render(built()))
+    flow, _, noise = data["flows"]
+    quiet, disturbed = flow["phases"]["quiet"], flow["phases"]["disturbed"]
+    known = {"low": 2e8, "high": 2e8, "level": 0.95, "unit": "within this run"}
+    assert quiet["intervals"]["mean_bps"] == known
+    assert quiet["intervals"]["attainment"] == {**known, "low": 1.0, "high": 1.0}
+    assert quiet["intervals"]["shortfall"] == {**known, "low": 0.0, "high": 0.0}
+    assert (quiet["intervals"]["block_length"], quiet["intervals"]["seed"]) == (5, intervals.SEED)
+    assert quiet["intervals"]["lag1"] is None
+    assert noise["phases"]["disturbed"]["intervals"]["attainment"] is None
+    assert (quiet["effect"], noise["phases"]["disturbed"]["effect"]) == (None, None)
+    assert (disturbed["effect"]["share"], disturbed["effect"]["threshold"]) == (0.0, 0.01)
+    assert disturbed["effect"]["interval"]["unit"] == "within this run"
+    assert data["notes"] == ["one repetition: nothing is known from run to run"]
+
+
+def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
+    def rate(_flow: str, start: float) -> float:
+        # The disturbance takes a tenth of a percent of 95.5 Mbit/s.
+        return 2e8 - (95491.8 if 2.9 <= start < 6 else 0)
+
+    experiment = scenario(measurement={"repetitions": 5})
+    made = record(experiment)
+    table = samples(experiment, rate)
+    # Each repetition has a level of its own.
+    table["bits_per_second"] += table["repetition"] * 1e7
+    observed = observations.observe(table, experiment, made)
+    judged = verdict.judge(experiment, made, observed, [])
+    result = summary.build(Recording(Path("run")), experiment, made, observed, judged)
+    disturbed = result.flows[0].phases["disturbed"]
+    assert disturbed.intervals is not None
+    assert disturbed.intervals.block_length is None
+    assert disturbed.intervals.mean_bps.unit == "repetitions"
+    assert disturbed.intervals.mean_bps.half > 1e7
+    assert disturbed.effect is not None
+    assert disturbed.effect.share == pytest.approx(-0.001, abs=1e-4)
+    assert disturbed.effect.interval.half < 1e-6

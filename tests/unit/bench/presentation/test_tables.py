@@ -99,3 +99,13 @@ def test_the_terminal_does_not_wait_for_pandas() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_how_well_it_is_known_is_said_below_the_table() -> None:
+    lines = shown(1.5e8).splitlines()
+    assert "95 % intervals within this run: means ± 0 % of what is expected, or less" in lines
+    assert "largest effect of a disturbance: 0 % (0 to 0 %), A -> C" in lines
+    assert "  note: one repetition: nothing is known from run to run" in lines
+    lines = shown(1.5e8, measurement={"repetitions": 5}).splitlines()
+    assert "95 % intervals over the repetitions: means ± 0 % of what is expected, or less" in lines
+    assert not any("nothing is known" in line for line in lines)

@@ -18,12 +18,14 @@ from bench.cli.progress import Display
 from bench.measurement import experiment
 from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.recording.records import Beginning, Request, StudyRequest
+from bench.recording.records import Beginning, Finished, Repetition, Request, StudyRequest
 from bench.studies import loop, remaining
 from bench.studies.known import STUDIES, find, named, register
+from bench.studies.matrix.index import Matrix
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
 from bench.studies.study import Study
+from testbed import assembly
 from testbed.scenario import Scenario, load, render_yaml
 from tests.paths import ROOT
 
@@ -44,13 +46,16 @@ class World:
         self.displays = partial(Display, Console(file=self.console, width=200))
         self.begun: list[str] = []  # what was run, by its last override
         self.resumed: list[str] = []
+        self.visited: list[str] = []  # enforcements, of visits that make some of the repetitions
         self.before: Callable[[Recording], None] = lambda _recording: None
 
     @property
     def said(self) -> list[str]:
         return self.console.getvalue().splitlines()
 
-    def run(self, request: Request, scenario: Scenario, _display: Display, study: Path) -> Recording:
+    def run(
+        self, request: Request, scenario: Scenario, _display: Display, study: Path, until: int | None
+    ) -> Recording:
         self.begun.append(", ".join(request.overrides))
         recording = Recording.begin(study, scenario)
         recording.raw_directory.mkdir()
@@ -58,15 +63,24 @@ class World:
         atomic.write_model(recording.request_file, request)
         beginning = Beginning(started_at="2026-01-01T00:00:00Z", provider="netns", orchestrator="cni")
         atomic.write_model(recording.beginning_file, beginning)
-        return self.measure(recording)
+        return self.measure(recording, until)
 
-    def resume(self, recording: Recording, _display: Display, advice: bool) -> Recording:
+    def resume(self, recording: Recording, _display: Display, advice: bool, until: int | None) -> Recording:
         assert not advice
         self.resumed.append(recording.run_id)
-        return self.measure(recording)
+        return self.measure(recording, until)
 
-    def measure(self, recording: Recording) -> Recording:
+    def measure(self, recording: Recording, until: int | None) -> Recording:
         self.before(recording)
+        if until is not None:
+            scenario = recording.asked_scenario()
+            self.visited.append(scenario.enforcement)
+            for number in range(len(recording.finished()), until):
+                repetition = Repetition(transfers={}, cpu=[])
+                made = Finished(repetition=repetition, seconds=10, calibration=None, notes=[])
+                atomic.write_model(recording.finished_file(number), made)
+            if until == scenario.measurement.repetitions:
+                recording.run_file.write_text("{}")
         return recording
 
     def analyse(self, recording: Recording) -> Summary:
@@ -201,6 +215,113 @@ def test_a_study_may_keep_what_could_not_be_brought_up(
     ]
     assert places.notes(directory) == ["not run: unshaped, none: tc: no such class"]
     assert not places.valid(directory)
+
+
+def blocked(world: World, **choices: str) -> StudyRequest:
+    """A matrix of three cells that apply, three times."""
+    chosen = {name: (value,) for name, value in {"repetitions": "3", "seed": "7", **choices}.items()}
+    return world.asked.model_copy(update={"choices": {**world.asked.choices, **chosen}})
+
+
+def test_repetitions_are_made_in_blocks_of_every_cell(world: World) -> None:
+    asked = blocked(world)
+    directory = loop.run(MATRIX, asked, world.displays)
+    made = atomic.read(directory / "matrix.json", Matrix)
+    assert (made.repetitions, made.seed) == (3, 7)
+    assert [sorted(block) for block in made.order] == [
+        [("contmec", "bandwidth"), ("contmec", "none"), ("contmec", "pod")]
+    ] * 3
+    assert len({tuple(block) for block in made.order}) > 1
+    assert world.visited == [enforcement for block in made.order for _, enforcement in block]
+    # Each cell is one recording that grows; what does not apply has none.
+    assert (len(world.begun), len(world.resumed)) == (3, 6)
+    assert [len(Recording(directory / str(name)).finished()) if name else None
+            for name in recordings(MATRIX, directory)] == [3, None, 3, 3]  # fmt: skip
+    assert not list(directory.glob("*.unfinished"))
+    assert world.said[0].endswith(": visit 1 of 9, about 2 min left")
+
+
+def test_the_order_is_its_seeds(world: World) -> None:
+    cases = MATRIX.cases(blocked(world))
+    visits = MATRIX.visits(blocked(world), cases)
+    assert [visit.until for visit in visits] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert visits == MATRIX.visits(blocked(world), cases)
+    assert visits != MATRIX.visits(blocked(world, seed="8"), cases)
+
+
+@pytest.mark.parametrize("stopped", range(1, 9))
+def test_interrupted_blocks_go_on_where_they_were(stopped: int, world: World, tmp_path: Path) -> None:
+    visits = 0
+
+    def interrupt(_recording: Recording) -> None:
+        nonlocal visits
+        visits += 1
+        if visits == stopped:
+            raise KeyboardInterrupt
+
+    world.before = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(MATRIX, blocked(world), world.displays)
+    planned = atomic.read(only(tmp_path) / "matrix.json", Matrix)
+    finished = loop.resume(MATRIX, str(only(tmp_path)), tmp_path, world.displays)
+    made = atomic.read(finished / "matrix.json", Matrix)
+    assert world.visited == [enforcement for block in made.order for _, enforcement in block]
+    assert made.order == planned.order
+    assert not list(finished.glob("*.unfinished"))
+
+
+def test_blocks_that_ended_before_the_last_analysis_are_completed(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_recording: Recording) -> Summary:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "analyse", fail)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(MATRIX, blocked(world), world.displays)
+    monkeypatch.setattr(pipeline, "analyse", world.analyse)
+    directory = loop.resume(MATRIX, str(only(tmp_path)), tmp_path, world.displays)
+    assert len(world.visited) == 9
+    assert [bool(name) for name in recordings(MATRIX, directory)] == [True, False, True, True]
+    assert not list(directory.glob("*.unfinished"))
+
+
+def test_clusters_of_real_kubernetes_make_all_their_repetitions_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, "demand", lambda _provider, _orchestrator: assembly.OWN)
+    asked = blocked(world).model_copy(update={"orchestrator": "kubernetes"})
+    cases = MATRIX.cases(asked)
+    visits = MATRIX.visits(asked, cases)
+    assert sorted(visit.case for visit in visits) == [0, 2, 3]
+    assert {visit.until for visit in visits} == {None}
+    (block,) = MATRIX.whole_index(asked, cases, [case.row for case in cases]).order
+    assert [enforcement for _, enforcement in block] == [
+        cases[visit.case].row.enforcement for visit in visits
+    ]
+
+
+def test_once_is_as_it_was(world: World) -> None:
+    asked = blocked(world, repetitions="1")
+    assert next(case.request.overrides for case in MATRIX.cases(asked)) == ("enforcement=none",)
+    directory = loop.run(MATRIX, asked, world.displays)
+    made = atomic.read(directory / "matrix.json", Matrix)
+    assert (made.repetitions, made.seed, made.order, world.visited) == (1, None, [], [])
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"repetitions": "0"}, "--repetitions: 0 is no number from 1 to 1000"),
+        ({"seed": "-1"}, "--seed: -1 is no"),
+    ],
+)
+def test_repetitions_and_seeds_are_numbers(
+    choices: dict[str, str], words: str, world: World, tmp_path: Path
+) -> None:
+    with pytest.raises(LookupError, match=words):
+        loop.run(MATRIX, blocked(world, **choices), world.displays)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_asked_for_wrongly_begins_nothing(world: World, tmp_path: Path) -> None:

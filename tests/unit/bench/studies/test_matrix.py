@@ -13,10 +13,10 @@ from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
-from bench.studies.matrix import index, table
+from bench.studies.matrix import figure, index, table
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
-from testbed.scenario import ScenarioError
+from testbed.scenario import ScenarioError, load
 from tests.paths import ROOT
 
 STUDY = MatrixStudy()
@@ -128,3 +128,56 @@ def test_a_matrix_without_some_of_its_cells_is_refused(directory: Path) -> None:
     atomic.write_json(directory / index.INDEX, {**matrix, "cells": matrix["cells"][:3]})
     with pytest.raises(StoredError, match="there is no cell for some scenario"):
         STUDY.analyse(directory)
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A matrix of a cell with three repetitions, each the recorded one, and a cell that does not apply."""
+    made = tmp_path_factory.mktemp("repeated")
+    recording = Recording(archive.unpack(ROOT / "reports" / "reference" / "contmec", made))
+    scenario = recording.scenario_file
+    scenario.write_text(scenario.read_text().replace("repetitions: 1", "repetitions: 3"))
+    run = atomic.read_json(recording.run_file)
+    atomic.write_json(recording.run_file, {**run, "repetitions": run["repetitions"] * 3})
+    for number in (1, 2):
+        shutil.copytree(recording.repetition_directory(0), recording.repetition_directory(number))
+    analyse(recording)
+    cells = [
+        MatrixCase(scenario="contmec", enforcement="pod", recording=recording.directory.name),
+        MatrixCase(scenario="contmec", enforcement="node", recording=None, reason="no rate"),
+    ]
+    order = [[("contmec", "pod")]] * 3
+    matrix = Matrix(cells=cells, repetitions=3, seed=7, order=order)
+    (made / index.INDEX).write_text(matrix.model_dump_json())
+    return made
+
+
+def test_of_several_repetitions_the_table_has_intervals(repeated: Path) -> None:
+    matrix, summaries = index.read(repeated)
+    console = Console(file=io.StringIO(), width=80)
+    console.print(table.compare(matrix, summaries, "contmec"))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    words = " ".join(console.file.getvalue().split())
+    assert "in % of the expected goodput, ± 95 % within this run" in words
+    assert "(3) B-1 -> B-2 quiet 100.0 ± 0.0 - disturbed 100.0 ± 0.0 -" in words
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_of_several_repetitions_figure_and_page_have_intervals_and_the_order(repeated: Path) -> None:
+    STUDY.analyse(repeated)
+    page = (repeated / "matrix.html").read_text()
+    assert "2.865 ± 0.00" in page
+    assert "run 3 times, in 3 blocks, every cell once a block, in a random order of seed 7" in page
+    assert page.count("<li>contmec pod</li>") == 3
+    assert "mean, 95 %" in page
+    # Phases that nothing disturbs have theirs, too.
+    (summary,) = index.read(repeated)[1].values()
+    lone = load(ROOT / "scenarios" / "contmec.yaml", ["disturbances=[]"])
+    whole = Recording(repeated / str(index.read(repeated)[0].cells[0].recording)).scenario()
+    assert figure.stretch(whole, "quiet") == (0.5, 2.5)
+    assert figure.stretch(whole, "disturbed") == (2.5, 7.5)
+    assert figure.stretch(lone, "quiet") == (0.5, 10.0)
+    begun = load(ROOT / "scenarios" / "contmec.yaml", ["disturbances[0].start=0"])
+    assert figure.stretch(begun, "quiet") == (5.0, 10.0)
+    assert summary.flows[0].phases["quiet"].intervals is not None

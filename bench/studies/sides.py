@@ -1,0 +1,136 @@
+"""Which recordings are there to be compared, of a run, a matrix, or a directory of such?
+
+What is packed is read as it is: nothing is written where the recordings are.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench import pipeline
+from bench.analysis import summary
+from bench.analysis.compare import Run
+from bench.recording import archive, atomic, directory
+from bench.recording.directory import UNFINISHED, Recording
+from bench.studies.matrix import index as matrix
+from testbed.scenario.texts import is_file
+
+# Of a bundle's directory, the recordings are in reports/reference; those of the tests' data are deeper.
+DEEPEST = 3
+
+
+def find(name: str, reports: Path) -> Path:
+    """Return the place that is meant: a path, or what has this name among the recordings.
+
+    Raises LookupError if there is none, or if it is not finished.
+    """
+    for place in (Path(name), reports / name):
+        if is_file(place) or place.is_dir():
+            return _finished(place)
+        if (unfinished := place.with_name(place.name + UNFINISHED)).is_dir():
+            return _finished(unfinished)
+    return _finished(directory.find(name, reports).directory)
+
+
+def runs(place: Path) -> dict[str, Path]:
+    """Return where the recordings of a place are, by what tells them apart: nothing, if it is one.
+
+    Raises LookupError for a place without any, StoredError for a matrix that cannot be read.
+    """
+    found = dict(_runs(place, "", 0))
+    if not found:
+        raise LookupError(f"{place}: there is no recording")
+    return found
+
+
+def _runs(place: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
+    if _is_run(place):
+        yield name, _finished(place)
+    elif is_file(place / matrix.INDEX):
+        for case in atomic.read(_finished(place) / matrix.INDEX, matrix.Matrix).cells:
+            if case.recording is not None:
+                yield _joined(name, f"{case.scenario}, {case.enforcement}"), place / case.recording
+    elif depth < DEEPEST:
+        for child in sorted(place.iterdir()):
+            if child.is_dir() and not child.name.startswith("."):
+                yield from _runs(child, _joined(name, child.name), depth + 1)
+
+
+def _is_run(place: Path) -> bool:
+    return is_file(place) or directory.is_recording(place) or is_file(place / archive.ARCHIVE)
+
+
+def _joined(name: str, child: str) -> str:
+    return f"{name}/{child}" if name else child
+
+
+def _finished(place: Path) -> Path:
+    """Raise LookupError for a run or a study that is not finished."""
+    begun = directory.is_recording(place) and not is_file(Recording(place).run_file)
+    if place.name.endswith(UNFINISHED) or begun:
+        raise LookupError(f"{place} is not finished; go on with it first, by --resume of what began it")
+    return place
+
+
+def read(place: Path) -> Run:
+    """Read what is compared of a recording, packed or not. Raises StoredError and ScenarioError."""
+    if directory.is_recording(place):
+        return _read(Recording(place))
+    with tempfile.TemporaryDirectory(prefix="concorde-compare-") as scratch:
+        recording = Recording(archive.unpack(place, Path(scratch)))
+        beside = place / recording.summary_file.name
+        if is_file(beside):
+            shutil.copyfile(beside, recording.summary_file)
+        else:
+            pipeline.analyse(recording)
+        return _read(recording)
+
+
+def _read(recording: Recording) -> Run:
+    recording.run_record()
+    if not is_file(recording.summary_file):
+        advice = f"there is none; make it: ./invokew figures {recording.directory}"
+        raise atomic.StoredError(recording.summary_file, advice)
+    environment = atomic.read_json(recording.environment_file)
+    return Run(
+        scenario=recording.asked_scenario(),
+        summary=summary.read(recording.summary_file),
+        machine=machine(environment),
+        commit=_commit(environment),
+    )
+
+
+def machine(environment: Any) -> dict[str, Any]:
+    """Return by what a machine is known, of what ``environment.json`` says; nothing if it says nothing.
+
+    Nothing that differs from one boot to the next, as speeds and names do.
+    """
+    host = _part(environment, "host")
+    if not host:
+        return {}
+    memory, kernel = host.get("memory_bytes"), re.match(r"[0-9]+\.[0-9]+", str(host.get("kernel")))
+    traits = {
+        "architecture": host.get("machine"),
+        "processors": host.get("processors_usable"),
+        "processor models": ", ".join(sorted({str(model) for model in host.get("processors") or ()})),
+        "memory in GiB": round(memory / 2**30) if isinstance(memory, int) else None,
+        "hypervisor": host.get("hypervisor"),
+        "kernel": kernel[0] if kernel else None,
+    }
+    return {name: value for name, value in traits.items() if value is not None}
+
+
+def _commit(environment: Any) -> str:
+    harness = _part(environment, "harness")
+    changed = " with uncommitted changes" if harness.get("uncommitted_changes") else ""
+    return f"{harness.get('commit', 'unknown')}{changed}"
+
+
+def _part(environment: Any, name: str) -> Mapping[str, Any]:
+    part = environment.get(name) if isinstance(environment, dict) else None
+    return part if isinstance(part, dict) else {}

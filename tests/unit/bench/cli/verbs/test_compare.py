@@ -1,0 +1,163 @@
+"""Comparing recordings as they lie on the disk: no privileges, no traffic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli.verbs.compare import compare
+from bench.recording import archive
+from bench.recording.atomic import StoredError
+from bench.studies import sides
+from tests.paths import ROOT
+
+REFERENCE = ROOT / "reports" / "reference"
+MEANS = [1.0, 1.0005, 0.9995, 1.0]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    reports = tmp_path_factory.mktemp("unpacked")
+    return archive.unpack(REFERENCE / "contmec", reports)
+
+
+@pytest.fixture
+def recorded(unpacked: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that leaves a recording whose summary tells of repetitions with these means."""
+
+    def leave(name: str, less: float = 0.0, machine: str = "x86_64") -> Path:
+        place = Path(shutil.copytree(unpacked, tmp_path / name))
+        summary = json.loads((REFERENCE / "contmec" / "summary.json").read_text())
+        for flow in summary["flows"]:
+            for phase in flow["phases"].values():
+                (only,) = phase["repetitions"]
+                mean = only["mean_bps"] - (less * only["mean_bps"] if flow["name"].startswith("(2)") else 0)
+                phase["repetitions"] = [{**only, "mean_bps": mean * share} for share in MEANS]
+        (place / "summary.json").write_text(json.dumps(summary))
+        environment = json.loads((place / "environment.json").read_text())
+        environment["host"]["machine"] = machine
+        (place / "environment.json").write_text(json.dumps(environment))
+        return place
+
+    return leave
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_status_is_that_of_the_worst_flow(
+    recorded: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded("before")
+    recorded("after", less=0.03)
+    assert compare("before", "before", False, False, tmp_path) == HELD
+    assert compare("before", "after", False, False, tmp_path) == VIOLATED
+    assert compare("after", "before", False, False, tmp_path) == HELD  # it is better
+    text = capsys.readouterr().out
+    assert "-3.00" in text
+    assert "worse" in text
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+
+    compare("before", "after", False, True, tmp_path)
+    document = told(capsys)
+    assert (document["schema"], document["finding"], document["alone"]) == (1, "worse", [])
+    (comparison,) = document["comparisons"]
+    worse = {(row["flow"], row["phase"]) for row in comparison["rows"] if row["finding"] == "worse"}
+    assert worse == {("(2) A-2 -> A-3", "quiet"), ("(2) A-2 -> A-3", "disturbed")}
+
+
+def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
+    recorded("here")
+    recorded("there", machine="aarch64")
+    assert compare("here", "there", False, False, tmp_path) == INVALID
+    assert compare("here", "there", True, False, tmp_path) == HELD
+
+
+def test_packed_recordings_and_directories_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare("contmec", str(REFERENCE / "contmec" / archive.ARCHIVE), False, True, REFERENCE) == INVALID
+    (comparison,) = told(capsys)["comparisons"]
+    assert comparison["runs"][0] == comparison["runs"][1] != ""
+    assert {row["reason"] for row in comparison["rows"]} == {"fewer than 3 repetitions"}
+
+    bundle = tmp_path / "bundle" / "reports" / "reference"
+    for name in ("contmec", "matrix"):
+        shutil.copytree(REFERENCE / name, bundle / name)
+    assert compare(str(tmp_path / "bundle"), str(tmp_path / "bundle"), False, True, tmp_path) == INVALID
+    document = told(capsys)
+    names = [comparison["name"] for comparison in document["comparisons"]]
+    assert names[0] == "reports/reference/contmec"
+    assert "reports/reference/matrix/congested, node" in names
+    assert len(names) == 8
+
+
+def test_what_only_one_of_two_directories_has_cannot_be_told(
+    recorded: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("old/one", "old/two", "new/one"):
+        recorded(name)
+    assert compare("old", "new", False, True, tmp_path) == INVALID
+    document = told(capsys)
+    assert [comparison["finding"] for comparison in document["comparisons"]] == ["same"]
+    assert document["alone"] == ["two"]
+    recorded("other/three")
+    with pytest.raises(LookupError, match="no recording of the same name"):
+        compare("old", "other", False, True, tmp_path)
+
+
+def test_what_is_not_finished_is_refused(recorded: Callable[..., Path], tmp_path: Path) -> None:
+    recorded("whole")
+    begun = recorded("begun.unfinished")
+    for name in ("begun", "begun.unfinished"):
+        with pytest.raises(LookupError, match=r"begun.unfinished is not finished; go on with it first"):
+            compare("whole", name, False, False, tmp_path)
+    shutil.move(begun, tmp_path / "cut")
+    (tmp_path / "cut" / "raw" / "run.json").unlink()
+    with pytest.raises(LookupError, match="cut is not finished"):
+        compare("cut", "whole", False, False, tmp_path)
+
+
+def test_other_bad_input_names_the_file(recorded: Callable[..., Path], tmp_path: Path) -> None:
+    recorded("whole")
+    half = recorded("half")
+    run = half / "raw" / "run.json"
+    run.write_text(run.read_text()[:100])
+    with pytest.raises(StoredError, match=r"raw/run\.json"):
+        compare("whole", "half", False, False, tmp_path)
+    (recorded("bare") / "summary.json").unlink()
+    with pytest.raises(StoredError, match=r"summary.json: there is none; make it: ./invokew figures"):
+        compare("whole", "bare", False, False, tmp_path)
+    with pytest.raises(LookupError, match="no recording 'nothing'"):
+        compare("whole", "nothing", False, False, tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LookupError, match="empty: there is no recording"):
+        compare("whole", "empty", False, False, tmp_path)
+
+
+def test_a_machine_is_known_by_what_boots_do_not_change() -> None:
+    host = {
+        "machine": "x86_64",
+        "processors": ["EPYC", "EPYC"],
+        "processors_usable": 2,
+        "kernel": "6.18.44-x",
+        "memory_bytes": 25276514304,
+        "load_average": [1.0],
+    }
+    known = sides.machine({"host": host})
+    assert known == {
+        "architecture": "x86_64",
+        "processors": 2,
+        "processor models": "EPYC",
+        "memory in GiB": 24,
+        "kernel": "6.18",
+    }
+    assert sides.machine({"host": {**host, "kernel": "6.18.50", "load_average": [9.0]}}) == known
+    assert sides.machine({"host": "not readable"}) == sides.machine([]) == {}
