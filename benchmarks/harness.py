@@ -34,10 +34,10 @@ def main() -> None:
                 check=False,
             )
             seconds = time.monotonic() - begin
-            summaries = list(Path(reports).glob("*/summary.json"))
-            if not summaries:
+            file = Path(reports) / "latest" / "summary.json"
+            if not file.exists():
                 sys.exit(done.stdout + done.stderr)
-            summary = json.loads(summaries[0].read_text())
+            summary = json.loads(file.read_text())
         parts = ", ".join(f"{part} {took:.2f}" for part, took in summary["seconds"].items())
         print(f"{name:12} {seconds - duration:5.2f}  ({summary['verdict']}; {parts})")
     print(f"goal: at most {GOAL:g}")

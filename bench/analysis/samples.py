@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.analysis.causes import Cause
 from bench.generators import RawDataError, Record, generator_of, is_guaranteed
-from bench.recording.atomic import StoredError
+from bench.recording.atomic import StoredError, remedy
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario, Traffic, texts
@@ -35,6 +36,8 @@ COLUMNS = {
     "exchange_s": "float64",  # median time of the exchanges in it, seconds; NaN: none was timed
 }
 ADDED = ("exchange_s",)  # samples of earlier versions do not have these
+# What pyarrow raises for bytes that it cannot read, and pandas for values that are no column's.
+UNREADABLE = (ValueError, TypeError, OSError, KeyError, IndexError, NotImplementedError)
 SIDES = ("receiver", "sender")
 
 
@@ -110,16 +113,23 @@ def _lost(label: str, repetition: int, words: str) -> Cause:
 
 
 def table(file: Path) -> pd.DataFrame:
-    """Return the samples that an analysis wrote. Raises StoredError."""
+    """Return the samples that an analysis wrote. Raises StoredError, for those of another version too."""
+    with remedy(f"make them again: ./invokew figures {shlex.quote(str(file.parent))}"):
+        return _table(file)
+
+
+def _table(file: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
         found = pd.read_parquet(io.BytesIO(texts.read_bytes(file)))
-        missing = [name for name in ADDED if name not in found]
-        return found.assign(**dict.fromkeys(missing, math.nan))[list(COLUMNS)].astype(COLUMNS)
+        found = found.assign(**{name: math.nan for name in ADDED if name not in found})
+        if missing := [name for name in COLUMNS if name not in found]:
+            raise StoredError(file, f"these are no samples: without {', '.join(missing)}")
+        return found[list(COLUMNS)].astype(COLUMNS)
     except texts.TextError as error:
         raise StoredError(file, str(error)) from None
-    except (ValueError, OSError, KeyError, TypeError) as error:  # pyarrow's, and pandas' for columns
+    except UNREADABLE as error:
         raise StoredError(file, f"these are no samples: {error}") from None
 
 

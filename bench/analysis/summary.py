@@ -8,6 +8,7 @@ Units are in the names: ``_bps`` is payload bits per second (the guarantee: as t
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -258,7 +259,8 @@ def render(summary: Summary) -> str:
 
 def read(file: Path) -> Summary:
     """Read a ``summary.json``. Raises StoredError, for any other version too."""
-    return atomic.read(file, Summary)
+    with atomic.remedy(f"make it again: ./invokew figures {shlex.quote(str(file.parent))}"):
+        return atomic.read(file, Summary)
 
 
 def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation]) -> FlowSummary:

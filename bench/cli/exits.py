@@ -13,7 +13,7 @@ import functools
 import gc
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any, ParamSpec
@@ -34,6 +34,7 @@ P = ParamSpec("P")
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 HELD, VIOLATED, BAD_INPUT, INVALID, FAILED = 0, 1, 2, 3, 4
+STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 INTERRUPTED, UNREAD = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
 
@@ -59,6 +60,12 @@ def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
     return wrapper
 
 
+def worst(verdicts: Iterable[str]) -> int:
+    """Return the exit status of several runs: that of the worst verdict."""
+    statuses = {STATUS_OF_VERDICT[verdict] for verdict in verdicts}
+    return next((bad for bad in (VIOLATED, INVALID) if bad in statuses), HELD)
+
+
 def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
     """Run a command that others build on: end as it does, unless it is done."""
     status = _status(functools.partial(command, *args, **kwargs))
@@ -77,7 +84,8 @@ def _status(command: Callable[[], int]) -> int:
     except (KeyError, IndexError, NotImplementedError, RecursionError):
         raise  # LookupErrors and RuntimeErrors too, but of ours and not of who gave the command
     except LookupError as error:
-        return fail(error.args[0] if error.args else error, BAD_INPUT)
+        words = error.args[0] if error.args else error
+        return fail("\n".join([str(words), *getattr(error, "__notes__", ())]), BAD_INPUT)
     except Terminated:
         return fail("terminated; nothing is left running", 128 + signal.SIGTERM)
     except KeyboardInterrupt:

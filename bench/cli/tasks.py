@@ -24,8 +24,13 @@ PROVIDER = {
 }
 ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
 REPORTS = {"reports": "directory of the recordings"}
+JSON = {"json": "one JSON document on standard output; what people are told goes to standard error"}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
-STUDY = {**RUN, "resume": "go on with an interrupted study, as it was begun: its directory or name"}
+STUDY = {
+    **RUN,
+    **JSON,
+    "resume": "go on with an interrupted study, as it was begun: its directory or name",
+}
 NAME = {"name": "which testbed, if several are up side by side"}
 KEPT = {
     **NAME,
@@ -53,6 +58,7 @@ LONG = {
     iterable=["scenario", "set_", "kubeconfig"],
     help={
         **RUN,
+        **JSON,
         "scenario": f"{SCENARIO}; may be repeated (default: the paper's two)",
         "kubeconfig": "run on a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
         "enforcement": "how guarantees are kept: none, pod, node, bandwidth",
@@ -67,24 +73,24 @@ def bench(
     kubeconfig: list[str],
     scale: float = 1.0,
     enforcement: str = "",
-    repetitions: int = 0,
+    repetitions: str | None = None,
     provider: str = "netns",
     orchestrator: str = "cni",
     reports: str = "reports",
     resume: str = "",
+    json: bool = False,
 ) -> None:
     """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
-    from bench.cli.verbs import experiments
+    from bench.cli.verbs import asked, experiments
 
-    overrides = list(set_)
-    if enforcement:
-        overrides.append(f"enforcement={enforcement}")
-    if repetitions:
-        overrides.append(f"measurement.repetitions={repetitions}")
-    exits.ends_with_status(experiments.bench)(
-        scenario, kubeconfig, resume,
-        overrides=overrides, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
-    )  # fmt: skip
+    def run() -> int:
+        overrides = [*set_, *asked.overrides(enforcement, repetitions)]
+        return experiments.bench(
+            scenario, kubeconfig, resume, json,
+            overrides=overrides, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+        )  # fmt: skip
+
+    exits.ends_with_status(run)()
 
 
 @task(
@@ -95,6 +101,7 @@ def bench(
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
         "repetitions": "of each cell, in blocks: every cell once, in a random order",
         "seed": "of that order (default: 0)",
+        "gate": "exit status 1 if a case that shall hold is violated, 3 if one of them is invalid, else 0",
     },
 )
 def matrix(
@@ -109,6 +116,8 @@ def matrix(
     orchestrator: str = "cni",
     reports: str = "reports",
     resume: str = "",
+    gate: bool = False,
+    json: bool = False,
 ) -> None:
     """Compare enforcements: the same scenarios with each of them, in one table, figure and page."""
     from bench.cli.verbs import studies
@@ -117,7 +126,7 @@ def matrix(
     for name, number, default in (("repetitions", repetitions, 1), ("seed", seed, 0)):
         choices[name] = [] if number == default else [str(number)]
     exits.ends_with_status(studies.run)(
-        "matrix", choices, resume,
+        "matrix", choices, resume, json, gate,
         overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
     )  # fmt: skip
 
@@ -138,12 +147,13 @@ def places(
     orchestrator: str = "cni",
     reports: str = "reports",
     resume: str = "",
+    json: bool = False,
 ) -> None:
     """Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues."""
     from bench.cli.verbs import studies
 
     exits.ends_with_status(studies.run)(
-        "places", {"place": place}, resume,
+        "places", {"place": place}, resume, json,
         overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
     )  # fmt: skip
 
@@ -167,13 +177,14 @@ def study(
     orchestrator: str = "cni",
     reports: str = "reports",
     resume: str = "",
+    json: bool = False,
 ) -> None:
     """Run several experiments that answer one question together."""
     from bench.cli.verbs import studies
 
     def run() -> int:
         return studies.run(
-            name, studies.chosen(choose), resume,
+            name, studies.chosen(choose), resume, json,
             overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
         )  # fmt: skip
 
@@ -184,10 +195,10 @@ def study(
     positional=["one", "other"],
     help={
         **REPORTS,
+        **JSON,
         "one": "a recording, a matrix, or a directory of them, packed or not: its path or name",
         "other": "the same of what is compared with it",
         "across_machines": "compare what was measured on different machines, too",
-        "json": "one document on standard output instead of tables",
     },
 )
 def compare(
@@ -204,12 +215,15 @@ def compare(
     exits.ends_with_status(verb.compare)(one, other, across_machines, json, Path(reports))
 
 
-@task(positional=["run"], help={**REPORTS, "run": "a recording: its directory, run id, or packed file"})
-def figures(_context: Context, run: str, reports: str = "reports") -> None:
+@task(
+    positional=["run"],
+    help={**REPORTS, **JSON, "run": "a recording: its directory, run id, packed file, or latest"},
+)
+def figures(_context: Context, run: str, reports: str = "reports", json: bool = False) -> None:
     """Make samples, summary, figures and report again from a recording alone."""
     from bench.cli.verbs import experiments
 
-    exits.ends_with_status(experiments.draw_figures)(run, Path(reports))
+    exits.ends_with_status(experiments.draw_figures)(run, Path(reports), json)
 
 
 @task(
@@ -263,12 +277,12 @@ def kubeconfig(_context: Context, cluster: str, name: str = "") -> None:
     exits.ends_with_status(testbeds.show_kubeconfig)(name, cluster)
 
 
-@task(help=NAME)
-def status(_context: Context, name: str = "") -> None:
+@task(help={**NAME, **JSON})
+def status(_context: Context, name: str = "", json: bool = False) -> None:
     """Show the testbeds that are up."""
     from bench.cli.verbs import testbeds
 
-    exits.ends_with_status(testbeds.show_status)(name or None)
+    exits.ends_with_status(testbeds.show_status)(name or None, json)
 
 
 @task(name="exec", positional=["place"], help={**KEPT, "place": "a pod, container or node"})
@@ -331,12 +345,12 @@ def down(
     exits.ends_with_status(testbeds.take_down)(name, provider, scenario, destroy)
 
 
-@task
-def doctor(_context: Context) -> None:
+@task(help=JSON)
+def doctor(_context: Context, json: bool = False) -> None:
     """Say what this machine lacks, and what to do about it."""
     from bench.cli.verbs import supplies
 
-    exits.ends_with_status(supplies.examine)()
+    exits.ends_with_status(supplies.examine)(json)
 
 
 @task(

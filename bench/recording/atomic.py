@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +28,16 @@ class StoredError(LookupError):
 
     def __init__(self, file: Path, *problems: str) -> None:
         super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+
+
+@contextmanager
+def remedy(words: str) -> Iterator[None]:
+    """Let whoever is told of bad input that is met here be told what to do about it, too."""
+    try:
+        yield
+    except LookupError as error:
+        error.add_note(words)
+        raise
 
 
 def write(file: Path, content: bytes) -> None:
@@ -71,8 +83,12 @@ def read(file: Path, kind: type[Model]) -> Model:
 
 def read_json(file: Path) -> Any:
     """Return what ``write_json`` wrote. Raises StoredError."""
+    text = _text(file)
     try:
-        return json.loads(_text(file))
+        data = json.loads(text)
+        if "\\ud" in text.lower():  # the half of a character, which no text may hold
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
     except (ValueError, RecursionError) as error:  # RecursionError: [[[[...
         raise StoredError(file, f"not JSON: {error}") from None
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.recording import atomic
+from bench.recording import atomic, latest
 from bench.recording.records import (
     Beginning,
     Calibration,
@@ -71,8 +72,10 @@ class Recording:
         return cls(begin_directory(reports, f"{scenario.name}-{scenario.enforcement}", now))
 
     def finish(self) -> Recording:
-        """Give a complete recording its final name."""
-        return Recording(finish_directory(self.directory))
+        """Give a complete recording its final name, and let ``latest`` lead to it."""
+        finished = finish_directory(self.directory)
+        latest.point_to(finished)
+        return Recording(finished)
 
     @property
     def run_id(self) -> str:
@@ -156,12 +159,14 @@ class Recording:
         """
         found: list[Finished] = []
         while os.path.lexists(file := self.finished_file(len(found))):
-            found.append(atomic.read(file, Finished))
+            with atomic.remedy("remove it, and its repetition is made again"):
+                found.append(atomic.read(file, Finished))
         return found
 
     def beginning(self) -> Beginning:
         """Read ``raw/beginning.json`` back. Raises StoredError."""
-        return atomic.read(self.beginning_file, Beginning)
+        with atomic.remedy(f"restore it, or {self._anew}"):
+            return atomic.read(self.beginning_file, Beginning)
 
     def request(self) -> Request | None:
         """Read ``raw/request.json`` back; None: it is from before there was one. Raises StoredError."""
@@ -175,21 +180,29 @@ class Recording:
         scenario = self.asked_scenario()
         if not os.path.lexists(self.found_file):
             return scenario
-        return atomic.read(self.found_file, Found).applied(scenario)
+        with atomic.remedy(f"restore it, or {self._anew}"):
+            return atomic.read(self.found_file, Found).applied(scenario)
 
     def asked_scenario(self) -> Scenario:
         """Read back what was asked for. Raises ScenarioError, StoredError if its end is missing."""
-        scenario = load(self.scenario_file)
-        # Everything has a default, so what is left of a scenario may be one, but another.
-        if not _SCENARIO_END.search(texts.read(self.scenario_file)):
-            raise atomic.StoredError(
-                self.scenario_file, "it is cut off: thresholds.attainment is not its end"
-            )
+        with atomic.remedy("restore it: nothing else says what was run"):
+            scenario = load(self.scenario_file)
+            # Everything has a default, so what is left of a scenario may be one, but another.
+            if not _SCENARIO_END.search(texts.read(self.scenario_file)):
+                raise atomic.StoredError(
+                    self.scenario_file, "it is cut off: thresholds.attainment is not its end"
+                )
         return scenario
 
     def run_record(self) -> RunRecord:
         """Read ``raw/run.json`` back. Raises StoredError."""
-        return atomic.read(self.run_file, RunRecord)
+        with atomic.remedy(f"restore it, or {self._anew}"):
+            return atomic.read(self.run_file, RunRecord)
+
+    @property
+    def _anew(self) -> str:
+        """What to do about a recording of which too much is lost."""
+        return f"run its scenario again: ./invokew bench --scenario {shlex.quote(str(self.directory))}"
 
 
 def find(run: str, reports: Path) -> Recording:
@@ -198,8 +211,8 @@ def find(run: str, reports: Path) -> Recording:
     A run id finds its recording wherever below it is kept, be it under another name. Raises LookupError with
     the recordings there are.
     """
-    for directory in (Path(run), reports / run, *below(reports, run), *_made_as(run, reports)):
-        if is_recording(directory):
+    for named in (Path(run), reports / run, *below(reports, run), *_made_as(run, reports)):
+        if is_recording(directory := latest.followed(named)):
             return Recording(directory)
     known = sorted(d.name for d in reports.glob("*") if is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
@@ -223,8 +236,9 @@ def _made_as(run: str, reports: Path) -> Iterator[Path]:
 
 
 def is_recording(directory: Path) -> bool:
-    """Tell whether a directory is one, be it with something missing."""
-    return any(os.path.lexists(directory / part) for part in ("scenario.yaml", "raw"))
+    """Tell whether a directory is one, be it with something missing; ``latest`` is none, it leads to one."""
+    parts = (directory / part for part in ("scenario.yaml", "raw"))
+    return not latest.is_link(directory) and any(map(os.path.lexists, parts))
 
 
 def find_unfinished(run: str, reports: Path) -> Recording:

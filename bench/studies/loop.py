@@ -79,7 +79,8 @@ def resume(study: Study, name: str, reports: Path, displays: Displays) -> Path:
     directory = _find(study, name, reports)
     if not directory.name.endswith(UNFINISHED):
         raise LookupError(f"--resume: {directory} is complete")
-    asked = atomic.read(directory / REQUEST, StudyRequest)
+    with atomic.remedy(f"restore it, or begin anew: ./invokew {study.command}"):
+        asked = atomic.read(directory / REQUEST, StudyRequest)
     if asked.study != study.name:
         raise LookupError(f"--resume: {directory} is a study {asked.study!r}, and not {study.name!r}")
     cases, rows = study.cases(asked), study.rows(directory)

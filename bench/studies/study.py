@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,7 +29,14 @@ REQUEST = "request.json"
 
 def request(directory: Path) -> StudyRequest | None:
     """Return what a study was asked for; None: it is from before that was recorded. Raises StoredError."""
-    return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
+    with atomic.remedy("restore it; without it the study can be shown, but not gone on with"):
+        return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
+
+
+def read_index(file: Path, kind: type[atomic.Model]) -> atomic.Model:
+    """Return what a study's index holds. Raises StoredError."""
+    with atomic.remedy("restore it: nothing else says which recording is which case"):
+        return atomic.read(file, kind)
 
 
 class Row(Protocol):
@@ -47,6 +54,15 @@ class Case:
     request: Request
     scenario: Scenario | None  # None: it cannot be run, which its row gives the reason of
     row: Any  # a Row of the study's own, a model that is as yet without a recording
+    promised: bool = False  # whether it shall hold, so that a gate may ask
+
+
+class Promised(NamedTuple):
+    """A case that shall hold, and what became of it."""
+
+    case: str  # as people are told it
+    recording: str
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -128,11 +144,15 @@ class Study(ABC):
 
     def rows(self, directory: Path) -> Sequence[Any]:
         """Return the index's Row of each case, in their order, as the study has them. Raises StoredError."""
-        return atomic.read(self.index_file(directory), Index).rows
+        return read_index(self.index_file(directory), Index).rows
 
     def valid(self, directory: Path) -> bool:
         """Tell whether every case was run, and none of the runs is invalid."""
         return all(result and result.verdict != "invalid" for result in self.summaries(directory))
+
+    def promised(self, directory: Path) -> Sequence[Promised]:
+        """Return the cases that shall hold, of those that were run. Raises StoredError and ScenarioError."""
+        return ()
 
     def summaries(self, directory: Path) -> list[summary.Summary | None]:
         """Return the summary of each case; None for one without a recording. Raises StoredError."""

@@ -16,6 +16,7 @@ class Kind:
     """A kind of enforcement."""
 
     name: str  # as a scenario's ``enforcement`` says it
+    promises: bool = False  # whether pods get what they were promised, at least where links have room
     counts_overhead: bool = False  # whether a guarantee counts what the pod network adds to each packet
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
 
@@ -34,8 +35,17 @@ def of(scenario: Scenario) -> Kind:
     return _known[scenario.enforcement]
 
 
+def shall_hold(scenario: Scenario) -> bool:
+    """Tell whether a scenario's enforcement promises that its guarantees hold.
+
+    Without a share of the links, only where the links have no rate: one that has may be full.
+    """
+    kind = of(scenario)
+    return kind.promises and (kind.shares_links or scenario.underlay.rate is None)
+
+
 # All four are judged by what a class on the pod's eth0 lets through, whatever they do to get there.
 register(Kind("none"))
-register(Kind("pod"))
-register(Kind("node", shares_links=True))
+register(Kind("pod", promises=True))
+register(Kind("node", promises=True, shares_links=True))
 register(Kind("bandwidth"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
 from bench import generators  # noqa: F401 - they have a say in what a scenario may ask for
+from bench.recording import latest
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario.files import explained
 
@@ -24,7 +27,12 @@ class Options(TypedDict):
 
 
 def request(scenario: str, kubeconfigs: Sequence[str], **options: Unpack[Options]) -> Request:
-    """Return what is asked for of one run. Raises LookupError for what is no text, or no number."""
+    """Return what is asked for of one run. Raises LookupError for what is no text, or no number.
+
+    ``latest`` is named by what it is now: later it will be another.
+    """
+    if scenario == latest.NAME:
+        scenario = latest.followed(Path(options["reports"]) / scenario).name
     with _understood():
         return Request(scenario=scenario, kubeconfigs=tuple(kubeconfigs), **_frozen(options))
 
@@ -34,6 +42,21 @@ def study(name: str, choices: Mapping[str, Sequence[str]], **options: Unpack[Opt
     chosen = {choice: tuple(values) for choice, values in choices.items() if values}
     with _understood():
         return StudyRequest(study=name, choices=chosen, **_frozen(options))
+
+
+def overrides(enforcement: str, repetitions: str | None) -> list[str]:
+    """Return what options of their own override in a scenario, as for ``--set``. Raises LookupError."""
+    found = [f"enforcement={enforcement}"] if enforcement else []
+    if repetitions is None:
+        return found
+    return [*found, f"measurement.repetitions={times('--repetitions', repetitions)}"]
+
+
+def times(option: str, words: str) -> int:
+    """Return how often something is to be done. Raises LookupError for what is no such number."""
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", words):
+        raise LookupError(f"{option}: {words!r} is no number of times; write 1 or more")
+    return int(words)
 
 
 def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest) -> None:

@@ -4,43 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from rich.console import Console
 
-from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli import documents, exits
+from bench.cli.exits import HELD
 from bench.cli.verbs import asked
 from bench.recording import requests
 from bench.recording.records import Request
 
 if TYPE_CHECKING:
+    from bench.analysis.summary import Summary
     from bench.cli.progress import Display
     from bench.recording.directory import Recording
     from testbed.scenario import Scenario
 
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
-STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
+
+
+class Judged(NamedTuple):
+    """A run that is complete, and what it shows."""
+
+    recording: Recording
+    summary: Summary
 
 
 def bench(
-    scenarios: Sequence[str], kubeconfigs: Sequence[str], resume: str, **options: Unpack[asked.Options]
+    scenarios: Sequence[str],
+    kubeconfigs: Sequence[str],
+    resume: str,
+    json: bool = False,
+    **options: Unpack[asked.Options],
 ) -> int:
     """Run scenarios one after another, or go on with a run; judge them, and return the worst exit status.
 
     With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes.
     """
     wanted = [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER]
-    if resume:
-        reports = options["reports"]
-        asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports))
-        return resume_bench(resume, Path(reports))
-    # All are read before the first is started: a mistake in the second is no reason to lose the first.
-    statuses = [_run(*pair) for pair in [(request, requests.read(request)) for request in wanted]]
-    return next((bad for bad in (VIOLATED, INVALID) if bad in statuses), HELD)
+    with documents.document(json) as told:
+        if resume:
+            reports = options["reports"]
+            asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports))
+            judged = [resume_bench(resume, Path(reports))]
+        else:
+            # All are read before the first is started: a mistake in the second is no reason to lose it.
+            judged = [_run(*pair) for pair in [(request, requests.read(request)) for request in wanted]]
+        told["runs"] = [documents.run(*one) for one in judged]
+    return exits.worst(one.summary.verdict for one in judged)
 
 
-def resume_bench(run: str, reports: Path) -> int:
-    """Make what an interrupted run lacks, judge it, and return the exit status."""
+def resume_bench(run: str, reports: Path) -> Judged:
+    """Make what an interrupted run lacks, and judge it."""
     from bench.cli.progress import Display
     from bench.measurement import experiment
     from bench.recording import directory
@@ -50,7 +65,7 @@ def resume_bench(run: str, reports: Path) -> int:
     return _judge(experiment.resume(found, display), display)
 
 
-def _run(request: Request, scenario: Scenario) -> int:
+def _run(request: Request, scenario: Scenario) -> Judged:
     from bench.cli.progress import Display
     from bench.measurement import experiment
 
@@ -58,7 +73,7 @@ def _run(request: Request, scenario: Scenario) -> int:
     return _judge(experiment.run(request, scenario, display), display)
 
 
-def _judge(recording: Recording, display: Display) -> int:
+def _judge(recording: Recording, display: Display) -> Judged:
     """Analyse a recording, give it its final name, and show what it says."""
     display.stage("analysis")
     # Imported only now: half a second of pandas and matplotlib that would otherwise delay the traffic.
@@ -66,15 +81,21 @@ def _judge(recording: Recording, display: Display) -> int:
     from bench.presentation import tables
 
     summary = pipeline.analyse(recording)
-    tables.show(Console(), summary, recording.finish())
-    return STATUS_OF_VERDICT[summary.verdict]
+    finished = recording.finish()
+    tables.show(Console(), summary, finished)
+    return Judged(finished, summary)
 
 
-def draw_figures(run: str, reports: Path) -> int:
+def draw_figures(run: str, reports: Path, json: bool = False) -> int:
     """Make everything that follows from a recording, or from a study's recordings, again, and show it.
 
     What is packed is unpacked into ``reports`` first.
     """
+    with documents.document(json) as told:
+        return _draw_figures(run, reports, told)
+
+
+def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
     from bench import pipeline
     from bench.cli.verbs import studies
     from bench.presentation import tables
@@ -89,11 +110,13 @@ def draw_figures(run: str, reports: Path) -> int:
     if found := known.find(run, reports):
         study, place = found
         study.analyse(place)
+        told |= documents.study(study, place)
         return studies.show(study, place)
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording)
     tables.show(Console(), summary, recording)
-    return STATUS_OF_VERDICT[summary.verdict]
+    told["runs"] = [documents.run(recording, summary)]
+    return exits.worst([summary.verdict])
 
 
 def pack(run: str, to: str, reports: Path) -> int:

@@ -9,23 +9,50 @@ from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Console
 
+from bench.cli import documents, exits
 from bench.cli.exits import HELD, INVALID
 from bench.cli.terminal import say
 from bench.cli.verbs import asked
 from bench.recording.records import StudyRequest
 
 if TYPE_CHECKING:
-    from bench.studies.study import Study
+    from bench.studies.study import Promised, Study
 
 
 def run(
-    name: str, choices: Mapping[str, Sequence[str]], resume: str, **options: Unpack[asked.Options]
+    name: str,
+    choices: Mapping[str, Sequence[str]],
+    resume: str,
+    json: bool = False,
+    gate: bool = False,
+    **options: Unpack[asked.Options],
 ) -> int:
-    """Run a study, or go on with one that was interrupted, and show it."""
-    from bench.cli.progress import Display
-    from bench.studies import known, loop
+    """Run a study, or go on with one that was interrupted, and show it.
+
+    With ``gate`` the exit status is about the cases that shall hold, and about no others.
+    """
+    from bench.studies import known
 
     study = known.named(name)
+    with documents.document(json) as told:
+        directory = _run(study, choices, resume, gate, **options)
+        told |= documents.study(study, directory)
+        status = show(study, directory)
+        return _gate(study.promised(directory)) if gate else status
+
+
+def _run(
+    study: Study,
+    choices: Mapping[str, Sequence[str]],
+    resume: str,
+    gate: bool,
+    **options: Unpack[asked.Options],
+) -> Path:
+    """Return the directory of a study that is complete."""
+    from bench.cli.progress import Display
+    from bench.studies import loop
+
+    name = study.name
     wanted, reports = asked.study(name, choices, **options), options["reports"]
     for choice in wanted.choices:
         if choice not in study.choices:
@@ -33,8 +60,17 @@ def run(
     displays = partial(Display, Console())
     if resume:
         asked.refuse_others(wanted, StudyRequest(study=name, reports=reports))
-        return show(study, loop.resume(study, resume, Path(reports), displays))
-    return show(study, loop.run(study, wanted, displays))
+        return loop.resume(study, resume, Path(reports), displays)
+    if gate and not any(case.promised for case in study.cases(wanted)):
+        raise LookupError("--gate: none of these cases shall hold; docs/comparison.md says which do")
+    return loop.run(study, wanted, displays)
+
+
+def _gate(promised: Sequence[Promised]) -> int:
+    """Say what became of the cases that shall hold; return the exit status: invalid, if there are none."""
+    for case in promised:
+        say(f"gate: {case.case} shall hold: {case.verdict}")
+    return exits.worst([case.verdict for case in promised] or ["invalid"])
 
 
 def chosen(words: Sequence[str]) -> dict[str, list[str]]:

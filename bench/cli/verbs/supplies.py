@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bench.cli import documents
 from bench.cli.exits import FAILED, HELD
 from bench.cli.terminal import say, timed
 from testbed.testbed import ENTRIES
 
+if TYPE_CHECKING:
+    from testbed.doctor import Finding
+
 NO_FLANNELD = "none"  # instead of a file
 
 
-def examine() -> int:
+def examine(json: bool = False) -> int:
     """Say what this machine lacks for a testbed."""
     from testbed import assembly, doctor
 
-    status = HELD
-    for finding in doctor.examine(assembly.OPTIONAL):
-        mark = "ok     " if finding.fine else "MISSING" if finding.needed else "lacking"
-        style = "" if finding.fine else "red" if finding.needed else "yellow"
-        say(f"{mark}  {finding.subject}", style)
-        if not finding.fine:
-            say(f"         {finding.remedy}")
-            status = FAILED if finding.needed else status
-    return status
+    with documents.document(json) as told:
+        told["findings"] = []
+        for finding in doctor.examine(assembly.OPTIONAL):
+            _tell(finding)
+            told["findings"].append(asdict(finding))
+    lacking = any(finding["needed"] and not finding["fine"] for finding in told["findings"])
+    return FAILED if lacking else HELD
+
+
+def _tell(finding: Finding) -> None:
+    mark = "ok     " if finding.fine else "MISSING" if finding.needed else "lacking"
+    style = "" if finding.fine else "red" if finding.needed else "yellow"
+    say(f"{mark}  {finding.subject}", style)
+    if not finding.fine:
+        say(f"         {finding.remedy}")
 
 
 def get_kubernetes(version: str, directory: str, download: bool, build: bool, flannel: str) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from bench.cli import documents
+from bench.cli.documents import Document
 from bench.cli.exits import BAD_INPUT, HELD
 from bench.cli.terminal import complain, say
 from bench.recording.requests import scenario_file
@@ -45,20 +47,33 @@ def bring_up(
     return HELD
 
 
-def show_status(name: str | None) -> int:
+def show_status(name: str | None, json: bool = False) -> int:
     """Show one lasting testbed, or all of them."""
-    if name:
-        _show(name, lasting.find(name).state())
-        return HELD
+    with documents.document(json) as told:
+        told["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
+    return HELD
+
+
+def _all_shown() -> list[Document]:
+    """Show every testbed, and return what programs are told of each."""
     found = lasting.testbeds()
     if not found:
         say("no testbed is up")
+    told = []
     for kept in found:
         try:
-            _show(kept.name, kept.state())
+            told.append(_shown(kept.name, kept.state()))
         except RuntimeError as error:  # the others are there all the same
             complain(str(error))
-    return HELD
+            told.append({"name": kept.name, "error": str(error)})
+    return told
+
+
+def _shown(name: str, state: State) -> Document:
+    """Show what a testbed holds, and return what programs are told of it: all but the ways in."""
+    _show(name, state)
+    ways = {"places": {"__all__": {"entry", "network"}}, "clusters": {"__all__": {"kubectl", "port"}}}
+    return {"name": name, "error": None, **state.model_dump(mode="json", exclude=ways)}
 
 
 def _show(name: str, state: State) -> None:

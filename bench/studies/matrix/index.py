@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from bench.analysis import summary
 from bench.analysis.summary import Summary
-from bench.recording import atomic
 from bench.recording.directory import Recording
+from bench.studies.study import read_index
 from testbed.scenario.model import Title
 
 INDEX = "matrix.json"
@@ -67,7 +67,7 @@ class Matrix(BaseModel):
 
 def read(directory: Path) -> tuple[Matrix, dict[tuple[str, str], Summary]]:
     """Return a matrix and the summaries of the cases that were run. Raises StoredError."""
-    index = atomic.read(directory / INDEX, Matrix)
+    index = read_index(directory / INDEX, Matrix)
     summaries = {
         (case.scenario, case.enforcement): summary.read(Recording(directory / case.recording).summary_file)
         for case in index.cells

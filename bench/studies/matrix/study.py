@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.recording import requests
+from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Study, Visit
+from bench.studies.study import Case, Promised, Study, Visit
 from testbed import assembly
 from testbed.scenario import ScenarioError
+from testbed.scenario.enforcements import shall_hold
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -103,6 +105,14 @@ class MatrixStudy(Study):
         """Tell whether no run is invalid; a case that does not apply is as it should be."""
         return all(result is None or result.verdict != "invalid" for result in self.summaries(directory))
 
+    def promised(self, directory: Path) -> Sequence[Promised]:
+        """Return every case whose enforcement promises that its scenario's guarantees hold."""
+        return [
+            Promised(f"{row.scenario}, {row.enforcement}", row.recording, result.verdict)
+            for row, result in zip(self.rows(directory), self.summaries(directory), strict=True)
+            if row.recording and result and shall_hold(Recording(directory / row.recording).scenario())
+        ]
+
 
 def blocks(cells: Sequence[int], number: int, seed: int) -> list[list[int]]:
     """Return every cell once in each of ``number`` blocks, in random orders.
@@ -140,6 +150,7 @@ def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Ca
     request = asked.case(scenario, (*asked.overrides, f"enforcement={enforcement}"))
     case = MatrixCase(scenario=name, enforcement=enforcement, recording=None)
     try:
-        return Case(f"{name}, {enforcement}", request, requests.read(request), case)
+        read = requests.read(request)
+        return Case(f"{name}, {enforcement}", request, read, case, promised=shall_hold(read))
     except ScenarioError as error:
         return Case(f"{name}, {enforcement}", request, None, case.model_copy(update={"reason": str(error)}))

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.recording import atomic
+from bench.studies.study import read_index
 from testbed.scenario.model import Title
 
 INDEX = "places.json"
@@ -114,4 +114,4 @@ class Places(Entry):
 
 def read(directory: Path) -> Places:
     """Return a study. Raises StoredError."""
-    return atomic.read(directory / INDEX, Places)
+    return read_index(directory / INDEX, Places)

@@ -23,7 +23,7 @@ def test_an_unfinished_recording_is_known_by_its_name(tmp_path: Path) -> None:
     assert recording.run_id == "20220310T120000Z-contmec-pod"
     final = recording.finish()
     assert final.directory.name == recording.run_id
-    assert [entry.name for entry in tmp_path.iterdir()] == [recording.run_id]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [recording.run_id, "latest"]
 
 
 def test_two_recordings_of_one_second_have_two_names(tmp_path: Path) -> None:

@@ -1,22 +1,26 @@
 """Comparing enforcements, from the committed recordings: no privileges, no traffic."""
 
 import io
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from bench.cli.verbs import experiments
+from bench.cli.verbs import experiments, studies
+from bench.cli.verbs.asked import Options
 from bench.pipeline import analyse
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
+from bench.studies import loop
 from bench.studies.matrix import figure, index, table
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
 from testbed.scenario import ScenarioError, load
+from testbed.scenario.enforcements import shall_hold
 from tests.paths import ROOT
 
 STUDY = MatrixStudy()
@@ -181,3 +185,98 @@ def test_of_several_repetitions_figure_and_page_have_intervals_and_the_order(rep
     begun = load(ROOT / "scenarios" / "contmec.yaml", ["disturbances[0].start=0"])
     assert figure.stretch(begun, "quiet") == (5.0, 10.0)
     assert summary.flows[0].phases["quiet"].intervals is not None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "promising"), [("contmec", {"pod"}), ("kubernetes", {"pod"}), ("congested", {"node"})]
+)
+def test_an_enforcement_promises_what_it_can_keep(scenario: str, promising: set[str]) -> None:
+    found = set()
+    for enforcement in index.ENFORCEMENTS:
+        cases = STUDY.cases(
+            StudyRequest(
+                study="matrix", choices={"scenario": (scenario,), "enforcement": ("pod", enforcement)}
+            )
+        )
+        found |= {enforcement} if cases[1].promised else set()
+    assert found == promising
+
+
+def test_on_links_with_a_rate_only_who_shares_them_promises() -> None:
+    def promised(enforcement: str) -> bool:
+        overrides = ["underlay.rate=9G", f"enforcement={enforcement}"]
+        return shall_hold(load(ROOT / "scenarios" / "contmec.yaml", overrides))
+
+    assert [name for name in index.ENFORCEMENTS if promised(name)] == ["node"]
+
+
+OPTIONS: Options = {
+    "overrides": [],
+    "scale": 1.0,
+    "provider": "netns",
+    "orchestrator": "cni",
+    "reports": "reports",
+}
+
+
+def with_verdict(recording: Path, verdict: str) -> None:
+    """Let a recording's summary say another verdict."""
+    file = recording / "summary.json"
+    atomic.write_json(file, {**atomic.read_json(file), "verdict": verdict})
+
+
+@pytest.mark.parametrize(
+    ("contmec", "kubernetes", "as_ever", "gated"),
+    [
+        ("held", "held", 0, 0),
+        ("violated", "held", 0, 1),
+        ("held", "invalid", 3, 3),
+        ("invalid", "violated", 3, 1),
+    ],
+)
+def test_a_gate_is_about_the_cases_that_shall_hold(
+    contmec: str,
+    kubernetes: str,
+    as_ever: int,
+    gated: int,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with_verdict(directory / "contmec", contmec)
+    with_verdict(directory / "kubernetes", kubernetes)
+    monkeypatch.setattr(loop, "run", lambda *_: directory)
+    assert studies.run("matrix", {}, "", **OPTIONS) == as_ever
+    assert "gate:" not in capsys.readouterr().out
+    assert studies.run("matrix", {}, "", gate=True, **OPTIONS) == gated
+    assert f"gate: contmec, pod shall hold: {contmec}" in capsys.readouterr().out
+
+
+def test_a_gate_is_not_about_cases_that_promise_nothing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = directory / "contmec" / "scenario.yaml"
+    file.write_text(file.read_text().replace("enforcement: pod", "enforcement: none"))
+    with_verdict(directory / "contmec", "violated")
+    monkeypatch.setattr(loop, "run", lambda *_: directory)
+    assert studies.run("matrix", {}, "", gate=True, json=True, **OPTIONS) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["promised"] == [{"case": "kubernetes, pod", "recording": "kubernetes", "verdict": "held"}]
+
+
+def test_a_gate_without_a_case_that_shall_hold_is_refused() -> None:
+    with pytest.raises(LookupError, match="--gate: none of these cases shall hold"):
+        studies.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, **OPTIONS)
+
+
+def test_programs_are_told_the_index_and_every_run(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert experiments.draw_figures(str(directory), Path("reports"), json=True) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["study"]) == (1, "matrix")
+    assert told["index"] == atomic.read_json(directory / index.INDEX)
+    assert told["paths"]["pages"] == [str(directory / "matrix.html")]
+    for run, name in zip(told["runs"], ("contmec", "kubernetes"), strict=True):
+        assert run["summary"] == atomic.read_json(directory / name / "summary.json")
+        assert run["paths"]["recording"] == str(directory / name)

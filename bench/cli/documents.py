@@ -1,0 +1,79 @@
+"""What programs are told: with ``--json`` a verb leaves one document on standard output, and nothing else.
+
+What people are told goes to standard error meanwhile, whichever module says it. Who ends with an error leaves
+no document: status and words are those that they are without ``--json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from bench.recording import atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.analysis.summary import Summary
+    from bench.recording.directory import Recording
+    from bench.studies.study import Study
+
+Document = dict[str, Any]
+
+# Within a schema fields may be added, never renamed.
+SCHEMA = 1
+
+
+@contextmanager
+def document(wanted: bool) -> Iterator[Document]:
+    """Lend a document to be filled in; it is written, if it is wanted, unless an error ends the block."""
+    told: Document = {"schema": SCHEMA}
+    if not wanted:
+        yield told
+        return
+    with redirect_stdout(sys.stderr):
+        yield told
+    if sys.stdout is not None:
+        # In ASCII: whatever the terminal's encoding is, and nothing that it would take for an order.
+        sys.stdout.write(json.dumps(told, indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+
+def run(recording: Recording, summary: Summary) -> Document:
+    """Return what is said of one run: all of its summary, and where its files are."""
+    files = {
+        "recording": recording.directory,
+        "summary": recording.summary_file,
+        "samples": recording.samples_file,
+        "figures": recording.figures_directory,
+        "report": recording.report_file,
+    }
+    return {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
+
+
+def study(of: Study, directory: Path) -> Document:
+    """Return what is said of a study: its index, the cases that shall hold, and each of its runs."""
+    from bench.recording.directory import Recording
+
+    index = of.index_file(directory)
+    files = {"study": directory, "index": index, "figures": directory / "figures"}
+    pages = sorted(directory.glob("*.html"))
+    return {
+        "study": of.name,
+        "paths": {**_paths(files), "pages": [str(page.absolute()) for page in pages]},
+        "index": atomic.read_json(index),
+        "promised": [case._asdict() for case in of.promised(directory)],
+        "runs": [
+            run(Recording(directory / row.recording), summary)
+            for row, summary in zip(of.rows(directory), of.summaries(directory), strict=True)
+            if row.recording and summary
+        ],
+    }
+
+
+def _paths(files: dict[str, Path]) -> dict[str, str]:
+    """Return absolute paths: ``./invokew`` works in the project's directory, wherever it is called from."""
+    return {name: str(file.absolute()) for name, file in files.items()}

@@ -1,0 +1,56 @@
+"""The lines of docs/data.md, as a reader runs them on the recordings that are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bench import pipeline
+from bench.presentation.figures import throughput
+from bench.recording import latest
+from bench.recording.directory import Recording
+from tests.paths import ROOT
+
+BLOCKS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "data.md").read_text(encoding="utf-8"), re.DOTALL
+)
+
+
+def test_the_lines_for_pandas_do_what_the_page_says(
+    recorded: Callable[[str], Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throughput, "render", lambda *_: {"svg": b"<svg></svg>"})
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    summaries = []
+    for name in ("held", "violated"):
+        directory = recorded(name).directory.rename(reports / f"20260101T000000Z-{name}-pod")
+        summaries.append(pipeline.analyse(Recording(directory)))
+    latest.point_to(directory)
+    monkeypatch.chdir(tmp_path)
+
+    in_pandas, shares_of_guarantees = BLOCKS
+    assert len([line for line in in_pandas.splitlines() if line]) == 10
+    names: dict[str, pd.DataFrame] = {}
+    exec(in_pandas, names)
+    exec(shares_of_guarantees, names)
+
+    runs, shares = names["runs"], names["shares"]
+    written = [pd.read_parquet(file) for file in sorted(reports.glob("2*/samples.parquet"))]
+    assert len(runs) == sum((table["source"] == "receiver").sum() for table in written)
+    assert set(runs["run_id"]) == {summary.run_id for summary in summaries}
+    assert runs["guarantee_bps"].dtype == "float64"
+    for summary in summaries:
+        for flow in summary.flows:
+            rows = runs[(runs["run_id"] == summary.run_id) & (runs["flow"] == flow.name)]
+            if flow.guarantee_bps is None:
+                assert rows["guarantee_bps"].isna().all()
+                continue
+            assert set(rows["guarantee_bps"]) == {flow.guarantee_bps}
+            if summary.verdict == "held":
+                expected = (flow.expected_goodput_bps or 0.0) / flow.guarantee_bps
+                assert shares.loc[(summary.run_id, flow.name), "mean"] == pytest.approx(expected, rel=0.02)
