@@ -13,7 +13,8 @@ SCENARIOS = HOME / "scenarios"
 PLAYBOOKS = HOME / "playbooks"
 PLUGIN = HOME / "plugin"
 BOX = HOME / "testbed" / "supplies" / "box"  # what the machines' disk is made with
-GO_REQUIREMENT = HOME / "requirements" / "go.txt"
+REQUIREMENTS = HOME / "requirements"  # the lists of pinned packages
+GO_REQUIREMENT = REQUIREMENTS / "go.txt"
 
 BUILT_PLUGIN = HOME / "build" / "cni"
 MACHINES = HOME / ".vagrant" / "concorde"  # the state of virtual machines, beside Vagrant's own

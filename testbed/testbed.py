@@ -79,6 +79,11 @@ class Testbed:
         """The running pods, by name."""
         return self.orchestrator.pods if self.orchestrator else {}
 
+    @property
+    def add_s(self) -> Mapping[str, float]:
+        """How long each pod's attachment took, in seconds, where that can be seen; after ``down`` too."""
+        return self.orchestrator.add_s if self.orchestrator else {}
+
     def up(self, progress: Progress = lambda _: None) -> None:
         """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why."""
         try:

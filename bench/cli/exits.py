@@ -1,8 +1,9 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
 0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the run is invalid and proves nothing;
-4 it failed, because something could not be brought up; 128 + n ended by signal n. An error that is none of
-these is a bug: it goes on to where bugs are reported (bugs.py).
+4 it failed, because something could not be brought up; 5 something is worse than in the nights before;
+128 + n ended by signal n. An error that is none of these is a bug: it goes on to where bugs are reported
+(bugs.py).
 
 Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake in an option need.
 """
@@ -33,7 +34,7 @@ P = ParamSpec("P")
 # Python does by itself, and once more at the end, took 0.2 s of a run.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
-HELD, VIOLATED, BAD_INPUT, INVALID, FAILED = 0, 1, 2, 3, 4
+HELD, VIOLATED, BAD_INPUT, INVALID, FAILED, CHANGED = 0, 1, 2, 3, 4, 5
 STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 INTERRUPTED, UNREAD = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 

@@ -49,6 +49,9 @@ LONG = {
     "CONCORDE_PLUGIN_INPUTS": 50000,
     "CONCORDE_SCENARIO_INPUTS": 50000,
     "CONCORDE_ATTACK_ROUNDS": 5,
+    "CONCORDE_HISTORIES": 200,
+    "CONCORDE_KILLS": 50,
+    "CONCORDE_AT_ONCE": 8,
     "CONCORDE_STARVED_RUNS": 3,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
@@ -213,6 +216,51 @@ def compare(
     from bench.cli.verbs import compare as verb
 
     exits.ends_with_status(verb.compare)(one, other, across_machines, json, Path(reports))
+
+
+@task(
+    iterable=["scenario", "set_", "replay"],
+    help={
+        **RUN,
+        "scenario": f"{SCENARIO}; may be repeated (default: the paper's two)",
+        "repetitions": "how often each scenario's traffic runs",
+        "history": "the directory of the machines' histories",
+        "to": "the directory of nightly.md, junit.xml, bigger.json, smaller.json and trend.html",
+        "acknowledged": "the file of changes that are as they should be (default: nightly.yaml)",
+        "replay": "do all but run, from a recording: its directory, run id, or packed file; may be repeated",
+        "machine": "print which machine this is, as its history is called, and nothing else",
+    },
+)
+def nightly(
+    _context: Context,
+    scenario: list[str],
+    set_: list[str],
+    replay: list[str],
+    scale: float = 0.1,
+    repetitions: int = 5,
+    history: str = "reports/history",
+    to: str = "reports/nightly",
+    acknowledged: str = "",
+    machine: bool = False,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+) -> None:
+    """Do the guarantees still hold, and as well as in the nights before? What changed is told once."""
+    from bench.cli.verbs import nightly as verb
+
+    def run() -> int:
+        if machine:
+            return verb.identify()
+        places = verb.places(history, to, acknowledged)
+        if replay:
+            return verb.replay(replay, repetitions, places, Path(reports))
+        return verb.run(
+            scenario, repetitions, places,
+            overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+        )  # fmt: skip
+
+    exits.ends_with_status(run)()
 
 
 @task(
@@ -466,6 +514,7 @@ def lint(context: Context) -> None:
         "ruff check",
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
+        "zizmor --offline --quiet .github/workflows",
         "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",

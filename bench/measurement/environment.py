@@ -6,6 +6,7 @@ read is recorded as such, never left out in silence.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -20,7 +21,7 @@ from testbed.access import batch
 from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
 from testbed.networks import containers
-from testbed.resources import HOME
+from testbed.resources import HOME, REQUIREMENTS
 from testbed.testbed import Testbed
 
 TOOLS = {
@@ -69,9 +70,8 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS)
     said = batch.look_around(looks)
     return {
-        "host": _host(),
+        **surroundings(),
         "tools": {name: _text(shown).partition("\n")[0].strip() for name, shown in said["tools"].items()},
-        "harness": _harness(),
         "addresses": {name: place.address for name, place in ends.items()},
         "mtu": {
             "underlay": addressing.scenario.underlay.mtu,
@@ -87,6 +87,11 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     }
 
 
+def surroundings() -> Environment:
+    """Return what is known of host and harness without a testbed."""
+    return {"host": _host(), "harness": _harness()}
+
+
 def _host() -> Environment:
     processors = [
         line.partition(":")[2].strip()
@@ -100,6 +105,7 @@ def _host() -> Environment:
         "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
         "processors": processors or ["unknown"],
         "processors_usable": len(os.sched_getaffinity(0)),
+        "hypervisor": _hypervisor(),
         "frequency_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -108,14 +114,34 @@ def _host() -> Environment:
     }
 
 
+def _hypervisor() -> str:
+    """Return what the machine is virtual by, as lscpu names it; ``none`` for a real one."""
+    try:
+        done = subprocess.run(
+            ["lscpu"], capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
+    except OSError as error:
+        return f"not readable: {error.strerror}"
+    named = (line.partition(":") for line in done.stdout.splitlines())
+    vendor = next((value.strip() for key, _, value in named if key == "Hypervisor vendor"), "none")
+    return vendor if done.returncode == 0 else f"not readable: {done.stderr.strip()}"
+
+
 def _harness() -> Environment:
     packages = ("matplotlib", "numpy", "pandas", "pyarrow", "pydantic")
     return {
         "commit": _git("rev-parse", "HEAD"),
         "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": sys.version.split()[0],
+        "requirements": _requirements(),
         "packages": {name: importlib.metadata.version(name) for name in packages},
     }
+
+
+def _requirements() -> str:
+    """Return a digest of the lists of pinned packages."""
+    lists = (f"{file.name}\n{_read(str(file))}" for file in sorted(REQUIREMENTS.glob("*.txt")))
+    return hashlib.sha256("\n".join(lists).encode()).hexdigest()[:12]
 
 
 def _git(*arguments: str) -> str:

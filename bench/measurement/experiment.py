@@ -248,8 +248,15 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         repetitions=[one.repetition for one in finished],
         faults=list(dict.fromkeys(faults)),
         notes=[*measured.notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+        add_s=_added(begun),
         files=inventory.take(recording),
     )
+
+
+def _added(begun: _Begun) -> dict[str, float] | None:
+    """Return what the ADD of each of the scenario's own pods took, the last time the testbed was up."""
+    took = begun.testbed.add_s
+    return {name: round(took[name], 6) for name in begun.scenario.pods if name in took} or None
 
 
 def _words(faults: Sequence[Fault]) -> list[str]:

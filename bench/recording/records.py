@@ -181,6 +181,7 @@ class RunRecord(Entry):
     repetitions: list[Repetition]
     faults: list[str]  # all of the repetitions', in words
     notes: list[str] = []  # what else is to be known of the nodes, in words
+    add_s: dict[str, float] | None = None  # what each pod's ADD took, by its name; None: not recorded
     files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 
 

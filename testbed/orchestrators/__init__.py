@@ -38,6 +38,10 @@ class Orchestrator(Protocol):
     def clients(self) -> Sequence[Client]:
         """What asks the clusters' APIs; nothing where there are none."""
 
+    @property
+    def add_s(self) -> Mapping[str, float]:
+        """How long the ADD of each pod took, by its name, in seconds; nothing where others call it."""
+
     def up(self, progress: Callable[[str], None]) -> Found:
         """Start every pod of the scenario, and return what clusters that exist turned out to have.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class CniOrchestrator:
         self._nodes = nodes
         self._runtimes: dict[str, Runtime] = {}
         self._results: dict[str, Json] = {}
+        self.add_s: dict[str, float] = {}
         self.pods: dict[str, InNamespace] = {}
 
     @property
@@ -92,10 +94,12 @@ class CniOrchestrator:
         attached = []
         for name in names:
             network, attachment = self._network(name), self._enforcement.attachment(name)
+            begin = time.monotonic()
             try:
                 self._results[name] = runtime.add(network, attachment)
             except CniError as error:
                 raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
+            self.add_s[name] = time.monotonic() - begin
             attached.append((network, attachment, self._results[name]))
         runtime.keep(attached)
 

@@ -49,6 +49,7 @@ class KubernetesOrchestrator:
 
     brings_containers = False
     facts: Mapping[str, Any] = {}
+    add_s: Mapping[str, float] = {}  # containerd calls the plugins, and does not say how long that takes
 
     @property
     def clients(self) -> list[Client]:

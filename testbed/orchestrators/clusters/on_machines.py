@@ -65,6 +65,8 @@ class PodsOnMachines:
         self._namespaces: Namespaces | None = None
         self._pods: Pods | None = None
 
+    add_s: Mapping[str, float] = {}  # the clusters' own runtimes call the plugins
+
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the APIs say of the clusters, for the recording."""

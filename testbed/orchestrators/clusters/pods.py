@@ -52,6 +52,8 @@ class Pods:
         self._containers: dict[str, RemotePod] = {}
         self._mtu = 0  # of the pods, bytes
 
+    add_s: Mapping[str, float] = {}  # the clusters' own runtimes call the plugins
+
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the APIs say of the clusters, for the recording."""

@@ -111,6 +111,9 @@ def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
 
     assert final.scenario().flows[0].duration == 3
     record = final.run_record()
+    assert record.add_s is not None
+    assert set(record.add_s) == set(final.scenario().pods)
+    assert all(0 < seconds < 60 for seconds in record.add_s.values())
     assert record.faults == []
     assert record.calibration is not None
     assert set(record.calibration.bits_per_second) == {"(1) A-1 -> A-4", "(2) A-2 -> A-3"}

@@ -57,6 +57,7 @@ class NoPods:
     """See testbed.orchestrators.Orchestrator. It notes what it was made with."""
 
     facts: Mapping[str, object] = {}
+    add_s: Mapping[str, float] = {}
     pods: Mapping[str, InNamespace] = {}
     networks: Mapping[str, InNamespace] = {}
     clients: Sequence[Client] = ()

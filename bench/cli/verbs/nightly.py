@@ -1,0 +1,86 @@
+"""The verb that is run every night: nightly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Unpack
+
+from rich.console import Console
+
+from bench.cli.exits import CHANGED, FAILED, HELD, INVALID, VIOLATED
+from bench.cli.terminal import say
+from bench.cli.verbs import asked
+from bench.cli.verbs.experiments import PAPER
+from bench.recording import archive, directory, requests
+from bench.recording.directory import Recording
+from bench.studies.nightly import nightly
+from bench.studies.nightly.report import SENTENCES, Report
+
+STATUS_OF_GATE = {
+    "passed": HELD,
+    "broken": VIOLATED,
+    "not up": FAILED,
+    "no statement": INVALID,
+    "worse": CHANGED,
+}
+ACKNOWLEDGEMENTS = "nightly.yaml"
+
+
+def places(history: str, to: str, acknowledged: str) -> nightly.Places:
+    """Return where a night's files are; the acknowledgements have to be there if they are asked for."""
+    file = Path(acknowledged or ACKNOWLEDGEMENTS)
+    return nightly.Places(Path(history), Path(to), file, must_exist=bool(acknowledged))
+
+
+def run(
+    scenarios: Sequence[str], repetitions: int, places: nightly.Places, **options: Unpack[asked.Options]
+) -> int:
+    """Run scenarios, judge them beside the nights before, and return the exit status."""
+    from bench.cli.progress import Display
+
+    _check_repetitions(repetitions)
+    options["overrides"] = [*options["overrides"], f"measurement.repetitions={repetitions}"]
+    wanted = [asked.request(name, [], **options) for name in scenarios or PAPER]
+    read = [(request, requests.read(request)) for request in wanted]
+    names = [scenario.name for _, scenario in read]
+    if len(set(names)) < len(names):
+        raise LookupError(f"--scenario: of each name one a night ({', '.join(names)})")
+    return _show(nightly.run(read, places, partial(Display, Console())), places)
+
+
+def replay(runs: Sequence[str], repetitions: int, places: nightly.Places, reports: Path) -> int:
+    """Do the same with recordings in place of runs."""
+    _check_repetitions(repetitions)
+    return _show(nightly.replay([_found(run, reports) for run in runs], places), places)
+
+
+def identify() -> int:
+    """Print which machine this is, as its history is called."""
+    from bench.measurement import environment
+    from bench.studies.nightly import machine
+
+    say(machine.identity(environment.surroundings()))
+    return HELD
+
+
+def _found(run: str, reports: Path) -> Recording:
+    packed = archive.find(run, reports)
+    return directory.find(run, reports) if packed is None else Recording(archive.unpack(packed, reports))
+
+
+def _check_repetitions(repetitions: int) -> None:
+    if repetitions < 1:
+        raise LookupError(f"--repetitions: {repetitions} is too few; at least 1, as in --repetitions 5")
+
+
+def _show(report: Report, places: nightly.Places) -> int:
+    for name, one in report.tonight.scenarios.items():
+        say(f"{name}: {one.verdict}")
+    for line in (*report.reasons(), *report.notes()):
+        say(line)
+    say(SENTENCES[report.judgement.gate])
+    say(f"history: {places.history / report.tonight.machine}.jsonl")
+    say(f"exports: {places.exports}")
+    return STATUS_OF_GATE[report.judgement.gate]

@@ -1,0 +1,82 @@
+"""The verb itself, killed at any moment, and several at once on one history."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.recording import atomic
+from bench.recording.directory import Recording
+from bench.studies.nightly import machine, night
+from bench.studies.nightly.history import History
+from tests.paths import ROOT
+
+KILLS = int(os.environ.get("CONCORDE_KILLS", "2"))
+AT_ONCE = int(os.environ.get("CONCORDE_AT_ONCE", "3"))
+
+Recorded = Callable[[str], Recording]
+
+
+class Nights:
+    """Recordings of several nights on one machine, and what goes through them."""
+
+    def __init__(self, held: Recording, directory: Path, count: int) -> None:
+        self._directory = directory
+        self.recordings = [self._copy(held, number) for number in range(count)]
+        self.history = History(directory / "history", machine.identity(night.environment(held)))
+
+    def _copy(self, held: Recording, number: int) -> Path:
+        copy = self._directory / f"night-{number}"
+        subprocess.run(["cp", "-r", str(held.directory), str(copy)], check=True)
+        record = held.run_record().model_copy(update={"run_id": f"20260101T{number:06d}Z-held-pod"})
+        atomic.write_model(Recording(copy).run_file, record)
+        return copy
+
+    def go_through(self, number: int) -> subprocess.Popen[bytes]:
+        where = ["--history", str(self._directory / "history"), "--to", str(self._directory / "exports")]
+        command = [sys.executable, "tasks.py", "nightly", "--replay", str(self.recordings[number]), *where]
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def ends(self, process: subprocess.Popen[bytes]) -> int:
+        complaints = process.communicate(timeout=120)[1]
+        assert process.returncode <= 0, complaints
+        return process.returncode
+
+    def written(self) -> list[str]:
+        """Return the nights of which there are lines; a line that is none is an error."""
+        return [one.run_id.rpartition("-")[0] for one in self.history.nights()]
+
+
+@pytest.mark.long
+def test_whenever_it_is_killed_the_next_night_succeeds(recorded: Recorded, tmp_path: Path) -> None:
+    nights = Nights(recorded("held"), tmp_path, KILLS + 1)
+    begun = time.monotonic()
+    assert nights.ends(nights.go_through(0)) == 0
+    took = time.monotonic() - begun
+    chance, killed = Random(7), 0
+    for number in range(1, KILLS + 1):
+        process = nights.go_through(number)
+        time.sleep(chance.uniform(0, took))
+        process.send_signal(signal.SIGKILL)
+        killed += nights.ends(process) == -signal.SIGKILL
+        assert len(set(nights.written())) == len(nights.written())
+    for number in range(1, KILLS + 1):  # each once more: those that are there stay as they are
+        assert nights.ends(nights.go_through(number)) == 0
+    assert sorted(nights.written()) == [f"20260101T{number:06d}Z-held-pod" for number in range(KILLS + 1)]
+    assert killed >= KILLS // 2
+
+
+@pytest.mark.long
+def test_several_at_once_leave_a_line_each(recorded: Recorded, tmp_path: Path) -> None:
+    nights = Nights(recorded("held"), tmp_path, AT_ONCE)
+    processes = [nights.go_through(number) for number in range(AT_ONCE)]
+    assert [nights.ends(process) for process in processes] == [0] * AT_ONCE
+    assert sorted(nights.written()) == [f"20260101T{number:06d}Z-held-pod" for number in range(AT_ONCE)]
