@@ -1,12 +1,14 @@
 """From a recording's raw files to everything made of them: samples, summary, figures, report.
 
-The outputs are functions of the recording: analysing it again writes the same bytes. The one thing that
-cannot be, the seconds the analysis took, is measured the first time and kept from ``summary.json`` after.
+The outputs are functions of the scenario, the environment and ``raw/``: analysing them again writes the same
+bytes. The one thing that cannot be, the seconds the analysis took, is measured the first time and kept in
+``raw/analysis.json``.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
 from bench.recording import atomic, inventory
 from bench.recording.directory import Recording
+from bench.recording.records import Analysed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,20 +26,22 @@ if TYPE_CHECKING:
 def prepare() -> None:
     """Import all that an analysis takes. Until then nothing of it is: beside traffic that would disturb."""
     import pandas  # noqa: F401
+    import rocrate.rocrate  # type: ignore[import-untyped]  # noqa: F401
 
     from bench.presentation import report  # noqa: F401
 
 
 def analyse(recording: Recording) -> Summary:
-    """Make ``samples.parquet``, ``summary.json``, ``figures/`` and ``report.html``.
+    """Make samples, summary, figures, report and crate.
 
     Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError or
     StoredError if the scenario or the run's record cannot be read, OSError if something cannot be written.
     """
     begun = time.perf_counter()
+    earlier = _earlier_seconds(recording)
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
-    from bench.presentation import report
+    from bench.presentation import crate, report
     from bench.presentation.figures.known import FIGURES
 
     readings = samples.read(recording, scenario, record)
@@ -49,13 +54,24 @@ def analyse(recording: Recording) -> Summary:
     drawn = {name: figure.render(readings.samples, scenario, result) for name, figure in FIGURES.items()}
     page = report.render(recording, scenario, record, result, drawn)
 
-    atomic.write(recording.samples_file, parquet(readings.samples))
-    for name, files in drawn.items():
-        for kind, content in files.items():
-            atomic.write(recording.figures_directory / f"{name}.{kind}", content)
-    atomic.write(recording.report_file, page.encode())
-    earlier = _earlier_seconds(recording)
-    result = result.analysed(time.perf_counter() - begun if earlier is None else earlier)
+    made = {
+        recording.samples_file: parquet(readings.samples),
+        **{
+            recording.figures_directory / f"{name}.{kind}": content
+            for name, files in drawn.items()
+            for kind, content in files.items()
+        },
+        recording.report_file: page.encode(),
+    }
+    for file, content in made.items():
+        atomic.write(file, content)
+    if earlier is None:
+        earlier = round(time.perf_counter() - begun, 3)
+    if not os.path.lexists(recording.analysis_file):
+        atomic.write_model(recording.analysis_file, Analysed(seconds=earlier))
+    described = crate.of_recording(recording, record, scenario.title, [*made, recording.summary_file])
+    atomic.write(recording.crate_file, described)
+    result = result.analysed(earlier)
     atomic.write(recording.summary_file, summary.render(result).encode())
     return result
 
@@ -68,7 +84,10 @@ def parquet(table: pd.DataFrame) -> bytes:
 
 
 def _earlier_seconds(recording: Recording) -> float | None:
-    try:
+    """Return how long the first analysis took; None: this is the first. Raises StoredError."""
+    if os.path.lexists(recording.analysis_file):
+        return atomic.read(recording.analysis_file, Analysed).seconds
+    try:  # recordings were analysed before it was kept apart
         return summary.read(recording.summary_file).seconds.analysis
     except atomic.StoredError:  # none yet, or not one of ours
         return None

@@ -174,8 +174,8 @@ def _measure(slices: list[_Slice], threshold: float | None) -> Measured:
     import numpy as np
 
     rates = np.concatenate([slice_.rates for slice_ in slices])
-    watched = sum(float(slice_.watched.sum()) for slice_ in slices)
-    busy = sum(float(slice_.busy.sum()) for slice_ in slices)
+    watched = math.fsum(float(slice_.watched.sum()) for slice_ in slices)
+    busy = math.fsum(float(slice_.busy.sum()) for slice_ in slices)
     doubtful = np.concatenate([slice_.doubtful for slice_ in slices])
     low = None if threshold is None else rates < threshold
     return Measured(

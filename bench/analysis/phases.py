@@ -10,6 +10,7 @@ that of neither. A sample at the edge of two such phases belongs to the later on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -98,7 +99,7 @@ def required(judged: Span, disturbed: Sequence[Disturbed], interval_s: float) ->
     for stretch in disturbed:
         seconds[stretch.phase] = seconds.get(stretch.phase, 0.0) + _shared(judged, stretch)
     phases = [phase for phase, length in seconds.items() if length >= interval_s / 2]
-    quiet = judged.end - judged.start - sum(seconds.values())
+    quiet = judged.end - judged.start - math.fsum(seconds.values())
     return [QUIET, *phases] if quiet > _long(interval_s) else phases
 
 

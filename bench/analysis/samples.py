@@ -67,7 +67,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     faults: list[Cause] = []
     planned = {traffic.label for traffic in scenario.traffic}
     for number, repetition in enumerate(record.repetitions):
-        for label in repetition.transfers.keys() - planned:
+        for label in sorted(repetition.transfers.keys() - planned):
             faults.append(_lost(label, number, f"the transfer is not in {recording.scenario_file.name}"))
         for traffic in scenario.traffic:
             transfer = repetition.transfers.get(traffic.label)

@@ -8,6 +8,7 @@ Units are in the names: ``_bps`` is payload bits per second (the guarantee: as t
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -397,9 +398,9 @@ def _calibration(record: RunRecord) -> CalibrationSummary | None:
     if record.calibration is None:
         return None
     rates = {name: round(rate, 1) for name, rate in record.calibration.bits_per_second.items()}
-    totals = [round(sum(one.bits_per_second.values()), 1) for one in record.calibrations]
+    totals = [round(math.fsum(one.bits_per_second.values()), 1) for one in record.calibrations]
     return CalibrationSummary(
-        total_bps=round(sum(rates.values()), 1) if rates else None,
+        total_bps=round(math.fsum(rates.values()), 1) if rates else None,
         flows_bps=rates,
         before_bps=totals[0] if totals else None,
         after_bps=totals[-1] if len(totals) > 1 else None,

@@ -12,6 +12,7 @@ is none without the samples that may be low because of the machine (``excuses``)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -146,7 +147,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
     if calibration.error:
         yield Cause("measurement", f"the calibration failed: {calibration.error}")
         return
-    reached, promised = sum(calibration.bits_per_second.values()), _promised(scenario)
+    reached, promised = math.fsum(calibration.bits_per_second.values()), _promised(scenario)
     if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:
         return
     unit = unit_for([promised])
@@ -162,7 +163,7 @@ def _promised(scenario: Scenario) -> float:
     """The most that is promised at one time, bits per second."""
     flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in generators.guaranteed(scenario)]
     return max(
-        float(sum(rate for flow, rate in flows if flow.start <= moment.start < flow.end))
+        math.fsum(rate for flow, rate in flows if flow.start <= moment.start < flow.end)
         for moment in scenario.flows
     )
 
@@ -272,7 +273,7 @@ def _few(scenario: Scenario, guaranteed: list[Observation]) -> Iterator[str]:
 
 def _drift(record: RunRecord) -> Iterator[str]:
     """Did the machine carry less, or more, at the end than at the beginning?"""
-    totals = [sum(one.bits_per_second.values()) for one in record.calibrations if one.error is None]
+    totals = [math.fsum(one.bits_per_second.values()) for one in record.calibrations if one.error is None]
     if len(totals) < 2 or not min(totals):
         return
     first, last = totals[0], totals[-1]

@@ -14,7 +14,7 @@ import functools
 import gc
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any, ParamSpec
@@ -109,6 +109,8 @@ def _go_down(number: int, _frame: FrameType | None) -> None:
 class _Program(Program):
     """Invoke, but a command line it cannot parse is bad input like any other."""
 
+    words: Mapping[str, str]  # see ``main``
+
     def core_args(self) -> list[Argument]:
         """Return invoke's own options, and those of an invoke that has found us by them and handed over."""
         return [*super().core_args(), *self.task_args()]
@@ -117,6 +119,9 @@ class _Program(Program):
         self._refusing(super().parse_core, argv)
 
     def parse_tasks(self) -> None:
+        verb, *words = self.core.unparsed or [""]
+        if verb in self.words and self.namespace is not None:
+            self.core.unparsed = [verb, *as_options(words, self.words[verb], self.namespace[verb])]
         self._refusing(super().parse_tasks)
 
     def parse_cleanup(self) -> None:
@@ -148,13 +153,35 @@ def after_dashes() -> list[str]:
     return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
 
 
+def as_options(words: Sequence[str], option: str, task: Task[Any]) -> list[str]:
+    """Return a task's words with those that stand alone as values of one of its options.
+
+    To invoke every positional argument is a required one, and none can be repeated.
+    """
+    valued = {
+        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
+        for argument in task.get_arguments()
+        if argument.takes_value
+        for name in argument.names
+    }
+    found: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        alone = not word.startswith("-") and before not in valued
+        found.append(f"--{option}={word}" if alone else word)
+    return found
+
+
 def main(tasks: ModuleType) -> None:
-    """Run the tasks of a module as a program. Does not return."""
+    """Run the tasks of a module as a program. Does not return.
+
+    Its ``WORDS`` say for which verbs words alone mean an option, by verb: none is one, and many may be many.
+    """
     program = _Program(
         namespace=collected(tasks), binary="invokew", name="invokew", version="0.1",
         binary_names=["invoke", "inv", "invokew", "./invokew"],  # of which a shell completes the arguments
     )  # fmt: skip
 
+    program.words = tasks.WORDS
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
     def run() -> int:

@@ -39,6 +39,9 @@ KEPT = {
     "scenario": "with --provider: the scenario that has the machines, or their addresses",
 }
 
+# Verbs of which a word alone is an option's value; there may be none.
+WORDS = {"figures": "run", "reproduce": "claim"}
+
 # These run alone: they are judged by how much gets through, or keep it from others.
 ALONE = ("tests/system/plugin/test_attacks.py", "tests/system/bench/test_starved.py")
 # How often tests marked "long" do what they do; without these variables they do a part of it.
@@ -264,14 +267,53 @@ def nightly(
 
 
 @task(
-    positional=["run"],
-    help={**REPORTS, **JSON, "run": "a recording: its directory, run id, packed file, or latest"},
+    help={
+        **REPORTS,
+        **JSON,
+        "run": "a recording or a study: its directory, run id, packed file, or latest",
+        "all_": "those of every recording and study, packed or not",
+        "check": "with --all: write nothing, and name each file that is not what follows from its recording",
+    },
 )
-def figures(_context: Context, run: str, reports: str = "reports", json: bool = False) -> None:
+def figures(
+    _context: Context,
+    run: str = "",
+    all_: bool = False,
+    check: bool = False,
+    reports: str = "reports",
+    json: bool = False,
+) -> None:
     """Make samples, summary, figures and report again from a recording alone."""
-    from bench.cli.verbs import experiments
+    from bench.cli.verbs import reproduction
 
-    exits.ends_with_status(experiments.draw_figures)(run, Path(reports), json)
+    exits.ends_with_status(reproduction.figures)(run, all_, check, Path(reports), json)
+
+
+@task(
+    iterable=["claim"],
+    help={
+        **REPORTS,
+        "claim": "which; may be repeated (default: all that need no machines of their own)",
+        "recorded": "from the recordings that are kept, in seconds and without root",
+        "quick": "at a tenth of the rates, in five minutes",
+        "list_": "list the claims, with the commands that measure them",
+        "seed": "of the order in which experiments are made",
+    },
+)
+def reproduce(
+    _context: Context,
+    claim: list[str],
+    recorded: bool = False,
+    quick: bool = False,
+    list_: bool = False,
+    seed: int = 1,
+    reports: str = "reports",
+) -> None:
+    """Do the docs' claims come out again? Print what is expected beside what is observed."""
+    from bench.cli.verbs import reproduction
+
+    run = exits.ends_with_status(reproduction.reproduce)
+    run(claim, recorded, quick, list_, seed, Path(reports))
 
 
 @task(
@@ -287,6 +329,21 @@ def pack(_context: Context, run: str, to: str, reports: str = "reports") -> None
     from bench.cli.verbs import experiments
 
     exits.ends_with_status(experiments.pack)(run, to, Path(reports))
+
+
+@task(
+    iterable=["run"],
+    help={
+        **REPORTS,
+        "to": "the archive, as in bundle.tar.xz",
+        "run": "a recording or a study of yours to put in besides: its directory or run id; may be repeated",
+    },
+)
+def bundle(_context: Context, to: str, run: list[str], reports: str = "reports") -> None:
+    """Make one archive to deposit: the source at its commit, the recordings, what they are, and digests."""
+    from bench.cli.verbs import reproduction
+
+    exits.ends_with_status(reproduction.bundle)(to, run, Path(reports))
 
 
 @task(

@@ -138,7 +138,8 @@ def _record(streams: list[dict[str, Any]]) -> Record:
         start_s=min(float(stream["start"]) for stream in streams),
         end_s=max(float(stream["end"]) for stream in streams),
         bytes=sum(int(stream["bytes"]) for stream in streams),
-        bits_per_second=sum(
+        # Exactly rounded: since Python 3.12 sum() rounds floats otherwise than before.
+        bits_per_second=math.fsum(
             float(stream["bytes"]) * 8 / float(stream["seconds"])
             for stream in streams
             if float(stream["seconds"]) > 0
@@ -164,4 +165,4 @@ def _window(streams: list[dict[str, Any]]) -> float | None:
     if not all(stream.get("rtt") and "snd_cwnd" in stream for stream in streams):
         return None
     # rtt is in microseconds, snd_cwnd in bytes (iperf3's src/tcp_info.c).
-    return sum(int(stream["snd_cwnd"]) * 8e6 / int(stream["rtt"]) for stream in streams)
+    return math.fsum(int(stream["snd_cwnd"]) * 8e6 / int(stream["rtt"]) for stream in streams)

@@ -6,6 +6,7 @@ depend on the recording alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,9 +138,9 @@ def _cpu(record: RunRecord) -> list[dict[str, float]]:
     """Return for each repetition how busy the processors were: on average, at most, and time stolen."""
     rows = []
     for repetition in record.repetitions:
-        seconds = sum(use.end_s - use.start_s for use in repetition.cpu)
+        seconds = math.fsum(use.end_s - use.start_s for use in repetition.cpu)
         if seconds > 0:
-            busy = sum(use.busy * (use.end_s - use.start_s) for use in repetition.cpu) / seconds
+            busy = math.fsum(use.busy * (use.end_s - use.start_s) for use in repetition.cpu) / seconds
             rows.append(
                 {
                     "mean": busy,

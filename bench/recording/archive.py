@@ -22,12 +22,12 @@ from pathlib import Path, PurePosixPath
 from bench.recording import atomic, inventory
 from bench.recording.anonymous import without_names
 from bench.recording.atomic import StoredError
-from bench.recording.directory import UNFINISHED, Recording, is_recording
+from bench.recording.directory import CRATE, UNFINISHED, Recording, is_recording
 from bench.recording.records import RunRecord
 from testbed.scenario import texts
 
 ARCHIVE = "recording.tar.xz"
-SCENARIO, RUN = "scenario.yaml", "raw/run.json"
+SCENARIO, RUN, ANALYSIS = "scenario.yaml", "raw/run.json", "raw/analysis.json"
 MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4 MB of output
 # The dictionary of preset 9 takes 64 MiB (xz(1)).
 MOST_MEMORY = 128 * 2**20
@@ -73,9 +73,14 @@ def find(run: str, reports: Path) -> Path | None:
     None: there is no such thing, or it is not packed.
     """
     for place in (Path(run), reports / run):
-        if texts.is_file(place) or (not is_recording(place) and _archives(place)):
+        if texts.is_file(place) or is_packed(place):
             return place
     return None
+
+
+def is_packed(directory: Path) -> bool:
+    """Tell whether a directory has a packed recording, or a packed study's."""
+    return not is_recording(directory) and bool(_archives(directory))
 
 
 def unpack(packed: Path, reports: Path) -> Path:
@@ -111,13 +116,15 @@ def _packed(recording: Recording) -> Contents:
     record = recording.run_record()
     if changed := inventory.faults(recording, record):
         raise StoredError(recording.directory, *changed)
+    for file in (recording.summary_file, recording.analysis_file):
+        if not texts.is_file(file):
+            raise StoredError(file, f"there is none; make it: ./invokew figures {recording.directory}")
     contents = {
-        path: without_names(path, _bytes(recording.directory / path)) for path in inventory.take(recording)
+        path: without_names(path, _bytes(recording.directory / path))
+        for path in (*inventory.take(recording), ANALYSIS)
     }
     contents[RUN] = without_names(RUN, _sealed(recording, record, contents))
     summary = recording.summary_file
-    if not texts.is_file(summary):
-        raise StoredError(summary, f"there is none; make it: ./invokew figures {recording.directory}")
     return {
         ARCHIVE: _compressed(recording.directory, record.run_id, contents),
         summary.name: without_names(summary.name, _bytes(summary)),
@@ -233,7 +240,7 @@ def _archives(directory: Path) -> list[Path]:
 
 
 def _indexes(study: Path) -> list[Path]:
-    return _found(study, "*.json")
+    return [file for file in _found(study, "*.json") if file.name != CRATE]
 
 
 def _found(directory: Path, pattern: str) -> list[Path]:

@@ -34,6 +34,7 @@ from testbed.scenario import Scenario, load, texts
 from testbed.scenario.found import Found
 
 UNFINISHED = ".unfinished"
+CRATE = "ro-crate-metadata.json"  # what RO-Crate calls it, in whatever directory
 # A scenario as run has every default filled in, and this is its last field.
 _SCENARIO_END = re.compile(r"\n  attainment: \S+\n\Z")
 
@@ -113,6 +114,11 @@ class Recording:
         return self.directory / "raw" / "request.json"
 
     @property
+    def analysis_file(self) -> Path:
+        """The Analysed; written by the first analysis, and no part of what the run left."""
+        return self.raw_directory / "analysis.json"
+
+    @property
     def samples_file(self) -> Path:
         """One row a sample."""
         return self.directory / "samples.parquet"
@@ -131,6 +137,11 @@ class Recording:
     def report_file(self) -> Path:
         """One self-contained page."""
         return self.directory / "report.html"
+
+    @property
+    def crate_file(self) -> Path:
+        """What the files are and what made them, for other people's programs."""
+        return self.directory / CRATE
 
     @property
     def raw_directory(self) -> Path:

@@ -17,12 +17,12 @@ from testbed.scenario import texts
 
 
 def take(recording: Recording) -> dict[str, str]:
-    """Return the SHA-256 digest of every file of a recording but the record itself, by its path there."""
+    """Return the SHA-256 digest of every file that a run left but the record itself, by its path there."""
     files = [recording.scenario_file, recording.environment_file, *recording.raw_directory.rglob("*")]
     return {
         str(file.relative_to(recording.directory)): _digest(file)
         for file in sorted(files)
-        if file.is_file() and file != recording.run_file
+        if file.is_file() and file not in (recording.run_file, recording.analysis_file)
     }
 
 

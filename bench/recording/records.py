@@ -185,6 +185,12 @@ class RunRecord(Entry):
     files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 
 
+class Analysed(Entry):
+    """``raw/analysis.json``: the one number of an analysis that is no function of the recording."""
+
+    seconds: float  # that the first one took
+
+
 def slug(label: str, taken: set[str]) -> str:
     """Return a file name for a flow's label that is not in ``taken``, and take it."""
     base = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "transfer"

@@ -7,7 +7,7 @@ is which case; and ``request.json``, what was asked for. Tables, figures and pag
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.analysis import summary
 from bench.recording import atomic
-from bench.recording.directory import Recording
+from bench.recording.directory import CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario import Scenario
 
@@ -127,8 +127,20 @@ class Study(ABC):
 
     def analyse(self, directory: Path) -> None:
         """Write what is made of the recordings. Raises StoredError and ScenarioError as they are read."""
-        for path, content in self.outputs(directory).items():
+        outputs = self.outputs(directory)
+        for path, content in outputs.items():
             atomic.write(directory / path, content)
+        recordings = [Recording(directory / row.recording) for row in self.rows(directory) if row.recording]
+        if recordings:
+            atomic.write(directory / CRATE, self._crate(directory, recordings, outputs))
+
+    def _crate(self, directory: Path, recordings: Sequence[Recording], outputs: Iterable[str]) -> bytes:
+        """Return what tells other people's programs of the study's files, and of its recordings'."""
+        from bench.presentation import crate
+
+        name = directory.name.removesuffix(UNFINISHED)
+        index = [file.name for file in (self.index_file(directory), directory / REQUEST) if file.is_file()]
+        return crate.of_study(name, self.name, recordings, index, outputs)
 
     def notes(self, directory: Path) -> Sequence[str]:
         """Return what else to say."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from bench.cli import documents
 from bench.cli.exits import HELD, INVALID, VIOLATED
 from bench.cli.terminal import say
 
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 STATUS: dict[Finding, int] = {"same": HELD, "better": HELD, "worse": VIOLATED, "cannot tell": INVALID}
 
 
-def compare(one: str, other: str, across_machines: bool, as_json: bool, reports: Path) -> int:
+def compare(one: str, other: str, across_machines: bool, json: bool, reports: Path) -> int:
     """Compare recordings, matrices or directories of recordings, and return the worst finding's status."""
+    with documents.document(json) as told:
+        return _compare(one, other, across_machines, reports, told)
+
+
+def _compare(one: str, other: str, across_machines: bool, reports: Path, told: documents.Document) -> int:
     from bench.analysis import compare as comparing
     from bench.studies import sides
 
@@ -34,10 +39,15 @@ def compare(one: str, other: str, across_machines: bool, as_json: bool, reports:
     alone = sorted(found.keys() ^ others.keys())
     findings = [comparison.finding for comparison in comparisons]
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)
-    if as_json:
-        _print(finding, comparisons, alone)
-    else:
-        _show(finding, comparisons, alone)
+    _show(finding, comparisons, alone)
+    told |= {
+        "finding": finding,
+        "comparisons": [
+            {**comparison.model_dump(mode="json"), "finding": comparison.finding}
+            for comparison in comparisons
+        ],
+        "alone": alone,
+    }
     return STATUS[finding]
 
 
@@ -53,16 +63,3 @@ def _show(finding: Finding, comparisons: list[Comparison], alone: list[str]) -> 
     for name in alone:
         say(f"{name}: there is nothing to compare it with")
     say(finding, differences.STYLES[finding])
-
-
-def _print(finding: Finding, comparisons: list[Comparison], alone: list[str]) -> None:
-    document = {
-        "schema": 1,
-        "finding": finding,
-        "comparisons": [
-            {**comparison.model_dump(mode="json"), "finding": comparison.finding}
-            for comparison in comparisons
-        ],
-        "alone": alone,
-    }
-    say(json.dumps(document, indent=1))

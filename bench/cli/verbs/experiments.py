@@ -123,10 +123,15 @@ def pack(run: str, to: str, reports: Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
     from bench.cli.terminal import say
     from bench.recording import archive
-    from bench.recording import directory as recordings
 
-    places = [place for place in (Path(run), reports / run) if archive.recordings(place)]
-    directory = places[0] if places else recordings.find(run, reports).directory
-    for file in archive.pack(directory, Path(to)):
+    for file in archive.pack(to_pack(run, reports), Path(to)):
         say(f"packed: {file}")
     return HELD
+
+
+def to_pack(run: str, reports: Path) -> Path:
+    """Return the directory of the recording or study that is meant. Raises LookupError."""
+    from bench.recording import archive, directory
+
+    studies = [place for place in (Path(run), reports / run) if archive.recordings(place)]
+    return studies[0] if studies else directory.find(run, reports).directory

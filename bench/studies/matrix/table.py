@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from bench.analysis.phases import QUIET
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation import tables
 from bench.presentation.tables import STYLES
@@ -69,9 +70,13 @@ def _attained(summary: Summary | None, name: str) -> str:
     flow = _flow(summary, name)
     if flow is None or not flow.expected_goodput_bps:
         return "-"
-    phases = [flow.phases.get("quiet"), flow.phases.get("disturbed")]
-    shares = [f"{phase.mean_bps / flow.expected_goodput_bps * 100:.0f}" if phase else "-" for phase in phases]
-    return " / ".join(shares)
+    quiet = [phase.mean_bps for name, phase in flow.phases.items() if name == QUIET]
+    # Of several sets of disturbances the one that took most.
+    disturbed = [phase.mean_bps for name, phase in flow.phases.items() if name != QUIET]
+    means = (min(means, default=None) for means in (quiet, disturbed))
+    return " / ".join(
+        "-" if mean is None else f"{mean / flow.expected_goodput_bps * 100:.0f}" for mean in means
+    )
 
 
 def _known(flow: FlowSummary | None, name: str) -> str:

@@ -7,6 +7,7 @@ first, which has none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,7 +176,7 @@ def _less(result: Summary, unshaped: Summary, situation: Situation) -> bool | No
 
 
 def _total(phases: Mapping[str, PhaseSummary]) -> float:
-    return sum(phase.mean_bps for phase in phases.values())
+    return math.fsum(phase.mean_bps for phase in phases.values())
 
 
 def _any(answers: Iterable[bool | None]) -> bool | None:

@@ -13,7 +13,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
-from bench.cli.exits import collected, ends_with_status
+from bench.cli.exits import as_options, collected, ends_with_status
 from bench.cli.tasks import LONG
 from tests.paths import ROOT
 
@@ -136,3 +136,14 @@ def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
         text = file.read_text(encoding="utf-8")
         if re.search(r"^@pytest\.mark\.long$", text, re.MULTILINE):
             assert set(re.findall(r"\bCONCORDE_[A-Z_]+\b", text)) & set(LONG), file
+
+
+def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None:
+    @task(iterable=["claim"])
+    def reproduce(_context: Context, claim: list[str], seed: int = 0, list_: bool = False) -> None: ...
+
+    words = ["a", "--seed", "7", "-s", "8", "b", "--list", "c", "--claim=d"]
+    assert as_options(words, "claim", reproduce) == [
+        *("--claim=a", "--seed", "7", "-s", "8", "--claim=b", "--list", "--claim=c", "--claim=d")
+    ]
+    assert as_options([], "claim", reproduce) == []

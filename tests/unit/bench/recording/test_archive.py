@@ -98,7 +98,7 @@ def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tm
     assert (tmp_path / "to" / "summary.json").read_bytes() == held.summary_file.read_bytes()
     unpacked = archive.unpack(tmp_path / "to", tmp_path / "reports")
     assert unpacked == tmp_path / "reports" / held.run_record().run_id
-    assert set(files_of(unpacked)) == {*inventory.take(held), "raw/run.json"}
+    assert set(files_of(unpacked)) == {*inventory.take(held), "raw/run.json", "raw/analysis.json"}
 
 
 def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_path: Path) -> None:
@@ -121,9 +121,10 @@ def test_a_recording_that_is_not_as_its_run_left_it_is_not_packed(held: Recordin
 
 
 def test_a_recording_without_a_summary_is_not_packed(held: Recording, tmp_path: Path) -> None:
-    held.summary_file.unlink()
-    with pytest.raises(StoredError, match=r"summary\.json: there is none; make it: \./invokew figures"):
-        archive.pack(held.directory, tmp_path / "to")
+    for file in (held.analysis_file, held.summary_file):
+        file.unlink()
+        with pytest.raises(StoredError, match=rf"{file.name}: there is none; make it: \./invokew figures"):
+            archive.pack(held.directory, tmp_path / "to")
     assert not (tmp_path / "to").exists()
 
 

@@ -105,6 +105,20 @@ def test_the_table_has_a_column_for_each_enforcement(directory: Path) -> None:
     assert any(line.split()[:2] == ["verdict", "held"] and "does not apply" in line for line in lines)
 
 
+def test_of_several_sets_of_disturbances_the_table_shows_the_one_that_took_most(directory: Path) -> None:
+    matrix, summaries = index.read(directory)
+    flow, *others = summaries["contmec", "pod"].flows
+    quiet, disturbed = flow.phases.values()
+    worse = disturbed.model_copy(update={"mean_bps": quiet.mean_bps / 2})
+    phases = {"quiet": quiet, "disturbed by a": worse, "disturbed by a and b": disturbed}
+    flows = [flow.model_copy(update={"phases": phases}), *others]
+    changed = {("contmec", "pod"): summaries["contmec", "pod"].model_copy(update={"flows": flows})}
+    console = Console(file=io.StringIO(), width=80)
+    console.print(table.compare(matrix, changed, "contmec"))
+    assert isinstance(console.file, io.StringIO)
+    assert "100 / 50 " in console.file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("path", "content", "words"),
     [

@@ -1,0 +1,148 @@
+"""Verbs that ask whether what is said and shown comes out again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.cli import documents, extensions
+from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli.terminal import say
+from bench.cli.verbs import experiments
+from bench.recording import atomic
+from testbed.resources import HOME
+
+if TYPE_CHECKING:
+    from bench.studies.reproduction.trial import Trial
+
+
+def figures(run: str, everything: bool, check: bool, reports: Path, json: bool = False) -> int:
+    """Make again what follows from one recording or study, or from all; or check all."""
+    if everything == bool(run) or (check and not everything):
+        raise LookupError("figures: of which recording? Or of all of them: --all, or --all --check")
+    if run:
+        return experiments.draw_figures(run, reports, json)
+    with documents.document(json) as told:
+        return check_all_figures(reports, told) if check else draw_all_figures(reports, told)
+
+
+def draw_all_figures(reports: Path, told: documents.Document) -> int:
+    """Make again all that follows from any recording or study, and say which files have changed."""
+    from bench.studies.reproduction import regeneration
+
+    directories = regeneration.everything(reports)
+    changed = []
+    for kept in regeneration.again(directories, {}, extensions.load):
+        changed += regeneration.write(kept)
+    for file, content in _pages(reports):
+        atomic.write(file, content)
+        changed.append(file)
+    for file in changed:
+        say(f"changed: {file}")
+    say(f"{len(directories)} recordings and studies below {reports}; files changed: {len(changed) or 'none'}")
+    told |= {"recordings": len(directories), "changed": [str(file) for file in changed]}
+    return HELD
+
+
+def check_all_figures(reports: Path, told: documents.Document) -> int:
+    """Make the same twice, in environments that differ; write nothing, and name each file that differs."""
+    from bench.studies.reproduction import regeneration
+
+    directories = regeneration.everything(reports)
+    first, second = (
+        regeneration.again(directories, environment, extensions.load)
+        for environment in regeneration.ENVIRONMENTS
+    )
+    made = list(first)
+    differing = {
+        file: "differs" if content is not None else "nothing makes this file"
+        for kept in made
+        for file, content in kept.differing.items()
+    }
+    differing |= {file: "differs" for file, _ in _pages(reports)}
+    for one, other in zip(made, second, strict=True):
+        for file in regeneration.unlike(one, other):
+            differing.setdefault(file, "differs from one environment to another")
+    for file, how in differing.items():
+        say(f"{how}: {file}")
+    say(
+        f"{len(directories)} recordings and studies below {reports}; "
+        f"files that differ: {len(differing) or 'none'}"
+    )
+    told |= {"recordings": len(directories), "differing": {str(file): how for file, how in differing.items()}}
+    return VIOLATED if differing else HELD
+
+
+def _pages(reports: Path) -> list[tuple[Path, bytes]]:
+    """Return the page that is made of the claims, if it is not as it should be, with what it should be."""
+    from bench.studies.reproduction import claims, page
+
+    if reports.resolve() != claims.REFERENCE.parent:
+        return []
+    content = page.render(claims.read()).encode()
+    return [(page.FILE, content)] if not page.FILE.exists() or page.FILE.read_bytes() != content else []
+
+
+def bundle(to: str, runs: Sequence[str], reports: Path) -> int:
+    """Write one archive to deposit: the source at the last commit, its recordings and these runs."""
+    from bench.studies.reproduction import bundle as bundles
+
+    if not to.endswith(bundles.SUFFIX):
+        raise LookupError(f"--to: {to or 'nothing'} is no name of an archive, as in bundle{bundles.SUFFIX}")
+    source = bundles.source(HOME)
+    own = bundles.packed(experiments.to_pack(run, reports) for run in runs)
+    atomic.write(Path(to), bundles.render(source.commit, {**source.members, **own}))
+    if source.changed:
+        say("note: what is not committed is not in it")
+    say(f"commit {source.commit}: {to}")
+    return HELD
+
+
+def reproduce(
+    names: Sequence[str], recorded: bool, quick: bool, listed: bool, seed: int, reports: Path
+) -> int:
+    """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
+    from bench.recording.directory import begin_directory, finish_directory
+    from bench.studies.reproduction import claims, trial
+
+    if recorded + quick + listed > 1:
+        raise LookupError("--recorded, --quick and --list: give one of them")
+    known = claims.read()
+    wanted = known.named(names)
+    if listed:
+        for claim in wanted:
+            say(f"{claim.id:24} {claim.minutes:4g} min  {claim.machine:10} {claim.command}")
+        return HELD
+    if recorded:
+        if not names:
+            for recording, reason in known.missing.items():
+                say(f"not recorded: {recording}: {reason}")
+            wanted = [claim for claim in wanted if claim.recording not in known.missing]
+        return _tried(trial.recorded(wanted, claims.REFERENCE, extensions.load))
+    if not names:  # all that anyone can
+        wanted = [
+            claim for claim in wanted if known.machines[claim.machine].ordinary and (claim.quick or not quick)
+        ]
+    for claim in wanted:
+        trial.command_of(claim, quick, seed)
+    directory = begin_directory(reports, "reproduction")
+    status = _tried(trial.again(wanted, directory, quick, seed, say))
+    say(f"recordings: {finish_directory(directory)}")
+    return status
+
+
+def _tried(trials: Iterable[Trial]) -> int:
+    """Show trials, each as soon as it is there; return the status of all."""
+    from rich.console import Console
+
+    from bench.studies.reproduction import table
+
+    console, outcomes = Console(), []
+    for tried in trials:
+        console.print(table.of(tried))
+        outcomes.append(tried.outcome)
+    counts = Counter(outcomes)
+    say(", ".join(f"{counts[name]} {name}" for name in ("confirmed", "outside", "invalid")))
+    return VIOLATED if counts["outside"] else INVALID if counts["invalid"] else HELD

@@ -1,0 +1,1 @@
+"""Does what was said and shown follow from what was recorded, and does it come out again?"""

@@ -1,0 +1,216 @@
+"""Everything that is kept, made again: which files differ from what follows from the recordings?
+
+Below the directory of the recordings are recordings and studies as runs leave them, and packed ones, beside
+which summaries, indexes and the pictures that pages show are kept. All is made elsewhere, from copies of what
+was recorded alone, so that a check writes nothing that stays.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+from bench import pipeline
+from bench.recording import archive, atomic
+from bench.recording.atomic import StoredError
+from bench.recording.directory import UNFINISHED, Recording, is_recording
+from bench.studies import known
+from bench.studies.study import REQUEST
+from testbed.scenario import ScenarioError, texts
+
+# How a user may have set up matplotlib; nothing of it may show.
+MATPLOTLIBRC = "backend: svg\nfont.size: 23\nlines.linewidth: 7\nsavefig.facecolor: red\nsvg.hashsalt: mine\n"
+MATPLOTLIBRC_FILE = "matplotlibrc"
+# Two users' machines that differ in all that bytes must not depend on.
+ENVIRONMENTS: tuple[Mapping[str, str], ...] = (
+    {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"},
+    {
+        "TZ": "Asia/Tokyo",
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONHASHSEED": "1",
+        # The names of numpy 2.4 and later; others have nothing of that name, and say so.
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
+        "MATPLOTLIBRC": MATPLOTLIBRC_FILE,
+    },
+)
+DEPTH = 2  # reports/reference/NAME
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A recording or a study that is kept, packed or not, and what is made of it."""
+
+    directory: Path
+    packed: bool
+    files: (
+        Files  # all that follows from what was recorded, by path in the directory of the recording or study
+    )
+
+    @property
+    def differing(self) -> dict[Path, bytes | None]:
+        """The files that are not what follows, with what does; None: nothing makes such a file."""
+        differing = {file: content for file, content in self._expected() if _content(file) != content}
+        return dict(sorted(differing.items()))
+
+    def _expected(self) -> Iterator[tuple[Path, bytes | None]]:
+        if not self.packed:
+            yield from ((self.directory / path, content) for path, content in self.files.items())
+            return
+        beside = {file.relative_to(self.directory) for file in self.directory.rglob("*") if file.is_file()}
+        summaries = {path.with_name("summary.json") for path in beside if path.name == archive.ARCHIVE}
+        for path in summaries | set(filter(_is_made, beside)):
+            drawn = path.parent / "figures" / path.name  # a copy, where a page shows it
+            yield self.directory / path, self.files.get(str(path), self.files.get(str(drawn)))
+
+
+def everything(reports: Path) -> list[Path]:
+    """Return the directories of all finished recordings and studies, those that take longest first."""
+    found = list(_found(reports, DEPTH))
+    return sorted(found, key=lambda directory: (-_runs(directory), directory))
+
+
+def _found(directory: Path, depth: int) -> Iterator[Path]:
+    for child in sorted(directory.glob("*")):
+        if child.is_symlink() or not child.is_dir():  # reports/latest is one of the others
+            continue
+        if child.name.startswith(".") or child.name.endswith(UNFINISHED):
+            continue
+        if is_recording(child) or _is_study(child) or (child / archive.ARCHIVE).is_file():
+            yield child
+        elif depth > 1:
+            yield from _found(child, depth - 1)
+
+
+def again(
+    directories: Sequence[Path], environment: Mapping[str, str], prepare: Callable[[], None]
+) -> Iterator[Kept]:
+    """Make all again of each recording and study, on all processors, by processes with this environment.
+
+    ``prepare`` is what each process does first. Raises LookupError for what cannot be read.
+    """
+    if not directories:
+        return
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
+        (Path(scratch) / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
+        workers = min(len(directories), len(os.sched_getaffinity(0)))
+        context = multiprocessing.get_context("spawn")
+        with (
+            _environment(environment, Path(scratch)),
+            ProcessPoolExecutor(workers, mp_context=context, initializer=prepare) as pool,
+        ):
+            yield from pool.map(make, directories, repeat(Path(scratch)))
+
+
+def make(directory: Path, scratch: Path) -> Kept:
+    """Make all that follows from a recording or a study, from copies below ``scratch``.
+
+    Raises LookupError for what cannot be read.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch) as place:
+        try:
+            copied = _copied(directory, Path(place))
+            _analyse(copied)
+        except (StoredError, ScenarioError) as error:  # as words, which get from one process to another
+            copies = str(Path(place) / directory.name)
+            raise LookupError(str(error).replace(copies, str(directory))) from None
+        files = {file.relative_to(copied): file for file in sorted(copied.rglob("*")) if file.is_file()}
+        made = {str(path): file.read_bytes() for path, file in files.items() if _is_made(path)}
+    return Kept(directory, archive.is_packed(directory), made)
+
+
+def _analyse(directory: Path) -> None:
+    for recording in [Recording(directory)] if is_recording(directory) else archive.recordings(directory):
+        pipeline.analyse(recording)
+    for study in known.STUDIES.values():
+        if texts.is_file(study.index_file(directory)):
+            study.analyse(directory)
+
+
+def _copied(directory: Path, place: Path) -> Path:
+    """Copy what was recorded, and nothing that is made of it; return the copy, of the same name."""
+    if archive.is_packed(directory):
+        return archive.unpack(directory, place)
+    copy = place / directory.name
+    if is_recording(directory):
+        _copy_recording(Recording(directory), copy)
+        return copy
+    copy.mkdir()
+    for file in directory.glob("*.json"):
+        shutil.copyfile(file, copy / file.name)
+    for recording in archive.recordings(directory):
+        _copy_recording(recording, copy / recording.directory.name)
+    return copy
+
+
+def _copy_recording(recording: Recording, copy: Path) -> None:
+    shutil.copytree(recording.raw_directory, copy / recording.raw_directory.name)
+    files = [recording.scenario_file, recording.environment_file]
+    if not recording.analysis_file.exists():
+        files.append(recording.summary_file)  # recordings from before have the analysis' seconds there
+    for file in files:
+        if file.is_file():
+            shutil.copyfile(file, copy / file.name)
+
+
+def write(kept: Kept) -> list[Path]:
+    """Write what differs; return the files. Raises OSError."""
+    written = []
+    for file, content in kept.differing.items():
+        if content is not None:
+            atomic.write(file, content)
+            written.append(file)
+    return written
+
+
+def unlike(one: Kept, other: Kept) -> list[Path]:
+    """Return the files of which two environments make different bytes, or only one makes any."""
+    paths = sorted(one.files.keys() | other.files.keys())
+    return [one.directory / path for path in paths if one.files.get(path) != other.files.get(path)]
+
+
+def _is_study(directory: Path) -> bool:
+    return any(texts.is_file(study.index_file(directory)) for study in known.STUDIES.values())
+
+
+def _runs(directory: Path) -> int:
+    return 1 if is_recording(directory) else len([child for child in directory.iterdir() if child.is_dir()])
+
+
+def _is_made(path: Path) -> bool:
+    """Tell whether a file is made of what was recorded; ``path`` is that in the recording or the study."""
+    recorded = ("raw", archive.ARCHIVE, archive.SCENARIO, "environment.json", REQUEST)
+    return path.name == "analysis.json" or not set(path.parts) & set(recorded)
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return texts.read_bytes(file)
+    except texts.TextError:
+        return None
+
+
+@contextmanager
+def _environment(changed: Mapping[str, str], scratch: Path) -> Iterator[None]:
+    """Let processes that are started meanwhile have an environment."""
+    before = dict(os.environ)
+    os.environ.pop("MATPLOTLIBRC", None)
+    os.environ.update(changed)
+    if "MATPLOTLIBRC" in changed:
+        os.environ["MATPLOTLIBRC"] = str(scratch / changed["MATPLOTLIBRC"])
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import pipeline
+from bench.cli.exits import VIOLATED
+from bench.cli.verbs import reproduction
+from bench.recording.directory import Recording
+from bench.studies.reproduction import regeneration
+from tests.paths import ROOT
+
+REFERENCE = ROOT / "reports" / "reference"
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*") if file.is_file()
+    }
+
+
+def copied(name: str, reports: Path) -> Path:
+    return Path(shutil.copytree(REFERENCE / name, reports / "reference" / name))
+
+
+def test_what_is_kept_beside_a_packed_recording_follows_from_it(tmp_path: Path) -> None:
+    directory = copied("contmec", tmp_path)
+    before = files_of(directory)
+    kept = regeneration.make(directory, tmp_path)
+    assert kept.differing == {}
+    assert files_of(directory) == before
+    # By deleting, changing and adding what is kept one finds out that it is compared.
+    (directory / "summary.json").unlink()
+    (directory / "throughput.png").write_bytes(b"another picture")
+    (directory / "other.png").write_bytes(b"a picture of nothing")
+    assert kept.differing == {
+        directory / "other.png": None,
+        directory / "summary.json": before["summary.json"],
+        directory / "throughput.png": before["throughput.png"],
+    }
+    assert regeneration.write(kept) == [directory / "summary.json", directory / "throughput.png"]
+    (directory / "other.png").unlink()
+    assert files_of(directory) == before
+
+
+def test_what_an_analysis_made_follows_from_what_was_recorded_alone(
+    recorded: Callable[[str], Recording], tmp_path: Path
+) -> None:
+    recording = recorded("held")
+    pipeline.analyse(recording)
+    kept = regeneration.make(recording.directory, tmp_path)
+    assert kept.differing == {}
+    assert {"summary.json", "report.html", "figures/throughput.pdf", "raw/analysis.json"} < set(kept.files)
+    recording.summary_file.unlink()
+    recording.report_file.write_text("changed")
+    assert list(regeneration.make(recording.directory, tmp_path).differing) == [
+        recording.report_file,
+        recording.summary_file,
+    ]
+
+
+def test_a_recording_from_before_keeps_the_seconds_of_its_summary(
+    recorded: Callable[[str], Recording], tmp_path: Path
+) -> None:
+    recording = recorded("held")
+    took = pipeline.analyse(recording).seconds.analysis
+    recording.analysis_file.unlink()
+    kept = regeneration.make(recording.directory, tmp_path)
+    assert list(kept.differing) == [recording.analysis_file]
+    regeneration.write(kept)
+    recording.summary_file.unlink()
+    assert pipeline.analyse(recording).seconds.analysis == took
+
+
+def test_everything_is_found_where_it_is_kept(recorded: Callable[[str], Recording], tmp_path: Path) -> None:
+    contmec, matrix = copied("contmec", tmp_path), copied("matrix", tmp_path)
+    held = recorded("held").directory
+    (tmp_path / "20260101T000000Z-x.unfinished" / "raw").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    assert regeneration.everything(tmp_path) == [matrix, held, contmec]
+
+
+def test_what_cannot_be_read_is_named_where_it_is(
+    recorded: Callable[[str], Recording], tmp_path: Path
+) -> None:
+    recording = recorded("held")
+    recording.run_file.write_text('{"run_id": ')
+    with pytest.raises(LookupError) as caught:
+        regeneration.make(recording.directory, tmp_path)
+    assert str(caught.value).startswith(f"{recording.run_file}: ")
+
+
+def test_a_check_names_each_file_that_differs_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = copied("contmec", tmp_path)
+    summary = directory / "summary.json"
+    summary.write_text(summary.read_text(encoding="utf-8").replace('"held"', '"violated"'), encoding="utf-8")
+    before = files_of(tmp_path)
+    assert reproduction.figures("", True, True, tmp_path) == VIOLATED
+    assert files_of(tmp_path) == before
+    assert capsys.readouterr().out.splitlines() == [
+        f"differs: {summary}",
+        f"1 recordings and studies below {tmp_path}; files that differ: 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "everything", "check"), [("", False, False), ("x", True, False), ("x", False, True)]
+)
+def test_figures_are_of_one_recording_or_of_all(
+    run: str, everything: bool, check: bool, tmp_path: Path
+) -> None:
+    with pytest.raises(LookupError, match="of which recording"):
+        reproduction.figures(run, everything, check, tmp_path)
+
+
+def test_bytes_that_depend_on_the_environment_are_named(tmp_path: Path) -> None:
+    one = regeneration.Kept(tmp_path, False, {"a": b"1", "b": b"1", "c": b"1"})
+    other = regeneration.Kept(tmp_path, False, {"a": b"1", "b": b"2"})
+    assert regeneration.unlike(one, other) == [tmp_path / "b", tmp_path / "c"]
+
+
+# What bytes must not depend on, and how a process is told of it.
+CHOICES = (
+    {"TZ": ("UTC", "Asia/Tokyo")},
+    {"LC_ALL": ("C.UTF-8", "C")},
+    {"PYTHONHASHSEED": ("0", "1")},
+    {"NPY_DISABLE_CPU_FEATURES": ("", "X86_V3 X86_V4")},
+    {"MATPLOTLIBRC": ("", "mine")},
+)
+VARIABLES = [
+    dict(zip((name for choice in CHOICES for name in choice), values, strict=True))
+    for values in itertools.product(*(one for choice in CHOICES for one in choice.values()))
+]
+ANALYSE = """
+import hashlib, sys
+from pathlib import Path
+from bench.studies.reproduction import regeneration
+made = regeneration.make(Path(sys.argv[1]), Path(sys.argv[2]))
+for path, content in made.files.items():
+    print(hashlib.sha256(content).hexdigest(), path)
+"""
+
+
+def digests(python: str, run: Path, scratch: Path, variables: dict[str, str]) -> list[str]:
+    """Return the digests of all that another process makes of a recording."""
+    (scratch / "mine").write_text(regeneration.MATPLOTLIBRC)
+    told = {name: value for name, value in variables.items() if value}
+    if "MATPLOTLIBRC" in told:
+        told["MATPLOTLIBRC"] = str(scratch / told["MATPLOTLIBRC"])
+    if told.get("LC_ALL") == "C":
+        told |= {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    inherited = {name: value for name, value in os.environ.items() if name not in variables}
+    done = subprocess.run(
+        [python, "-c", ANALYSE, run, scratch], cwd=ROOT, env={**inherited, **told}, text=True, check=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    "variables", VARIABLES[1:], ids=lambda variables: "-".join(filter(None, variables.values()))
+)
+@pytest.mark.long(one_in=0)
+def test_bytes_depend_on_no_environment(variables: dict[str, str], plain: list[str], tmp_path: Path) -> None:
+    assert len(plain) > 5
+    assert digests(sys.executable, REFERENCE / "contmec", tmp_path, variables) == plain
+
+
+def other_pythons() -> list[str]:
+    """Return Pythons of other versions that the project runs with."""
+    found = [shutil.which("python3.11"), shutil.which("python3.12")]
+    found += [str(path) for path in sorted(Path.home().glob(".pyenv/versions/3.12*/bin/python"))]
+    this = f"{sys.version_info.major}.{sys.version_info.minor}"
+    versions = {}
+    for python in filter(None, found):
+        shown = subprocess.run([python, "-V"], capture_output=True, text=True, check=False)
+        version = ".".join(shown.stdout.removeprefix("Python ").split(".")[:2])
+        if shown.returncode == 0 and version != this:
+            versions[version] = python
+    return list(versions.values())
+
+
+@pytest.mark.long(one_in=0)
+def test_bytes_do_not_depend_on_the_version_of_python(tmp_path: Path) -> None:
+    others = other_pythons()
+    if not others:
+        pytest.skip("there is no other Python of 3.11 and 3.12 here")
+    environment = tmp_path / "python"
+    subprocess.run([others[0], "-m", "venv", environment], check=True)
+    install = ["-m", "pip", "install", "-q", "--require-hashes", "-r", str(ROOT / "requirements" / "run.txt")]
+    done = subprocess.run(
+        [environment / "bin" / "python", *install], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"its packages cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+    for name in ("contmec", "matrix"):
+        made = digests(str(environment / "bin" / "python"), REFERENCE / name, tmp_path, {})
+        assert made == digests(sys.executable, REFERENCE / name, tmp_path, {})
