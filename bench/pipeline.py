@@ -52,7 +52,7 @@ def analyse(recording: Recording) -> Summary:
     machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
     result = summary.build(recording, scenario, record, observed, judged, machines)
     drawn = {name: figure.render(readings.samples, scenario, result) for name, figure in FIGURES.items()}
-    page = report.render(recording, scenario, record, result, drawn)
+    page = report.render(recording, scenario, record, result, readings.samples, drawn)
 
     made = {
         recording.samples_file: parquet(readings.samples),

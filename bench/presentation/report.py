@@ -1,14 +1,16 @@
 """``report.html``: one page that says what was promised, what was observed, and how that was judged.
 
-The page is complete in itself: style and figure are inline, nothing is loaded from anywhere. Its bytes
-depend on the recording alone.
+The page is complete in itself: style, samples, figures and scripts are inline, and nothing is loaded from
+anywhere. Without scripts, and on paper, there are the figures in place of the chart. Its bytes depend on the
+recording and on the versions of the libraries alone.
 """
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,8 +18,9 @@ from markupsafe import Markup
 from bench.analysis import verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.presentation import again, tables, words
+from bench.presentation import again, chart, tables, words
 from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
@@ -33,6 +36,9 @@ from testbed.scenario.units import (
     unit_for,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SYMBOLS = {"held": "✓", "violated": "✗", "invalid": "?"}
 SENTENCES = {
     "held": "Every guaranteed flow got what it was promised.",
@@ -46,6 +52,7 @@ def render(
     scenario: Scenario,
     record: RunRecord,
     summary: Summary,
+    samples: pd.DataFrame,
     drawn: Mapping[str, Mapping[str, bytes]],
 ) -> str:
     """Return the page; ``drawn`` has each figure's files, by its name and their format."""
@@ -63,6 +70,7 @@ def render(
             symbol=SYMBOLS[summary.verdict],
             sentence=SENTENCES[summary.verdict],
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
+            chart=_chart(samples, scenario, record, summary),
             intervals_of=tables.over(
                 phase.intervals.mean_bps.unit
                 for flow in summary.flows
@@ -71,9 +79,11 @@ def render(
             ),
             figures=[
                 {
+                    "name": name,
                     "title": figure.title,
                     "caption": figure.caption(scenario),
-                    "svg": inline(drawn[name]["svg"]),
+                    "png": base64.b64encode(drawn[name]["png"]).decode(),
+                    "charted": figure.charted,
                 }
                 for name, figure in FIGURES.items()
             ],
@@ -118,13 +128,14 @@ def _percentage(value: float | None) -> str:
     return format_percentage(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def inline(svg: bytes) -> Markup:
-    """Return an SVG file as an element within a page: without the XML prologue and document type.
-
-    The figure is made by matplotlib, which escapes the text it is given.
-    """
-    text = svg.decode("utf-8")
-    return Markup(text[text.index("<svg") :])
+def _chart(
+    samples: pd.DataFrame, scenario: Scenario, record: RunRecord, summary: Summary
+) -> dict[str, Any] | None:
+    """Return what the chart is made of; None if nothing was sampled."""
+    if samples.empty:
+        return None
+    library = {name: Markup(text) for name, text in chart.library().items()}
+    return {"title": TITLE, "data": chart.data(samples, scenario, record, summary), **library}
 
 
 def _environment(recording: Recording) -> Any:

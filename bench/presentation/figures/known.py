@@ -21,8 +21,9 @@ class Figure:
     name: str  # of its files, as in figures/NAME.svg
     title: str  # what it shows, for who cannot see it
     caption: Callable[[Scenario], str]  # what stands below it in the report
-    # Returns the content of its files by format, of which one is svg; see ``style.files``.
+    # Returns the content of its files by format, of which one is png and one pdf; see ``style.files``.
     render: Callable[[pd.DataFrame, Scenario, Summary], Mapping[str, bytes]]
+    charted: bool = False  # whether the report's chart shows the same, where scripts run
 
 
 FIGURES: dict[str, Figure] = {}
@@ -35,4 +36,4 @@ def register(figure: Figure) -> None:
     FIGURES[figure.name] = figure
 
 
-register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render))
+register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render, charted=True))

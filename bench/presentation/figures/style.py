@@ -26,7 +26,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 SHADES = ("#EEEEEE", "#DDDDDD")
 
 STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib
+    # The first comes with matplotlib; an SVG is shown with whatever there is.
+    "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 8,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
@@ -35,7 +36,7 @@ STYLE: dict[Any, Any] = {
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.3,
     "svg.hashsalt": "throughput",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text: it can be searched, selected and read aloud
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
 }

@@ -132,7 +132,7 @@ def _flow(
                 style,
                 color="black",
                 linewidth=0.7,
-                zorder=4,
+                zorder=2,  # what is measured is drawn over it
             )
     if line is None:
         return

@@ -103,7 +103,7 @@ def _panel(
     lines = series(samples.table(recording.samples_file), scenario)
     for number, flow in enumerate(_guaranteed(summary)):
         expected = (flow.expected_goodput_bps or 0.0) / unit.bits_per_second
-        axes.axhline(expected, color="black", linestyle="--", linewidth=0.6, zorder=4)
+        axes.axhline(expected, color="black", linestyle="--", linewidth=0.6, zorder=2)
         if flow.name in lines:
             line = lines[flow.name]
             colour = COLOURS[number % len(COLOURS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from bench.analysis.summary import Summary
@@ -11,9 +12,15 @@ from bench.studies import study
 from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario.units import unit_for
 
+TITLE = "A panel for each scenario and enforcement: what each guaranteed flow got against time"
+CAPTION = (
+    "Payload that arrived, by the receivers' records; what is dashed is expected. "
+    "Each case's own page has every sample."
+)
 
-def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary], svg: bytes) -> str:
-    """Return the page; ``svg`` is the figure as ``matrix_figure.render`` gives it."""
+
+def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary], png: bytes) -> str:
+    """Return the page; ``png`` is the figure."""
     name, asked = directory.name.removesuffix(UNFINISHED), study.request(directory)
     rates = [flow.guarantee_bps for summary in summaries.values() for flow in summary.flows]
     return (
@@ -36,7 +43,12 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             ),
             symbols=report.SYMBOLS,
             unit=unit_for(rates),
-            figure=report.inline(svg),
+            figure={
+                "png": base64.b64encode(png).decode(),
+                "title": TITLE,
+                "caption": CAPTION,
+                "charted": False,
+            },
             pages={
                 case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
                 for case in index.cells

@@ -99,7 +99,7 @@ class MatrixStudy(Study):
         index, summaries = read(directory)
         drawn = figure.render(directory, index, summaries)
         files = {f"figures/matrix.{kind}": content for kind, content in drawn.items()}
-        return {**files, "matrix.html": page.render(directory, index, summaries, drawn["svg"]).encode()}
+        return {**files, "matrix.html": page.render(directory, index, summaries, drawn["png"]).encode()}
 
     def valid(self, directory: Path) -> bool:
         """Tell whether no run is invalid; a case that does not apply is as it should be."""

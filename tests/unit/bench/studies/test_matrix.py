@@ -91,7 +91,7 @@ def test_the_page_compares_and_links(directory: Path) -> None:
     assert "(3) B-1 -&gt; B-2" in page
     assert "underlay.rate &lt;is&gt; missing" in page
     assert "<is>" not in page
-    assert "http" not in page.replace("http://www.w3.org/", "")
+    assert "://" not in page
 
 
 def test_the_table_has_a_column_for_each_enforcement(directory: Path) -> None:
@@ -188,7 +188,7 @@ def test_of_several_repetitions_figure_and_page_have_intervals_and_the_order(rep
     assert "2.865 ± 0.00" in page
     assert "run 3 times, in 3 blocks, every cell once a block, in a random order of seed 7" in page
     assert page.count("<li>contmec pod</li>") == 3
-    assert "mean, 95 %" in page
+    assert "mean, 95 %" in (repeated / "figures" / "matrix.svg").read_text()
     # Phases that nothing disturbs have theirs, too.
     (summary,) = index.read(repeated)[1].values()
     lone = load(ROOT / "scenarios" / "contmec.yaml", ["disturbances=[]"])
