@@ -160,15 +160,21 @@ def _programs(recording: Recording) -> list[Program]:
 
 def _actions(recording: Recording, record: RunRecord, made: Sequence[str], below: str = "") -> list[Action]:
     """Return what made a recording: the run and its analysis. ``below`` is where it lies in the crate."""
-    seconds, recorded = record.seconds, _recorded(recording)
+    seconds, there = record.seconds, _recorded(recording)
     began = datetime.fromisoformat(record.started_at)
     ended = began + timedelta(seconds=seconds.up + seconds.calibration + seconds.traffic + seconds.down)
     program, scenario = _programs(recording)[0].id, recording.scenario_file.name
+    # The analysis leaves one file there, which says how long it took.
+    took = recording.analysis_file.relative_to(recording.directory).as_posix()
+    recorded = [path for path in there if path != took]
     left = [path for path in recorded if path != scenario]
+    results = [*made, *(path for path in there if path == took)]
     words = f"run {record.run_id}"
     return [
         Action(words, program, began, ended, _below(below, [scenario]), _below(below, left)),
-        Action(f"analysis of {words}", program, ended, ended, _below(below, recorded), _below(below, made)),
+        Action(
+            f"analysis of {words}", program, ended, ended, _below(below, recorded), _below(below, results)
+        ),
     ]
 
 

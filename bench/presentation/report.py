@@ -8,6 +8,7 @@ recording and on the versions of the libraries alone.
 from __future__ import annotations
 
 import base64
+import io
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,7 @@ def render(
                     "name": name,
                     "title": figure.title,
                     "caption": figure.caption(scenario),
-                    "png": base64.b64encode(drawn[name]["png"]).decode(),
+                    "png": inline(drawn[name]["png"]),
                     "charted": figure.charted,
                 }
                 for name, figure in FIGURES.items()
@@ -118,6 +119,17 @@ def templates() -> Environment:
     )
     environment.tests["nested"] = lambda value: isinstance(value, (dict, list)) and bool(value)
     return environment
+
+
+def inline(png: bytes) -> str:
+    """Return a picture in base64, with a palette: that is a third of the bytes, and looks the same."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as picture:
+        drawn = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    drawn.save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _share(value: float) -> str:

@@ -5,7 +5,7 @@
   const root = document.getElementById("chart");
   const data = JSON.parse(document.getElementById("chart-data").textContent);
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
-  const ROWS = 200; // of the table at a time; nobody reads more, and a browser would not like 100,000
+  const FADED = 0.25, ROWS = 200; // of the table at a time; a browser would not like 100,000
   const make = (tag, fields = {}, ...children) => {
     const element = Object.assign(document.createElement(tag), fields);
     element.append(...children);
@@ -43,7 +43,7 @@
   document.documentElement.classList.add("charting"); // from here on it takes the figure's place
   const NONE = { start: [], end: [], middle: [], rate: [] };
   const flows = data.flows, shown = flows.map(() => true);
-  let side = "receiver", repetition = 0, view = [0, data.end_s], at = null; // at: {flow, k}, where the cursor is
+  let side = "receiver", repetition = 0, view = [0, data.end_s], focused = -1, at = null; // {flow, k}: the cursor
   const samples = (flow) => transfers.get(`${repetition} ${flow} ${side}`) || NONE;
   const marks = () => data.repetitions[repetition] || { disturbances: [], phases: [], stalls: [], saturated: [] };
   const panel = (flow) => data.panels.find((each) => each.flows.includes(flow));
@@ -87,7 +87,6 @@
 
   // --- Drawing -------------------------------------------------------------------------------------------
   const colour = (name) => getComputedStyle(root).getPropertyValue(name);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
   const line = (flow) => (flows[flow].colour === "#000000" ? colour("--ink") : flows[flow].colour);
   function band(u, spans, fill, height) {
     for (const [start, end] of spans) {
@@ -107,6 +106,7 @@
     Object.assign(ctx, { strokeStyle: colour("--muted"), lineWidth: devicePixelRatio });
     for (const flow of each.flows.filter((flow) => shown[flow])) {
       const f = flows[flow];
+      ctx.globalAlpha = focused < 0 || focused === flow ? 1 : FADED;
       for (const [bps, dash] of [[f.guarantee, [1, 3]], [f.expected, [6, 4]]]) {
         if (bps === null) continue;
         const y = u.valToPos(bps / each.bps, "y", true);
@@ -132,7 +132,7 @@
       ticks: { stroke: () => colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
     const last = index === data.panels.length - 1;
     return new uPlot({
-      width: width(), height: height(index), legend: { show: false }, focus: { alpha: 0.25 },
+      width: width(), height: height(index), legend: { show: false }, focus: { alpha: FADED },
       scales: { x: { time: false, range: () => view }, y: { range: () => [0, top(each)] } },
       axes: [
         { ...axis, size: last ? 44 : 24, label: last ? "time in s" : undefined, labelSize: 20, labelFont: axis.font },
@@ -185,6 +185,7 @@
 
   // --- The cursor ----------------------------------------------------------------------------------------
   function focus(flow) {
+    focused = flow;
     plots.forEach((u, index) => {
       const place = data.panels[index].flows.indexOf(flow);
       u.setSeries(place < 0 ? null : place + 1, { focus: place >= 0 }, false);
@@ -262,8 +263,7 @@
   act("out", () => scale(2));
   act("whole", () => zoom(0, data.end_s));
   act("disturbance", disturbance);
-  act("every", () => flows.forEach((_, flow) => show(flow, true)));
-  act("none", () => flows.forEach((_, flow) => show(flow, false)));
+  for (const name of ["every", "none"]) act(name, () => flows.forEach((_, flow) => show(flow, name === "every")));
 
   // --- The samples as a table, on demand -----------------------------------------------------------------
   let first = 0;
@@ -294,7 +294,7 @@
 
   new ResizeObserver(() => plots.forEach((u, index) => u.setSize({ width: width(), height: height(index) })))
     .observe(part("plots"));
-  dark.addEventListener("change", () => plots.forEach((u) => u.redraw(false, true)));
+  matchMedia("(prefers-color-scheme: dark)").onchange = () => plots.forEach((u) => u.redraw(false, true));
   zoom(0, data.end_s);
   root.dataset.ready = performance.now().toFixed(0);
 })();

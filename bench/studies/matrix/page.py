@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
+from bench.analysis.phases import QUIET
 from bench.analysis.summary import Summary
 from bench.presentation import again, report, tables
 from bench.recording.directory import UNFINISHED, Recording
@@ -44,7 +44,7 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             symbols=report.SYMBOLS,
             unit=unit_for(rates),
             figure={
-                "png": base64.b64encode(png).decode(),
+                "png": report.inline(png),
                 "title": TITLE,
                 "caption": CAPTION,
                 "charted": False,
@@ -63,6 +63,7 @@ def _phases(summaries: dict[tuple[str, str], Summary]) -> dict[tuple[str, str], 
     found: dict[tuple[str, str], list[str]] = {}
     for (scenario, _), summary in summaries.items():
         for flow in summary.flows:
-            phases = found.setdefault((scenario, flow.name), ["quiet"])
+            phases = found.setdefault((scenario, flow.name), [])
             phases += [phase for phase in flow.phases if phase not in phases]
+            phases.sort(key=lambda phase: phase != QUIET)
     return found

@@ -76,8 +76,13 @@ class Kept:
 
 
 def everything(reports: Path) -> list[Path]:
-    """Return the directories of all finished recordings and studies, those that take longest first."""
+    """Return the directories of all finished recordings and studies, those that take longest first.
+
+    Raises LookupError if there is none.
+    """
     found = list(_found(reports, DEPTH))
+    if not found:
+        raise LookupError(f"{reports}: there is no recording and no study; where they are says --reports")
     return sorted(found, key=lambda directory: (-_runs(directory), directory))
 
 

@@ -85,9 +85,14 @@ class Browser:
         ActionChains(self.driver).send_keys(*(KEYS.get(key, key) for key in keys)).perform()
 
     def focused(self) -> str:
-        """Say what has the focus: its part of the chart, in brackets, or its text."""
-        part = "document.activeElement.dataset.part"
-        return str(self.ask(f"{part} ? `[${{{part}}}]` : document.activeElement.innerText"))
+        """Say what has the focus: its part of the chart, in brackets, or the text that says what it is."""
+        return str(
+            self.driver.execute_script(
+                """const it = document.activeElement, label = it.labels && it.labels[0];
+                return it.dataset.part ? `[${it.dataset.part}]`
+                    : (label || it).innerText.trim().split("\\n")[0];"""
+            )
+        )
 
     def tab_to(self, wanted: str) -> None:
         """Press tab until something has the focus. Raises LookupError if nothing like it ever has."""
@@ -107,8 +112,9 @@ class Browser:
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
 
-    def pdf(self) -> bytes:
-        """Return the page as it is printed."""
+    def pdf(self, dark: bool = False) -> bytes:
+        """Return the page as it is printed, by who reads light or dark pages."""
+        self.media(screen=False, dark=dark)
         return base64.b64decode(self.command("Page.printToPDF", {})["data"])
 
     def serious(self) -> list[str]:

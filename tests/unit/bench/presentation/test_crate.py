@@ -45,7 +45,9 @@ def test_a_recording_says_what_its_files_are_and_what_made_them(recorded: Callab
     assert run["startTime"] == record.started_at
     assert run["object"] == [{"@id": "scenario.yaml"}]
     assert {"@id": "raw/run.json"} in run["result"]
-    assert {"@id": "summary.json"} in analysis["result"]
+    for made in ("summary.json", "raw/analysis.json"):
+        assert {"@id": made} in analysis["result"]
+        assert {"@id": made} not in [*run["result"], *analysis["object"]]
     assert analysis["endTime"] == found["./"]["datePublished"]
     took = datetime.fromisoformat(run["endTime"]) - datetime.fromisoformat(run["startTime"])
     assert took.total_seconds() == pytest.approx(seconds, abs=1e-5)

@@ -18,7 +18,7 @@ from bench.cli.progress import Display
 from bench.measurement import experiment
 from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.recording.records import Beginning, Finished, Repetition, Request, StudyRequest
+from bench.recording.records import Beginning, Finished, Repetition, Request, RunRecord, Seconds, StudyRequest
 from bench.studies import loop, remaining
 from bench.studies.known import STUDIES, find, named, register
 from bench.studies.matrix.index import Matrix
@@ -30,6 +30,16 @@ from testbed.scenario import Scenario, load, render_yaml
 from tests.paths import ROOT
 
 MATRIX = MatrixStudy()
+RUN = RunRecord(
+    run_id="20260101T000000Z-contmec",
+    started_at="2026-01-01T00:00:00Z",
+    provider="netns",
+    orchestrator="cni",
+    seconds=Seconds(up=20, calibration=10, traffic=10, down=20),
+    calibration=None,
+    repetitions=[],
+    faults=[],
+)
 REFERENCE = summary.read(ROOT / "reports" / "reference" / "contmec" / "summary.json")
 
 
@@ -79,8 +89,9 @@ class World:
                 repetition = Repetition(transfers={}, cpu=[])
                 made = Finished(repetition=repetition, seconds=10, calibration=None, notes=[])
                 atomic.write_model(recording.finished_file(number), made)
-            if until == scenario.measurement.repetitions:
-                recording.run_file.write_text("{}")
+            if until < scenario.measurement.repetitions:
+                return recording
+        atomic.write_model(recording.run_file, RUN)
         return recording
 
     def analyse(self, recording: Recording) -> Summary:
@@ -194,7 +205,7 @@ def test_a_recording_that_was_complete_but_for_its_place_in_the_index_is_kept(
     directory = only(tmp_path)
     (left,) = directory.glob("*.unfinished")
     complete = Recording(left).finish()
-    complete.run_file.write_text("{}")
+    atomic.write_model(complete.run_file, RUN)
     finished = loop.resume(MATRIX, str(directory), tmp_path, world.displays)
     assert recordings(MATRIX, finished)[2] == complete.run_id
     assert world.begun == ["enforcement=none", "enforcement=pod", "enforcement=bandwidth"]

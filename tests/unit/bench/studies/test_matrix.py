@@ -16,7 +16,7 @@ from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import loop
-from bench.studies.matrix import figure, index, table
+from bench.studies.matrix import figure, index, page, table
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
 from testbed.scenario import ScenarioError, load
@@ -92,6 +92,21 @@ def test_the_page_compares_and_links(directory: Path) -> None:
     assert "underlay.rate &lt;is&gt; missing" in page
     assert "<is>" not in page
     assert "://" not in page
+
+
+def test_the_page_shows_a_miss_by_the_repetition_that_missed(directory: Path) -> None:
+    matrix, summaries = index.read(directory)
+    flow, *others = summaries["contmec", "pod"].flows
+    quiet, disturbed = flow.phases.values()
+    (one,) = disturbed.repetitions
+    missed = one.model_copy(update={"repetition": 2, "met": False, "mean_bps": one.mean_bps * 0.9})
+    worse = disturbed.model_copy(update={"met": False, "repetitions": [one, missed]})
+    flows = [flow.model_copy(update={"phases": {"quiet": quiet, "disturbed": worse}}), *others]
+    summaries["contmec", "pod"] = summaries["contmec", "pod"].model_copy(update={"flows": flows})
+    shown = (ROOT / "reports" / "reference" / "contmec" / "throughput.png").read_bytes()
+    made = page.render(directory, matrix, summaries, shown)
+    assert '<span class="missed">90\xa0% in rep. 2 ✗</span>' in made
+    assert made.count(" in rep. ") == 1
 
 
 def test_the_table_has_a_column_for_each_enforcement(directory: Path) -> None:

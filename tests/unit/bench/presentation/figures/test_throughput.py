@@ -9,6 +9,7 @@ import pytest
 
 from bench.analysis import observations, summary, verdict
 from bench.presentation.figures import throughput
+from bench.presentation.figures.style import COLOURS
 from bench.recording.directory import Recording
 from testbed.scenario import Scenario
 from tests.paths import ROOT
@@ -95,6 +96,13 @@ def test_no_dates_and_no_foreign_addresses_in_the_files() -> None:
     assert b"CreationDate" not in files["pdf"]
     assert b"dc:date" not in files["svg"]
     assert b"matplotlib.org" not in files["svg"]
+
+
+def test_text_is_text_and_what_is_measured_lies_above_what_is_expected() -> None:
+    drawn = rendered(scenario())["svg"].decode()
+    assert ">throughput in Mbit/s</text>" in drawn
+    panel = drawn.partition('id="axes_1"')[2].partition('id="axes_2"')[0]
+    assert panel.rindex("stroke-dasharray") < panel.index(f"stroke: {COLOURS[0].lower()}")
 
 
 def test_a_flow_that_got_nothing_can_be_drawn() -> None:

@@ -84,6 +84,9 @@ def test_everything_is_found_where_it_is_kept(recorded: Callable[[str], Recordin
     held = recorded("held").directory
     (tmp_path / "20260101T000000Z-x.unfinished" / "raw").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "latest").symlink_to(held.name)
+    with pytest.raises(LookupError, match="empty: there is no recording and no study"):
+        regeneration.everything(tmp_path / "empty")
     assert regeneration.everything(tmp_path) == [matrix, held, contmec]
 
 
@@ -164,6 +167,12 @@ def digests(python: str, run: Path, scratch: Path, variables: dict[str, str]) ->
         stdout=subprocess.PIPE,
     )  # fmt: skip
     return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the digests of all that is made of a recording where nothing is set up in another way."""
+    return digests(sys.executable, REFERENCE / "contmec", tmp_path_factory.mktemp("plain"), VARIABLES[0])
 
 
 @pytest.mark.parametrize(
