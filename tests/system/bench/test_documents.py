@@ -19,6 +19,7 @@ SHORT = [
 ]
 
 
+@pytest.mark.long(one_in=0)
 @pytest.mark.usefixtures("untouched_host")
 def test_a_program_is_told_of_every_run(tmp_path: Path) -> None:
     settings = [word for setting in SHORT for word in ("--set", setting)]

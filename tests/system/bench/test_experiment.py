@@ -150,6 +150,7 @@ def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
         assert (final.directory / file).stat().st_size > 1000
 
 
+@pytest.mark.long(one_in=0)
 def test_shaping_removed_by_hand_is_noticed(tmp_path: Path) -> None:
     remove = in_pod("A-1", "tc", "qdisc", "del", "dev", "eth0", "root")
     recording, summary = run(tmp_path, [], remove)
@@ -195,6 +196,7 @@ def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
     assert any(cause.kind == "promise" and cause.phase == "disturbed" for cause in summary.causes)
 
 
+@pytest.mark.long(one_in=0)
 def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Path) -> None:
     refuse = in_pod("A-1", "ip", "link", "set", "eth0", "down")
     recording, summary = run(tmp_path, ["flows[0].start=1", "disturbances[0].start=1.5"], refuse)
@@ -224,6 +226,7 @@ def test_udp_and_parallel_streams(tmp_path: Path) -> None:
     assert udp.expected_goodput_bps == pytest.approx(90_000_000)
 
 
+@pytest.mark.long(one_in=0)
 def test_payload_counting_gives_the_guarantee_as_goodput(tmp_path: Path) -> None:
     _, summary = run(tmp_path, ["count=payload", "disturbances=[]", "underlay.mtu=9000"])
     assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons

@@ -60,6 +60,7 @@ def sandbox_of(run: subprocess.Popen[str]) -> Sandbox:
     return next(box for box in Sandbox.all() if parent(parent(box.pid)) == run.pid)
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def resume(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on_where_it_stopped(how: signal.Signals, tmp_path: Path) -> None:

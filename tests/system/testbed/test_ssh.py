@@ -248,6 +248,7 @@ def test_a_connection_that_ended_for_us_only_does_not_keep_us_out(
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.parametrize("cure", ["down", "the next run"])
 def test_what_a_killed_harness_left(there: Machines, before: State, tmp_path: Path, cure: str) -> None:
     scenario = tmp_path / "small.yaml"

@@ -245,6 +245,7 @@ STUDIES: list[tuple[str, Damage, str, str]] = [
 ]
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(("path", "damage", "words", "remedy"), STUDIES)
 def test_a_study_of_what_cannot_be_read_is_refused(
     path: str, damage: Damage, words: str, remedy: str, matrix: Path, capsys: pytest.CaptureFixture[str]
@@ -258,6 +259,7 @@ def test_a_study_of_what_cannot_be_read_is_refused(
     assert contents(matrix) == before
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(
     ("path", "remedy"),
     [("request.json", "restore it, or begin anew: ./invokew matrix"), ("matrix.json", CASES)],

@@ -18,13 +18,14 @@ from bench.studies import sides
 from tests.paths import ROOT
 
 REFERENCE = ROOT / "reports" / "reference"
+ONE = "machines-contmec"  # of one repetition
 MEANS = [1.0, 1.0005, 0.9995, 1.0]
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports = tmp_path_factory.mktemp("unpacked")
-    return archive.unpack(REFERENCE / "contmec", reports)
+    return archive.unpack(REFERENCE / ONE, reports)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def recorded(unpacked: Path, tmp_path: Path) -> Callable[..., Path]:
 
     def leave(name: str, less: float = 0.0, machine: str = "x86_64") -> Path:
         place = Path(shutil.copytree(unpacked, tmp_path / name))
-        summary = json.loads((REFERENCE / "contmec" / "summary.json").read_text())
+        summary = json.loads((REFERENCE / ONE / "summary.json").read_text())
         for flow in summary["flows"]:
             for phase in flow["phases"].values():
                 (only,) = phase["repetitions"]
@@ -83,18 +84,18 @@ def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
 def test_packed_recordings_and_directories_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert compare("contmec", str(REFERENCE / "contmec" / archive.ARCHIVE), False, True, REFERENCE) == INVALID
+    assert compare(ONE, str(REFERENCE / ONE / archive.ARCHIVE), False, True, REFERENCE) == INVALID
     (comparison,) = told(capsys)["comparisons"]
     assert comparison["runs"][0] == comparison["runs"][1] != ""
     assert {row["reason"] for row in comparison["rows"]} == {"fewer than 3 repetitions"}
 
     bundle = tmp_path / "bundle" / "reports" / "reference"
-    for name in ("contmec", "matrix"):
+    for name in (ONE, "matrix"):
         shutil.copytree(REFERENCE / name, bundle / name)
     assert compare(str(tmp_path / "bundle"), str(tmp_path / "bundle"), False, True, tmp_path) == INVALID
     document = told(capsys)
     names = [comparison["name"] for comparison in document["comparisons"]]
-    assert names[0] == "reports/reference/contmec"
+    assert names[0] == f"reports/reference/{ONE}"
     assert "reports/reference/matrix/congested, node" in names
     assert len(names) == 8
 
