@@ -97,8 +97,9 @@ def of_recording(recording: Recording, record: RunRecord, title: str, made: Iter
     """Return the file for a recording; ``made`` is what the analysis makes."""
     outputs = sorted(file.relative_to(recording.directory).as_posix() for file in made)
     words = f"{title}: what was recorded of a run, and what was made of that"
-    files = [*_recorded(recording), *outputs]
-    return render(record.run_id, words, files, _programs(recording), _actions(recording, record, outputs))
+    programs, recorded = _programs(recording), _recorded(recording)
+    actions = _actions(recording, record, programs[0], recorded, outputs)
+    return render(record.run_id, words, [*recorded, *outputs], programs, actions)
 
 
 def of_study(
@@ -114,9 +115,10 @@ def of_study(
     for recording in recordings:
         below = f"{recording.directory.name}/"
         made = [file.name for file in (recording.summary_file, recording.samples_file) if file.is_file()]
-        files |= {f"{below}{path}" for path in (*_recorded(recording), *made)}
-        programs |= {program.id: program for program in _programs(recording)}
-        actions += _actions(recording, recording.run_record(), made, below)
+        used, recorded = _programs(recording), _recorded(recording)
+        files |= {f"{below}{path}" for path in (*recorded, *made)}
+        programs |= {program.id: program for program in used}
+        actions += _actions(recording, recording.run_record(), used[0], recorded, made, below)
     words = f"A study, {kind}: recordings of runs that answer one question, and what was made of them"
     return render(name, words, files, programs.values(), actions)
 
@@ -130,8 +132,9 @@ def of_bundle(name: str, commit: str, files: Iterable[str], recordings: Mapping[
     programs: dict[str, Program] = {}
     actions: list[Action] = []
     for path, recording in recordings.items():
-        programs |= {program.id: program for program in _programs(recording)}
-        run, analysis = _actions(recording, recording.run_record(), ())
+        used = _programs(recording)
+        programs |= {program.id: program for program in used}
+        run, analysis = _actions(recording, recording.run_record(), used[0], (), ())
         beside = str(PurePosixPath(path).with_name(recording.summary_file.name))
         actions.append(replace(run, used=(), made=[path]))
         if beside in known:
@@ -158,12 +161,22 @@ def _programs(recording: Recording) -> list[Program]:
     ]
 
 
-def _actions(recording: Recording, record: RunRecord, made: Sequence[str], below: str = "") -> list[Action]:
-    """Return what made a recording: the run and its analysis. ``below`` is where it lies in the crate."""
-    seconds, there = record.seconds, _recorded(recording)
+def _actions(
+    recording: Recording,
+    record: RunRecord,
+    harness: Program,
+    there: Sequence[str],
+    made: Sequence[str],
+    below: str = "",
+) -> list[Action]:
+    """Return what made a recording: the run and its analysis.
+
+    ``there`` is what ``_recorded`` found, ``below`` where it lies in the crate.
+    """
+    seconds = record.seconds
     began = datetime.fromisoformat(record.started_at)
     ended = began + timedelta(seconds=seconds.up + seconds.calibration + seconds.traffic + seconds.down)
-    program, scenario = _programs(recording)[0].id, recording.scenario_file.name
+    program, scenario = harness.id, recording.scenario_file.name
     # The analysis leaves one file there, which says how long it took.
     took = recording.analysis_file.relative_to(recording.directory).as_posix()
     recorded = [path for path in there if path != took]

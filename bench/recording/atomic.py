@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from testbed.scenario import texts
+from testbed.scenario import reading, texts
 from testbed.scenario.files import explained
 from testbed.scenario.rules import render_path
 
@@ -77,8 +77,18 @@ def read(file: Path, kind: type[Model]) -> Model:
     try:
         return kind.model_validate_json(_text(file))
     except ValidationError as error:
-        problems = (": ".join(filter(None, (render_path(path), text))) for path, text in explained(error))
-        raise StoredError(file, *problems) from None
+        raise _invalid(file, error) from None
+
+
+def read_yaml(file: Path, kind: type[Model]) -> Model:
+    """Return what people wrote as YAML; a file of comments alone holds nothing. Raises StoredError."""
+    try:
+        data = reading.parse(texts.read(file, reading.MOST_BYTES))
+        return kind.model_validate({} if data is None else data)
+    except (texts.TextError, reading.ReadingError) as error:
+        raise StoredError(file, str(error)) from None
+    except ValidationError as error:
+        raise _invalid(file, error) from None
 
 
 def read_json(file: Path) -> Any:
@@ -91,6 +101,11 @@ def read_json(file: Path) -> Any:
         return data
     except (ValueError, RecursionError) as error:  # RecursionError: [[[[...
         raise StoredError(file, f"not JSON: {error}") from None
+
+
+def _invalid(file: Path, error: ValidationError) -> StoredError:
+    problems = (": ".join(filter(None, (render_path(path), text))) for path, text in explained(error))
+    return StoredError(file, *problems)
 
 
 def _text(file: Path) -> str:

@@ -5,10 +5,9 @@ What is packed is read as it is: nothing is written where the recordings are.
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from bench.analysis import summary
 from bench.analysis.compare import Run
 from bench.recording import archive, atomic, directory
 from bench.recording.directory import UNFINISHED, Recording
+from bench.studies import surroundings
 from bench.studies.matrix import index as matrix
 from testbed.scenario.texts import is_file
 
@@ -101,36 +101,11 @@ def _read(recording: Recording) -> Run:
         scenario=recording.asked_scenario(),
         summary=summary.read(recording.summary_file),
         machine=machine(environment),
-        commit=_commit(environment),
+        commit=surroundings.commit(environment),
     )
 
 
 def machine(environment: Any) -> dict[str, Any]:
-    """Return by what a machine is known, of what ``environment.json`` says; nothing if it says nothing.
-
-    Nothing that differs from one boot to the next, as speeds and names do.
-    """
-    host = _part(environment, "host")
-    if not host:
-        return {}
-    memory, kernel = host.get("memory_bytes"), re.match(r"[0-9]+\.[0-9]+", str(host.get("kernel")))
-    traits = {
-        "architecture": host.get("machine"),
-        "processors": host.get("processors_usable"),
-        "processor models": ", ".join(sorted({str(model) for model in host.get("processors") or ()})),
-        "memory in GiB": round(memory / 2**30) if isinstance(memory, int) else None,
-        "hypervisor": host.get("hypervisor"),
-        "kernel": kernel[0] if kernel else None,
-    }
-    return {name: value for name, value in traits.items() if value is not None}
-
-
-def _commit(environment: Any) -> str:
-    harness = _part(environment, "harness")
-    changed = " with uncommitted changes" if harness.get("uncommitted_changes") else ""
-    return f"{harness.get('commit', 'unknown')}{changed}"
-
-
-def _part(environment: Any, name: str) -> Mapping[str, Any]:
-    part = environment.get(name) if isinstance(environment, dict) else None
-    return part if isinstance(part, dict) else {}
+    """Return by what a machine is known, to be told what differs; nothing if nothing is known."""
+    traits = surroundings.traits(environment)
+    return {**traits, "processor models": ", ".join(traits["processor models"])} if traits else {}

@@ -14,14 +14,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from bench.recording import atomic
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.night import Night
-from testbed.scenario import reading, texts
-from testbed.scenario.files import explained
 from testbed.scenario.model import Title
-from testbed.scenario.rules import render_path
 
 _TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 NEAREST = 3  # nights that are named where one does not exist
@@ -113,14 +111,7 @@ def read(file: Path, machine: str, must: bool = False) -> Acknowledgements:
     """Return the acknowledgements of a machine; one that need not be there is empty. Raises StoredError."""
     if not must and not file.exists():
         return Acknowledgements(file)
-    try:
-        data = reading.parse(texts.read(file, reading.MOST_BYTES))
-        found = _File.model_validate({} if data is None else data)
-    except (texts.TextError, reading.ReadingError) as error:
-        raise StoredError(file, str(error)) from None
-    except ValidationError as error:
-        problems = (": ".join(filter(None, (render_path(path), text))) for path, text in explained(error))
-        raise StoredError(file, *problems) from None
+    found = atomic.read_yaml(file, _File)
     return Acknowledgements(file, [entry for entry in found.acknowledgements if entry.machine == machine])
 
 

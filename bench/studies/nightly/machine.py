@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bench.studies import surroundings
+from bench.studies.surroundings import UNKNOWN
+
 DIGITS = 12
-UNKNOWN = "unknown"
 # A processor's model has its nominal speed in its name.
 _SPEED = re.compile(r"\s*@\s*[0-9.]+\s*[GM]Hz")
-_RELEASE = re.compile(r"([0-9]+\.[0-9]+)")
 
 
 def identity(environment: Mapping[str, Any]) -> str:
@@ -25,35 +26,26 @@ def identity(environment: Mapping[str, Any]) -> str:
 
 
 def _traits(environment: Mapping[str, Any]) -> list[str]:
-    host = _part(environment, "host")
-    models = {_SPEED.sub("", str(model)) for model in host.get("processors") or [UNKNOWN]}
-    memory = host.get("memory_bytes")
-    kernel = _RELEASE.match(str(host.get("kernel", "")))
+    known = surroundings.traits(environment)
+    models = {_SPEED.sub("", model) for model in known.get("processor models") or [UNKNOWN]}
+    memory = known.get("memory in GiB")
     return [
-        f"architecture: {host.get('machine', UNKNOWN)}",
+        f"architecture: {known.get('architecture', UNKNOWN)}",
         f"processor models: {', '.join(sorted(models))}",
-        f"processors: {host.get('processors_usable', UNKNOWN)}",
-        f"memory: {round(memory / 2**30)} GiB" if isinstance(memory, int) else f"memory: {UNKNOWN}",
-        f"hypervisor: {host.get('hypervisor', UNKNOWN)}",
-        f"kernel: {kernel[1] if kernel else UNKNOWN}",
+        f"processors: {known.get('processors', UNKNOWN)}",
+        f"memory: {UNKNOWN if memory is None else f'{memory} GiB'}",
+        f"hypervisor: {known.get('hypervisor', UNKNOWN)}",
+        f"kernel: {known.get('kernel', UNKNOWN)}",
     ]
 
 
 def beside(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return what may change on one machine, by what it is called."""
-    host, tools, harness = (_part(environment, name) for name in ("host", "tools", "harness"))
-    commit = str(harness.get("commit", UNKNOWN))
-    if harness.get("uncommitted_changes"):
-        commit += " with uncommitted changes"
+    host, tools, harness = (surroundings.part(environment, name) for name in ("host", "tools", "harness"))
     return {
-        "commit": commit,
+        "commit": surroundings.commit(environment),
         "iperf3": str(tools.get("iperf3", UNKNOWN)),
         "pinned packages": str(harness.get("requirements", UNKNOWN)),
         "kernel": str(host.get("kernel", UNKNOWN)),
         "Python": str(harness.get("python", UNKNOWN)),
     }
-
-
-def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = environment.get(name)
-    return part if isinstance(part, dict) else {}

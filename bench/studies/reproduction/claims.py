@@ -13,14 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from bench.analysis.summary import Summary
-from bench.recording.atomic import StoredError
+from bench.recording import atomic
 from testbed.resources import HOME
-from testbed.scenario import reading, texts
-from testbed.scenario.files import explained
-from testbed.scenario.rules import render_path
 
 FILE = HOME / "docs" / "claims.yaml"
 REFERENCE = HOME / "reports" / "reference"
@@ -142,13 +139,7 @@ class Claims(Part):
 
 def read(file: Path = FILE) -> Claims:
     """Read the claims. Raises StoredError."""
-    try:
-        return Claims.model_validate(reading.parse(texts.read(file, reading.MOST_BYTES)))
-    except (texts.TextError, reading.ReadingError) as error:
-        raise StoredError(file, str(error)) from None
-    except ValidationError as error:
-        problems = (": ".join(filter(None, (render_path(path), text))) for path, text in explained(error))
-        raise StoredError(file, *problems) from None
+    return atomic.read_yaml(file, Claims)
 
 
 def seeded(command: str, seed: int) -> str:

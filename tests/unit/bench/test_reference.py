@@ -47,15 +47,14 @@ def test_there_are_the_recordings_that_claims_need() -> None:
     rows = {
         f"matrix/{cell.recording}" for cell in index.read(REFERENCE / "matrix")[0].cells if cell.recording
     }
-    if (REFERENCE / "places").is_dir():
-        rows |= {f"places/{row.recording}" for row in places.read(REFERENCE / "places").rows}
+    rows |= {f"places/{row.recording}" for row in places.read(REFERENCE / "places").rows}
     assert rows == set(CELLS)
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_a_reference_recording_gives_the_same_again(run: str, tmp_path: Path) -> None:
     result = again(run, tmp_path)
-    assert result.verdict != "invalid"
+    assert result.verdict == ("violated" if run == "tenth-full-link" else "held")
     assert outcome(result) == outcome(committed(run))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bench.analysis.summary import Summary
 from bench.cli.verbs import experiments, studies
 from bench.cli.verbs.asked import Options
 from bench.pipeline import analyse
@@ -109,12 +110,16 @@ def test_the_page_shows_a_miss_by_the_repetition_that_missed(directory: Path) ->
     assert made.count(" in rep. ") == 1
 
 
+def printed(matrix: Matrix, summaries: dict[tuple[str, str], Summary]) -> str:
+    """Return the table of contmec as a terminal of 80 columns shows it."""
+    file = io.StringIO()
+    Console(file=file, width=80).print(table.compare(matrix, summaries, "contmec"))
+    return file.getvalue()
+
+
 def test_the_table_has_a_column_for_each_enforcement(directory: Path) -> None:
     matrix, summaries = index.read(directory)
-    console = Console(file=io.StringIO(), width=80)
-    console.print(table.compare(matrix, summaries, "contmec"))
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
+    lines = printed(matrix, summaries).splitlines()
     assert any(line.split() == ["flow", "pod", "node"] for line in lines)
     assert any("(3) B-1 -> B-2" in line and "100 / 100" in line for line in lines)
     assert any(line.split()[:2] == ["verdict", "held"] and "does not apply" in line for line in lines)
@@ -128,10 +133,7 @@ def test_of_several_sets_of_disturbances_the_table_shows_the_one_that_took_most(
     phases = {"quiet": quiet, "disturbed by a": worse, "disturbed by a and b": disturbed}
     flows = [flow.model_copy(update={"phases": phases}), *others]
     changed = {("contmec", "pod"): summaries["contmec", "pod"].model_copy(update={"flows": flows})}
-    console = Console(file=io.StringIO(), width=80)
-    console.print(table.compare(matrix, changed, "contmec"))
-    assert isinstance(console.file, io.StringIO)
-    assert "100 / 50 " in console.file.getvalue()
+    assert "100 / 50 " in printed(matrix, changed)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +189,9 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_of_several_repetitions_the_table_has_intervals(repeated: Path) -> None:
     matrix, summaries = index.read(repeated)
-    console = Console(file=io.StringIO(), width=80)
-    console.print(table.compare(matrix, summaries, "contmec"))
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    words = " ".join(console.file.getvalue().split())
+    text = printed(matrix, summaries)
+    lines = text.splitlines()
+    words = " ".join(text.split())
     assert "in % of the expected goodput, ± 95 % within this run" in words
     assert "(3) B-1 -> B-2 quiet 100.0 ± 0.0 - disturbed 100.0 ± 0.0 -" in words
     assert all(len(line) <= 80 for line in lines)
