@@ -130,7 +130,7 @@ def _slices(
                 phase,
                 _Slice(
                     took=exchanges.latencies(rows),
-                    late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).to_numpy(),
+                    late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy(),
                     round_trips=rows["round_trip_s"].to_numpy(),
                     doubtful=doubtful[chosen],
                     busy=busy,
