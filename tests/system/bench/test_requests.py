@@ -158,7 +158,7 @@ def test_what_is_late_is_told(rate: int, tmp_path: Path) -> None:
     machine = {cause["phase"] for cause in summary["causes"] if cause["flow"] == "promised"}
     for phase, took in requests["phases"].items():
         allowed = {100: 0.0006, 1000: 0.0003}.get(rate, 0.0)
-        assert took["exchanges"] > rate
+        assert took["exchanges"] > 0.9 * rate
         assert (phase in machine) == (took["lateness_p99_s"] > max(allowed, took["p99_s"] / 10))
     assert [path["moment"] for path in requests["idle"]] == ["before", "after"]
     assert all(path["overhead_s"] < 0.005 for path in requests["idle"])
