@@ -13,7 +13,30 @@ from tests.paths import ROOT
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
 
+ASK = "from: A-3, to: A-4, rate: 10"
 FAULTS = {
+    "flows=[]": "flows: there is nothing to measure: write flows, requests, or both",
+    "requests=[{from: A-3, to: B-2, rate: 1}]": "requests[0].to: 'B-2' is in cluster 'b', 'A-3' in 'a'",
+    "requests=[{from: container-1, to: A-4, rate: 1}]": "requests[0].from: no pod 'container-1'",
+    "requests=[{from: A-3, to: A-3, rate: 1}]": "requests[0].to: 'A-3' would send to itself",
+    "requests=[{from: A-3, to: A-4}]": "requests[0].rate: this field is required",
+    "requests=[{from: A-3, to: A-4, rate: 0}]": "requests[0].rate: input should be greater than",
+    "requests=[{from: A-3, to: A-4, rate: .inf}]": "requests[0].rate: input should be",
+    f"requests=[{{{ASK}, size: 15}}]": "requests[0].size: input should be greater than or equal to 16",
+    f"requests=[{{{ASK}, answer: 65537}}]": "requests[0].answer: input should be less than or equal to 65536",
+    f"requests=[{{{ASK}, protocol: udp, size: 1423}}]": "requests[0].size: 1423 bytes do not fit",
+    f"requests=[{{{ASK}, protocol: udp, answer: 1423}}]": "requests[0].answer: 1423 bytes do",
+    f"requests=[{{{ASK}, protocol: icmp}}]": "requests[0].protocol: input should be 'tcp' or 'udp'",
+    f"requests=[{{{ASK}, connections: some}}]": "requests[0].connections: input should be 'new' or 'kept'",
+    f"requests=[{{{ASK}, latency: 0}}]": "requests[0].latency: input should be greater than 0",
+    f"requests=[{{{ASK}, lost: 1}}]": "requests[0].lost: input should be less than 1",
+    f"requests=[{{{ASK}, generator: iperf3}}]": "requests[0].generator: no generator 'iperf3' of requests",
+    f"requests=[{{{ASK}, parallel: 2}}]": "requests[0].parallel: no such field",
+    f"requests=[{{{ASK}, name: disturbance}}]": "requests[0].name: 'disturbance' is taken by disturbances[0]",
+    f"requests=[{{{ASK}}}, {{{ASK}}}]": "requests[1].name: 'A-3 -> A-4' is taken by requests[0]",
+    "requests=[{from: A-3, to: A-4, rate: 20000, duration: 251}]": "requests[0].rate: 5,020,000 exchanges",
+    "requests=[{from: A-1, to: A-4, rate: 10, name: ask}]": "requests[0].from: 'A-1' sends flows[0]",
+    "flows[0].generator=requests": "flows[0].generator: no generator 'requests' (generators: iperf3",
     "flows[2].to=A-9": "flows[2].to: no pod 'A-9' (pods: A-1, A-2, A-3, A-4, B-1, B-2)",
     "flows[0].to=A-1": "flows[0].to: 'A-1' would send to itself",
     "flows[0].to=B-2": "flows[0].to: 'B-2' is in cluster 'b', 'A-1' in 'a'",
