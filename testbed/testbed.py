@@ -17,7 +17,7 @@ from testbed.networks import containers
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Scenario, Traffic, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 
@@ -95,7 +95,7 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None:
+            if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
         except BaseException:

@@ -23,7 +23,7 @@ from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, links
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 Outcome = Literal["held", "violated", "invalid"]
@@ -169,13 +169,7 @@ def _promised(scenario: Scenario) -> float:
 
 
 def _fills_underlay(scenario: Scenario, reached: float) -> bool:
-    if scenario.underlay.rate is None:
-        return False
-    flows = generators.guaranteed(scenario)
-    sources = {scenario.node_of(flow.source) for flow in flows}
-    destinations = {scenario.node_of(flow.destination) for flow in flows}
-    links = min(len(sources), len(destinations))
-    return reached >= UNDERLAY_FILLED * scenario.underlay.rate * links
+    return reached >= UNDERLAY_FILLED * links.most(scenario, generators.guaranteed(scenario))
 
 
 def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:

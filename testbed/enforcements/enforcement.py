@@ -64,7 +64,7 @@ class Enforcement(Protocol):
     def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
 
-    def capacity(self) -> int | None:
+    def capacity(self, node: str) -> int | None:
         """Return what a worker can promise, bits per second as guarantees count; None if not known."""
 
     def install(self, up: Up) -> None:

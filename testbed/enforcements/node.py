@@ -8,7 +8,7 @@ from typing import ClassVar
 from testbed.enforcements.concorde import STATE, TABLES, Concorde
 from testbed.enforcements.enforcement import Footprint, Guarded, Up
 from testbed.networks.cni import Json
-from testbed.scenario import networks, ports
+from testbed.scenario import links, networks, ports
 from testbed.scenario.frames import frame_bytes, payload_bytes
 
 # A node's tree is a little slower than its link, so that packets queue where they are told apart, on the
@@ -29,10 +29,10 @@ class NodeEnforcement(Concorde):
         return {
             "uplink": self.addressing.uplink(node),
             "controlPorts": ports.control(self.addressing, node),
-            "capacity": str(self._tree()),
+            "capacity": str(self._tree(node)),
         }
 
-    def capacity(self) -> int | None:
+    def capacity(self, node: str) -> int | None:
         """Return what a worker can promise: its tree without the reserve, as guarantees count.
 
         Where clusters differ in what their networks add to a packet, the one that adds most counts.
@@ -42,7 +42,7 @@ class NodeEnforcement(Concorde):
         for name, cluster in scenario.clusters.items():
             mtu, overhead = self.addressing.pod_mtu(name), networks.of(cluster).overhead
             counted = frame_bytes(mtu) if scenario.count == "layer2" else payload_bytes(mtu, "tcp")
-            rates.append(int(self._tree() * (1 - RESERVE) * counted / frame_bytes(mtu, overhead)))
+            rates.append(int(self._tree(node) * (1 - RESERVE) * counted / frame_bytes(mtu, overhead)))
         return min(rates)
 
     def guarded(self, up: Up) -> dict[str, Guarded]:
@@ -55,8 +55,8 @@ class NodeEnforcement(Concorde):
         """Return the plugin's state and tables, and the tree on the uplink."""
         return Footprint(STATE, TABLES, (self.addressing.uplink(node),))
 
-    def _tree(self) -> int:
+    def _tree(self, node: str) -> int:
         """Return the rate of a node's tree, bits per second."""
-        rate = self.addressing.scenario.underlay.rate
+        rate = links.rate_of(self.addressing.scenario, node)
         assert rate is not None, "testbed.scenario.rules"
         return round(rate * NODE_SHARE)
