@@ -119,7 +119,8 @@ class Testbed:
         """Return, in words, every way in which pods' networks and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
-        return [*self.orchestrator.check(), *self.enforcement.check(self)]
+        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
+        return [*ended, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
+from bench.analysis import delays
 from bench.analysis.causes import Cause
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.observations import Measured, Observation
@@ -71,6 +72,7 @@ def judge(
     guaranteed = [o for o in observations if o.role == "guaranteed"]
     invalid = [
         *_recorded(record),
+        *delays.faults(record),
         *faults,
         *_gaps(scenario, record, guaranteed),
         *_calibration(scenario, record),

@@ -20,7 +20,7 @@ from testbed.access.place import CommandError, Place
 from testbed.enforcements import paper
 from testbed.enforcements.concorde import Concorde
 from testbed.enforcements.enforcement import Footprint, Up
-from testbed.networks import underlay
+from testbed.networks import queues
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes
 from testbed.scenario.model import Shaping
@@ -223,11 +223,11 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(paper.BURST, max(underlay.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
+    return min(paper.BURST, max(queues.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:
-    return max(underlay.SMALLEST_BUCKET, round(rate / 8 * underlay.BUCKET_SECONDS))
+    return max(queues.SMALLEST_BUCKET, round(rate / 8 * queues.BUCKET_SECONDS))
 
 
 def frame_ratio(scenario: Scenario, cluster: str) -> float:

@@ -49,9 +49,12 @@ def limited(scenario: Scenario) -> bool:
     )
 
 
-def stated(scenario: Scenario) -> bool:
-    """Tell whether links differ from each other, so that somebody must make them as the scenario says."""
-    return bool(scenario.zones) or any(node.rate is not None for node in scenario.nodes.values())
+def stated(scenario: Scenario) -> str | None:
+    """Return the field by which links differ from each other, so that somebody must make them so; or None."""
+    if scenario.zones:
+        return "zones"
+    own = (f"nodes.{name}.rate" for name, node in scenario.nodes.items() if node.rate is not None)
+    return next(own, None)
 
 
 def most(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
