@@ -29,6 +29,18 @@ def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congest
     assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
 
 
+def test_each_node_promises_what_its_own_link_carries() -> None:
+    stations = addressed("examples/two-stations")
+    enforcement = NodeEnforcement(stations)
+    assert enforcement.capacity("worker-01") == int(10**9 * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("worker-03") == int(4 * 10**8 * 0.99 * 0.98 * 1464 / 1514)
+    trees = {
+        node: enforcement.network_list("a", node).plugins[0]["capacity"]
+        for node in ("worker-01", "worker-03")
+    }
+    assert trees == {"worker-01": "990000000", "worker-03": "396000000"}
+
+
 def test_the_uplinks_of_nodes_with_promised_pods_are_guarded(congested: Addressing) -> None:
     up = standing(congested)
     promised = {pod.node for pod in congested.scenario.pods.values() if pod.guarantee is not None}
