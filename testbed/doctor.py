@@ -14,6 +14,7 @@ from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import CommandError
+from testbed.networks.trunks import NETEM, RELAY
 from testbed.providers.netns.sandbox import Entrance, Sandbox, SandboxError
 from testbed.supplies import programs
 
@@ -82,6 +83,10 @@ FEATURES = (
         "action mirred egress redirect dev d1\n",
         needed=False,
     ),
+    Feature(
+        "netem (zones: delay, jitter, loss, reorder)", tuple(NETEM.trial), "CONFIG_NET_SCH_NETEM", needed=False
+    ),
+    Feature("TAP devices (zones: delay without netem)", tuple(RELAY.trial), "CONFIG_TUN", needed=False),
 )
 
 # Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.

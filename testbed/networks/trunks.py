@@ -138,7 +138,7 @@ class Cable:
 class Netem(Cable):
     """The kernel's own delay: first the packets take their time, then they wait for the rate."""
 
-    trial = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    trial: Sequence[str] = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
 
     def suits(self, settings: Zone) -> bool:
         """It can do everything."""
@@ -162,7 +162,7 @@ class Netem(Cable):
 class Relay(Cable):
     """A program of ours that reads from one end and writes to the other, later."""
 
-    trial = ("ip", "tuntap", "add", "dev", "trial", "mode", "tap", "vnet_hdr")
+    trial: Sequence[str] = ("ip", "tuntap", "add", "dev", "trial", "mode", "tap", "vnet_hdr")
 
     def suits(self, settings: Zone) -> bool:
         """Tell whether delay is all that is asked for, beside a rate."""
