@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from testbed.access.clocks import Clock
@@ -14,12 +15,14 @@ from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.networks import containers
+from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Scenario, Traffic, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+from testbed.supplies import packages
 
 Progress = Callable[[str], None]
 ENTRIES = "flannel's entries, made by the testbed"
@@ -51,6 +54,7 @@ class Testbed:
         self._parts = parts
         self.enforcement = parts.enforce(addressing)
         self.orchestrator: Orchestrator | None = None
+        self._joining: Joining | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, Place] = {}
 
@@ -67,7 +71,14 @@ class Testbed:
     @property
     def overlay(self) -> str:
         """What made the entries between the nodes, for the recording."""
-        return (self.orchestrator.overlay if self.orchestrator else None) or ENTRIES
+        others = self.orchestrator.overlay if self.orchestrator else None
+        own = f"{ENTRIES}; {', '.join(self.programs)} on the nodes" if self.programs else ENTRIES
+        return others or own
+
+    @property
+    def programs(self) -> Mapping[str, Path]:
+        """The programs of packages that pod networks run on nodes, by name."""
+        return self._joining.programs if self._joining else {}
 
     @property
     def clients(self) -> Sequence[Client]:
@@ -95,7 +106,7 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None:
+            if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
         except BaseException:
@@ -116,10 +127,12 @@ class Testbed:
         return self.provider.clocks()
 
     def check(self) -> list[str]:
-        """Return, in words, every way in which pods' networks and shaping are not as they were made."""
+        """Return, in words, every way in which networks, pods and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
-        return [*self.orchestrator.check(), *self.enforcement.check(self)]
+        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
+        joining = self._joining.faults() if self._joining else []
+        return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
@@ -149,6 +162,8 @@ class Testbed:
             overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
+        self._joining = Joining(overlays, self.addressing, self.nodes, packages.find)
+        self._joining.up()
         return networks
 
     def _prepare(

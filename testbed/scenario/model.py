@@ -19,6 +19,7 @@ from pydantic import (
     StringConstraints,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from testbed.scenario.names import ENFORCEMENTS, NETWORKS
@@ -59,6 +60,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30
 # What people read, in tables, figures and on terminals.
 Title = Annotated[str, AfterValidator(_showable)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Network = Annotated[
     IPv4Network,
     BeforeValidator(_no_number),
@@ -91,6 +93,16 @@ class Underlay(Part):
     )
 
 
+class Zone(Part):
+    """Nodes at one place, on a switch of their own, and the trunk that joins it to the others."""
+
+    rate: Rate | None = Field(None, description="speed of the trunk, both ways; none: the machine's")
+    delay: Seconds = Field(0.0, description="seconds that a packet takes through the trunk, one way")
+    jitter: Seconds = Field(0.0, description="seconds by which the delay varies, up and down; netem only")
+    loss: Share = Field(0.0, description="share of packets that are lost in the trunk; netem only")
+    reorder: Share = Field(0.0, description="share of packets that overtake the others; netem only")
+
+
 class Machine(Part):
     """The size of a virtual machine, where nodes are made as such."""
 
@@ -107,6 +119,8 @@ class Node(Part):
         None, description="its name in clusters that exist already; without one, the same or the next free"
     )
     machine: Machine | None = Field(None, description="its size as a virtual machine; without one, as all")
+    zone: Name | None = Field(None, description="where it is; with zones every node is in one")
+    rate: Rate | None = Field(None, description="speed of its own link, both ways; none: underlay.rate")
 
 
 class Flannel(Part):
@@ -114,6 +128,27 @@ class Flannel(Part):
 
     vni: int = Field(1, ge=1, le=2**24 - 1, description="VXLAN network identifier; one a cluster")
     port: int = Field(8472, ge=1, le=65_535, description="UDP port of the VTEPs")
+
+
+class Bgp(Part):
+    """How the nodes of a cluster with backend ``bgp`` tell each other their pods' subnets."""
+
+    route_reflector: Name | None = Field(
+        None, description="the node that all others have their only session with; without one, a full mesh"
+    )
+    hold_time: int = Field(
+        9,
+        ge=3,
+        le=65_535,
+        description="seconds after which a silent node's routes go; keepalives are a third",
+    )
+    graceful_restart: bool = Field(
+        True, description="whether routes of a daemon that ends stay until it is back, as with Calico"
+    )
+    connect_delay: int = Field(2, ge=1, le=3600, description="seconds before a daemon connects to another")
+    port: int | None = Field(
+        None, ge=1, le=65_535, description="TCP port of the daemons; without one 179, then 1790 and so on"
+    )
 
 
 class Cluster(Part):
@@ -124,11 +159,22 @@ class Cluster(Part):
     pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
     node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
     flannel: Flannel = Flannel()
-    network: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
+    backend: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
         "vxlan",
         description="how its pods reach those of other nodes",
         json_schema_extra=NETWORKS.describe,
     )
+    bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_word(cls, value: object) -> object:
+        """Read ``network``, which is what recorded scenarios call the backend."""
+        if not isinstance(value, dict) or "network" not in value:
+            return value
+        if "backend" in value:
+            raise ValueError("network is a former word for backend: say one of them")
+        return {("backend" if key == "network" else key): word for key, word in value.items()}
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -225,6 +271,9 @@ class Scenario(Part):
     title: Title = Field("", max_length=120)
     underlay: Underlay = Underlay()
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
+    zones: dict[Name, Zone] = Field(
+        {}, description="where nodes are: each a switch, and a trunk to the others; none: one switch for all"
+    )
     nodes: dict[Name, Node] = Field(min_length=2, max_length=1000)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     container_cidr: Network = Field(
@@ -248,7 +297,7 @@ class Scenario(Part):
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 
-    @field_validator("nodes", "containers", mode="before")
+    @field_validator("zones", "nodes", "containers", mode="before")
     @classmethod
     def _bare_names(cls, value: object) -> object:
         """Let ``worker-01:`` without a value stand for a node with nothing special about it."""
@@ -286,6 +335,14 @@ class Scenario(Part):
         return self.model_copy(
             update={
                 "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
+                "zones": {
+                    name: zone.model_copy(update={"rate": times(zone.rate)})
+                    for name, zone in self.zones.items()
+                },
+                "nodes": {
+                    name: node.model_copy(update={"rate": times(node.rate)})
+                    for name, node in self.nodes.items()
+                },
                 "pods": {
                     name: pod.model_copy(
                         update={"guarantee": times(pod.guarantee), "ceiling": times(pod.ceiling)}
