@@ -572,7 +572,7 @@ def lint(context: Context) -> None:
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
         "zizmor --offline --quiet .github/workflows",
-        "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
+        "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",
     ):
