@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from edge.overlay import report
 from edge.overlay import settings as reading
 from edge.overlay.annotations import Annotations
 from edge.overlay.answering import Answering, DeviceGoneError
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     log(f"{settings.subnet} is this node's, by {own.mac} on {settings.device}; l2: {settings.generation.l2}, "
         f"l3: {settings.generation.l3}, refresh: {settings.refresh}")  # fmt: skip
     try:
-        answer(ears, mailbox, answering, log)
+        answer(ears, mailbox, answering, Path(settings.report) if settings.report else None, log)
     except (DeviceGoneError, OSError) as error:
         log(str(error))
         return 1
@@ -102,8 +103,15 @@ def store_of(settings: Settings, own: Lease, log: Logger) -> Store:
     return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log)
 
 
-def answer(ears: Ears, mailbox: Mailbox, answering: Answering, log: Logger) -> NoReturn:
-    """Answer and correct, for ever. Raises DeviceGoneError, and OSError if the kernel cannot be heard."""
+def answer(
+    ears: Ears, mailbox: Mailbox, answering: Answering, to_report: Path | None, log: Logger
+) -> NoReturn:
+    """Answer and correct, for ever, and write down what was learned.
+
+    Raises DeviceGoneError, and OSError if the kernel cannot be heard or the report cannot be written.
+    """
+    if to_report is not None:
+        to_report.unlink(missing_ok=True)  # of a resolver before this one
     waiting = select.poll()
     waiting.register(ears, select.POLLIN)
     waiting.register(mailbox, select.POLLIN)
@@ -121,6 +129,8 @@ def answer(ears: Ears, mailbox: Mailbox, answering: Answering, log: Logger) -> N
         leases = mailbox.take()
         if leases is not None:
             answering.learned(leases)
+            if to_report is not None:
+                report.write(to_report, leases)
         if time.monotonic() >= look_at:
             answering.correct()
             look_at = time.monotonic() + LOOK_SECONDS

@@ -31,13 +31,14 @@ class Settings(NamedTuple):
     authority: str
     vni: int
     lifetime: int  # of the own lease in etcd, seconds
+    report: str  # the path of a file that is to hold what was learned and done; or empty
     buffer: int  # bytes of what the kernel may say before it is heard
 
 
 DAY = 86_400
 _DEFAULTS: dict[str, Any] = {
     "refresh": IGNORE, "node": "", "identity": "", "authority": "", "vni": 1,
-    "lifetime": DAY, "buffer": 1 << 20,
+    "lifetime": DAY, "report": "", "buffer": 1 << 20,
 }  # fmt: skip
 _WORDS = {"refresh": (IGNORE, ANSWER), "l2": (MISS, AHEAD), "l3": (MISS, AHEAD)}
 _NUMBERS = {"vni": (1, 2**24 - 1), "lifetime": (1, 365 * DAY), "buffer": (1, 1 << 30)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.networks.backends.vxlan import Overlay
+from testbed.networks.backends.vxlan_miss import Resolved
 from testbed.networks.pod_network import PodNetwork
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
@@ -12,7 +13,7 @@ from testbed.scenario.networks import Network
 
 Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
-_known: dict[str, Make] = {"vxlan": Overlay}
+_known: dict[str, Make] = {"vxlan": Overlay, "vxlan-miss": Resolved}
 
 
 def register(kind: Network, make: Make) -> None:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from testbed.scenario.model import Cluster, Scenario
 from testbed.scenario.names import NETWORKS
 
+ETCD_PORT = 4001  # that of the first etcd, which flannel's documents name; Kubernetes' own has another
+
 
 class Once(NamedTuple):
     """What a cluster's network has on its nodes, and no other may have there too."""
@@ -36,6 +38,10 @@ class Network:
         """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
         return ()
 
+    def settings(self) -> Sequence[str]:
+        """Return the fields of a cluster that only this kind has a use for."""
+        return ()
+
     def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
         """Return the TCP ports by which its daemons talk with those of other nodes."""
         return ()
@@ -51,6 +57,18 @@ class Vxlan(Network):
     def outside(self, cluster: Cluster) -> Sequence[str]:
         """Return the UDP port of the VTEPs."""
         return [f"udp dport {cluster.flannel.port}"]
+
+
+class VxlanMiss(Vxlan):
+    """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
+
+    def settings(self) -> Sequence[str]:
+        """Return what says when they are made."""
+        return ["resolve"]
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the port of etcd, which has what the nodes tell each other."""
+        return [etcd_port(scenario, cluster)]
 
 
 _known: dict[str, Network] = {}
@@ -80,5 +98,13 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
     return pod_mtu(scenario, cluster), of(scenario.clusters[cluster]).overhead
 
 
+def etcd_port(scenario: Scenario, cluster: str) -> int:
+    """Return the port of the etcd of a cluster's overlay, on its master; the next one is etcd's own, too."""
+    master = scenario.clusters[cluster].master
+    same = [name for name, other in scenario.clusters.items() if other.master == master]
+    return ETCD_PORT + 2 * same.index(cluster)
+
+
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
 register(Vxlan("vxlan", overhead=50, has_vtep=True))
+register(VxlanMiss("vxlan-miss", overhead=50, has_vtep=True))
