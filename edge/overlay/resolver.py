@@ -20,13 +20,13 @@ from typing import NoReturn
 
 from edge.overlay import report
 from edge.overlay import settings as reading
-from edge.overlay.annotations import Annotations
 from edge.overlay.answering import Answering, DeviceGoneError
 from edge.overlay.etcd import Etcd
 from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
 from edge.overlay.leases import Lease
 from edge.overlay.logger import Logger
+from edge.overlay.node_annotations import Annotations
 from edge.overlay.replica import Replica
 from edge.overlay.settings import Settings, UnsoundError
 from edge.overlay.store import AwayError, Store

@@ -70,14 +70,25 @@ def parse(text: str) -> Settings:
     for name, value in said.items():
         _check(name, value)
     generation = Generation(said.pop("l2"), said.pop("l3"))
-    try:
-        network, subnet = IPv4Network(said.pop("network")), IPv4Network(said.pop("subnet"))
-        address = IPv4Address(said.pop("address"))
-    except ValueError as error:
-        raise UnsoundError(str(error)) from None
+    network, subnet = _network("network", said.pop("network")), _network("subnet", said.pop("subnet"))
+    address = _address(said.pop("address"))
     if not subnet.subnet_of(network):
         raise UnsoundError(f"subnet: {subnet} is not within {network}")
     return Settings(network=network, subnet=subnet, address=address, generation=generation, **said)
+
+
+def _network(name: str, text: str) -> IPv4Network:
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise UnsoundError(f"{name}: {text[:40]!r} is not like 10.1.0.0/16: {error}") from None
+
+
+def _address(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except ValueError as error:
+        raise UnsoundError(f"address: {error}") from None
 
 
 def _check(name: str, value: object) -> None:
