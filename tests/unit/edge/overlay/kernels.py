@@ -26,7 +26,7 @@ OWN = lease(1)
 
 
 class MemoryKernel:
-    """A device's entries; see edge.overlay.answering.Kernel. ``failing`` is the number all changes end with."""
+    """A device's entries; see edge.overlay.answering.Kernel. ``failing``: the error all changes end with."""
 
     index = INDEX
     mac = OWN.mac

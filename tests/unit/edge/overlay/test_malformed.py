@@ -17,7 +17,9 @@ import pytest
 
 from edge.overlay import leases, netlink
 from edge.overlay.etcd import SUBNETS, Etcd
+from edge.overlay.http import Json
 from edge.overlay.leases import UnfitError
+from edge.overlay.store import AwayError
 from tests.unit.edge.overlay.kernels import (
     INDEX,
     NETWORK,
@@ -42,7 +44,7 @@ Damage = Callable[[random.Random], bytes]
 
 
 def sound(chance: random.Random) -> bytes:
-    """A miss that would be answered: of node 2's pod, or of its VTEP; or a question whether that is so still."""
+    """A miss that would be answered, of node 2's pod or of its VTEP; or whether that is so still."""
     pod = f"10.1.2.{chance.randrange(256)}"
     made = (l3_miss(pod), l2_miss(lease(2).mac), refresh(pod, lease(2).mac))
     return chance.choice(made)
@@ -195,7 +197,7 @@ def test_malformed_values_are_no_leases() -> None:
 
 
 def test_malformed_values_in_a_store_change_nothing_in_the_kernel() -> None:
-    """Through the whole way, in lists and in what follows them: from etcd's answers to the kernel's entries."""
+    """In lists and in what follows them, on the whole way from etcd's answers to the kernel's entries."""
     chance, case = random.Random(SEED), Case(leases=None)
     complaints: list[str] = []
     server = Scripted()
@@ -203,7 +205,7 @@ def test_malformed_values_in_a_store_change_nothing_in_the_kernel() -> None:
     for _ in range(max(1, INPUTS // 200)):
         pairs = [stored(f"{SUBNETS}10.1.{at}.0-24", bad_value(chance)) for at in range(2, 52)]
         pairs += [stored(f"{SUBNETS}{bad_key(chance)}", leases.text_of(lease(2))) for _ in range(50)]
-        changes = [{"kv": stored(f"{SUBNETS}10.1.2.0-24", bad_value(chance))} for _ in range(50)]
+        changes: list[Json] = [{"kv": stored(f"{SUBNETS}10.1.2.0-24", bad_value(chance))} for _ in range(50)]
         changes += [{"type": "PUT", "kv": {**stored(SUBNETS, ""), "value": "%%%"}} for _ in range(50)]
         server.others, server.said = pairs, [{"result": {"events": changes}}]
         for _ in range(2):  # the first may be the one in which the own lease is written
@@ -216,8 +218,6 @@ def test_malformed_values_in_a_store_change_nothing_in_the_kernel() -> None:
 
 
 def test_answers_that_are_none_of_etcds_are_a_store_that_is_away() -> None:
-    from edge.overlay.store import AwayError
-
     chance = random.Random(SEED)
     for _ in range(INPUTS // 10):
         server = Scripted()
