@@ -83,11 +83,11 @@ def main(arguments: Sequence[str]) -> int:
         log(f"cannot begin: {error}")
         return 1
     mailbox, ears = Mailbox(), Ears(settings.buffer)
-    threading.Thread(target=_follow, args=(store, mailbox, log), daemon=True).start()
     replica = Replica(settings.network, own)
     answering = Answering(device, replica, settings.generation, settings.refresh == reading.ANSWER, log)
     log(f"{settings.subnet} is this node's, by {own.mac} on {settings.device}; l2: {settings.generation.l2}, "
         f"l3: {settings.generation.l3}, refresh: {settings.refresh}")  # fmt: skip
+    threading.Thread(target=_follow, args=(store, mailbox, log), daemon=True).start()
     try:
         answer(ears, mailbox, answering, Path(settings.report) if settings.report else None, log)
     except (DeviceGoneError, OSError) as error:
