@@ -112,13 +112,15 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 def _settings(scenario: Scenario) -> Iterator[Fault]:
     """What only one kind of network has a use for is said of clusters of that kind."""
     for name, cluster in scenario.clusters.items():
-        if cluster.resolve is not None and "resolve" not in networks.of(cluster).settings():
-            words = f"backend {cluster.backend} has no use for it; backend vxlan-miss has"
-            yield Fault(("clusters", name, "resolve"), words)
+        said = {"resolve": cluster.resolve, "bgp": cluster.bgp}
+        for field, value in said.items():
+            if value is not None and field not in networks.of(cluster).settings():
+                words = f"backend {cluster.backend} has no use for these settings"
+                yield Fault(("clusters", name, field), words)
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:
-    """What a network has once only, no other may have on the same node."""
+    """What a network has once only, no other may have on the same node; and what each kind knows itself."""
     taken: dict[tuple[str, str], str] = {}
     for name, cluster in scenario.clusters.items():
         for once in networks.of(cluster).once(scenario, name):
@@ -131,6 +133,8 @@ def _overlays(scenario: Scenario) -> Iterator[Fault]:
                 )
             for one in own:
                 taken.setdefault(one, name)
+        for field, words in networks.of(cluster).faults(scenario, name):
+            yield Fault(("clusters", name, *field), words)
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:

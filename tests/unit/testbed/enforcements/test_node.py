@@ -13,9 +13,9 @@ from tests.unit.testbed.enforcements.doubles import standing
 def test_published_bandwidth_is_counted_as_guarantees_are(congested: Addressing) -> None:
     rate = congested.scenario.underlay.rate
     assert rate is not None
-    layer2 = NodeEnforcement(congested).capacity()
-    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity()
-    limit = registry.of(addressed("congested", "enforcement=pod")).capacity()
+    layer2 = NodeEnforcement(congested).capacity("a")
+    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity("a")
+    limit = registry.of(addressed("congested", "enforcement=pod")).capacity("a")
     assert limit == rate
     assert layer2 == int(rate * 0.99 * 0.98 * 1464 / 1514)
     assert payload == int(rate * 0.99 * 0.98 * 1398 / 1514)
@@ -27,6 +27,15 @@ def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congest
     assert plugin["uplink"] == "eth0"
     assert plugin["controlPorts"] == [22, 6443, 10250, 20250]
     assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
+
+
+def test_each_cluster_counts_what_its_own_packets_grow_by() -> None:
+    enforcement = NodeEnforcement(addressed("congested", "clusters.b.backend=host-gw"))
+    plugins = [enforcement.network_list(cluster, "worker-01").plugins[0] for cluster in ("a", "b")]
+    assert [plugin["encapsulation"] for plugin in plugins] == [50, 0]
+    tree = enforcement.addressing.scenario.underlay.rate or 0
+    assert enforcement.capacity("a") == int(tree * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("b") == int(tree * 0.99 * 0.98)
 
 
 def test_the_uplinks_of_nodes_with_promised_pods_are_guarded(congested: Addressing) -> None:
