@@ -99,8 +99,8 @@ def store_of(settings: Settings, own: Lease, log: Logger) -> Store:
     """Return the store that settings name. Raises ValueError for no URL, OSError for missing files."""
     server = Server(settings.store, settings.identity, settings.authority)
     if settings.node:
-        return Annotations(server, own, settings.node, log)
-    return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log)
+        return Annotations(server, own, settings.node, log.once)
+    return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log.once)
 
 
 def answer(

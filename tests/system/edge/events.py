@@ -100,7 +100,7 @@ class World:
         file.write_text(json.dumps(settings), encoding="utf-8")
         with (self.directory / "resolver.log").open("ab") as log:
             command = ["/usr/bin/python3", "-IS", self.wishes["edge"], "resolver", str(file)]
-            self.resolver = subprocess.Popen(command, stderr=log)
+            self.resolver = subprocess.Popen(command, stdout=log, stderr=log)
 
     def ask(self, path: str, body: Json) -> Json:
         connection = HTTPConnection(HERE, PORT, timeout=10)
@@ -163,7 +163,8 @@ class World:
         self.send(self.chance.choice(UNKNOWN))
 
     def neighbours_flushed(self) -> None:
-        subprocess.run(["ip", "neigh", "flush", "dev", "flannel.1"], check=True, capture_output=True)
+        # Its status does not matter: the resolver may have removed one of them first.
+        subprocess.run(["ip", "neigh", "flush", "dev", "flannel.1"], check=False, capture_output=True)
 
     def resolver_killed(self) -> None:
         if self.resolver is not None:
@@ -339,8 +340,8 @@ def main() -> None:
         world.quiet()
         world.slowest = 0.0
         world.run(wishes["events"])
-    except WrongError as error:
-        wrong = f"{error} after {world.story}"
+    except Exception as error:  # whatever went wrong is to be told
+        wrong = f"{error!r} after {world.story}"
     alive = world.resolver is not None and world.resolver.poll() is None
     log = (world.directory / "resolver.log").read_text(encoding="utf-8")
     world.end()
