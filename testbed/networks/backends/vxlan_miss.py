@@ -31,11 +31,6 @@ from testbed.scenario.networks import etcd_port
 AHEAD = "ahead"
 # How often the kernel asks programs for an address before it gives up, as flannel set it.
 SOLICITATIONS = "3"
-# Both are flannel's: nodes are read, and their annotations are written by way of their status.
-RIGHTS = (
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-)
 
 
 @dataclass(frozen=True)
@@ -81,9 +76,11 @@ class Resolved(Overlay):
         etcd = [self._etcd()] if self.api is None and node == self.own.master else []
         return [*etcd, self._resolver(node)]
 
-    def rights(self) -> Sequence[Mapping[str, Any]]:
-        """Return what flannel may do: read Nodes, and write their status."""
-        return RIGHTS
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return that all Nodes are read, and the own one's annotations written, by way of its status."""
+        own = {"resources": ["nodes/status"], "resourceNames": [name], "verbs": ["patch"]}
+        every = {"resources": ["nodes"], "verbs": ["list", "watch"]}
+        return [{"apiGroups": [""], **every}, {"apiGroups": [""], **own}]
 
     def by_api(self, api: Api) -> Resolved:
         """Return the same overlay, with annotations of Nodes in the place of etcd."""

@@ -98,10 +98,11 @@ def test_by_an_api_there_is_no_etcd() -> None:
     found = told(one, "worker-01")
     assert (found.store, found.node) == (api.server, "worker-01")
     assert (found.identity, found.authority) == (api.identity, api.authority)
-    assert overlay().rights() == (
+    patch = {"resources": ["nodes/status"], "resourceNames": ["worker-01"], "verbs": ["patch"]}
+    assert one.rights("worker-01") == [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
-        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-    )
+        {"apiGroups": [""], **patch},
+    ]
 
 
 def test_it_is_vxlan_to_all_who_calculate() -> None:
