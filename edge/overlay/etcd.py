@@ -180,6 +180,25 @@ class Etcd:
         return self._server.ask(Question("POST", f"/v3/{path}", body))
 
 
+def everything(server: Server) -> list[tuple[str, str, int | None]]:
+    """Return each key of an overlay with its value, and after how many seconds it ends. Raises AwayError."""
+    try:
+        pairs = server.ask(Question("POST", "/v3/kv/range", _prefix(f"{DIRECTORY}/"))).get("kvs", ())
+        return [
+            (_decode(pair["key"]), _decode(pair.get("value", "")), _left(server, pair.get("lease")))
+            for pair in pairs
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AwayError(f"{server.url}: an answer that is none of etcd's: {error!r}") from None
+
+
+def _left(server: Server, bound: str | None) -> int | None:
+    """Return how many seconds a lease of etcd's has left; None without one."""
+    if bound is None:
+        return None
+    return int(server.ask(Question("POST", "/v3/lease/timetolive", {"ID": bound})).get("TTL", 0))
+
+
 def _prefix(directory: str) -> Json:
     """Return the range of all keys below a directory: up to the next that would not be."""
     return {"key": _code(directory), "range_end": _code(directory[:-1] + chr(ord(directory[-1]) + 1))}
