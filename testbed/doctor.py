@@ -18,6 +18,7 @@ from testbed.access.place import Place
 from testbed.networks.backends import ipip
 from testbed.networks.pod_network import PodNetwork
 from testbed.networks.registry import of_cluster
+from testbed.networks.trunks import NETEM, RELAY
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import Fault
@@ -78,6 +79,13 @@ FEATURES = (
         needed=False,
     ),
     ipip.FEATURE,
+    Feature(
+        "netem (zones: delay, jitter, loss, reorder)",
+        tuple(NETEM.trial),
+        "CONFIG_NET_SCH_NETEM",
+        needed=False,
+    ),
+    Feature("TAP devices (zones: delay without netem)", tuple(RELAY.trial), "CONFIG_TUN", needed=False),
 )
 
 # Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.

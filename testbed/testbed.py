@@ -19,7 +19,7 @@ from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Scenario, Traffic, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import packages
@@ -106,7 +106,7 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None:
+            if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
         except BaseException:
@@ -130,8 +130,9 @@ class Testbed:
         """Return, in words, every way in which networks, pods and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
+        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
         joining = self._joining.faults() if self._joining else []
-        return [*joining, *self.orchestrator.check(), *self.enforcement.check(self)]
+        return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""

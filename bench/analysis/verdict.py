@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
+from bench.analysis import delays
 from bench.analysis.causes import Cause
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, links
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 Outcome = Literal["held", "violated", "invalid"]
@@ -71,6 +72,7 @@ def judge(
     guaranteed = [o for o in observations if o.role == "guaranteed"]
     invalid = [
         *_recorded(record),
+        *delays.faults(record),
         *faults,
         *_gaps(scenario, record, guaranteed),
         *_calibration(scenario, record),
@@ -169,13 +171,7 @@ def _promised(scenario: Scenario) -> float:
 
 
 def _fills_underlay(scenario: Scenario, reached: float) -> bool:
-    if scenario.underlay.rate is None:
-        return False
-    flows = generators.guaranteed(scenario)
-    sources = {scenario.node_of(flow.source) for flow in flows}
-    destinations = {scenario.node_of(flow.destination) for flow in flows}
-    links = min(len(sources), len(destinations))
-    return reached >= UNDERLAY_FILLED * scenario.underlay.rate * links
+    return reached >= UNDERLAY_FILLED * links.most(scenario, generators.guaranteed(scenario))
 
 
 def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:

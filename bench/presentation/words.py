@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
-from bench.analysis.summary import MachineSummary, PhaseSummary, SamplesSummary
+from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary
 from testbed.scenario.texts import escaped
 from testbed.scenario.units import format_percentage
 
@@ -65,6 +65,21 @@ def pressure(machine: MachineSummary) -> str:
 def counts(of: Mapping[str, int] | None) -> str:
     """Return the sum of what was counted."""
     return NOT_RECORDED if of is None else f"{sum(of.values()):,}"
+
+
+def direction(trunk: DelayedSummary) -> str:
+    """Return which direction of which zone's trunk it is."""
+    return f"{'out of' if trunk.out else 'into'} zone {trunk.zone}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a time, or a dash for what nobody counted."""
+    return "–" if seconds is None else f"{seconds * 1000:.3f} ms"
+
+
+def count(of: int | None) -> str:
+    """Return a count, or a dash for what nobody counted."""
+    return "–" if of is None else f"{of:,}"
 
 
 def irregular(machine: MachineSummary) -> float | None:

@@ -158,8 +158,9 @@ class KubernetesOrchestrator:
         if not pods:
             return
         client = self._clients[cluster]
-        if published := manifests.publication(self._enforcement, cluster, self._programs.version):
-            for worker in self._scenario.clusters[cluster].workers:
+        for worker in self._scenario.clusters[cluster].workers:
+            version = self._programs.version
+            if published := manifests.publication(self._enforcement, cluster, worker, version):
                 client.publish(name_of(worker), published, READY_SECONDS)
         client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])
         client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)

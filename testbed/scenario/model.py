@@ -60,6 +60,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30
 # What people read, in tables, figures and on terminals.
 Title = Annotated[str, AfterValidator(_showable)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Network = Annotated[
     IPv4Network,
     BeforeValidator(_no_number),
@@ -92,6 +93,16 @@ class Underlay(Part):
     )
 
 
+class Zone(Part):
+    """Nodes at one place, on a switch of their own, and the trunk that joins it to the others."""
+
+    rate: Rate | None = Field(None, description="speed of the trunk, both ways; none: the machine's")
+    delay: Seconds = Field(0.0, description="seconds that a packet takes through the trunk, one way")
+    jitter: Seconds = Field(0.0, description="seconds by which the delay varies, up and down; netem only")
+    loss: Share = Field(0.0, description="share of packets that are lost in the trunk; netem only")
+    reorder: Share = Field(0.0, description="share of packets that overtake the others; netem only")
+
+
 class Machine(Part):
     """The size of a virtual machine, where nodes are made as such."""
 
@@ -108,6 +119,8 @@ class Node(Part):
         None, description="its name in clusters that exist already; without one, the same or the next free"
     )
     machine: Machine | None = Field(None, description="its size as a virtual machine; without one, as all")
+    zone: Name | None = Field(None, description="where it is; with zones every node is in one")
+    rate: Rate | None = Field(None, description="speed of its own link, both ways; none: underlay.rate")
 
 
 class Flannel(Part):
@@ -276,6 +289,9 @@ class Scenario(Part):
     title: Title = Field("", max_length=120)
     underlay: Underlay = Underlay()
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
+    zones: dict[Name, Zone] = Field(
+        {}, description="where nodes are: each a switch, and a trunk to the others; none: one switch for all"
+    )
     nodes: dict[Name, Node] = Field(min_length=2, max_length=1000)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     container_cidr: Network = Field(
@@ -299,7 +315,7 @@ class Scenario(Part):
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 
-    @field_validator("nodes", "containers", mode="before")
+    @field_validator("zones", "nodes", "containers", mode="before")
     @classmethod
     def _bare_names(cls, value: object) -> object:
         """Let ``worker-01:`` without a value stand for a node with nothing special about it."""
@@ -337,6 +353,14 @@ class Scenario(Part):
         return self.model_copy(
             update={
                 "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
+                "zones": {
+                    name: zone.model_copy(update={"rate": times(zone.rate)})
+                    for name, zone in self.zones.items()
+                },
+                "nodes": {
+                    name: node.model_copy(update={"rate": times(node.rate)})
+                    for name, node in self.nodes.items()
+                },
                 "pods": {
                     name: pod.model_copy(
                         update={"guarantee": times(pod.guarantee), "ceiling": times(pod.ceiling)}
