@@ -36,9 +36,9 @@ _GUARANTEE_BURST_MILLISECONDS = 3
 # what is lost when it overflows, as at every flow's beginning, holds up all behind it for as long again.
 _QUEUE_MILLISECONDS = 10
 _LEAST_QUEUE_PACKETS = 8  # as large as they may be: TCP needs some under way to notice the loss of one
-# Everybody without a promise waits in the default class behind everybody else's bulk, so its queue is as short
-# as it can be without a loss of throughput (docs/node-enforcement.md). It is of the capacity, as the rest may
-# have all of it; and its flows are several, so that not each needs room for packets of its own.
+# Who has no promise waits in the default class behind everybody else's bulk, so its queue is as short as it
+# can be without a loss of throughput (docs/node-enforcement.md). It is of the capacity, as the rest may have
+# all of it; and its flows are several, so that not each needs room for packets of its own.
 _DEFAULT_QUEUE_MILLISECONDS = 2
 _LEAST_DEFAULT_QUEUE_PACKETS = 2
 # Packets cost a processor alike whatever their size, and a node of small guarantees has many: 250 pods of
