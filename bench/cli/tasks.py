@@ -60,6 +60,9 @@ LONG = {
     "CONCORDE_KILLS": 50,
     "CONCORDE_AT_ONCE": 8,
     "CONCORDE_STARVED_RUNS": 3,
+    "CONCORDE_OVERLAY_INPUTS": 100_000,
+    "CONCORDE_OVERLAY_EVENTS": 20_000,
+    "CONCORDE_OVERLAY_DATAGRAMS": 100_000,
     "CONCORDE_BACKEND_RUNS": 5,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
@@ -108,7 +111,7 @@ def bench(
     iterable=["scenario", "enforcement", "set_"],
     help={
         **STUDY,
-        "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
+        "scenario": f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
         "repetitions": "of each cell, in blocks: every cell once, in a random order",
         "seed": "of that order (default: 0)",
@@ -585,7 +588,7 @@ def lint(context: Context) -> None:
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
         "zizmor --offline --quiet .github/workflows",
-        "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
+        "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",
     ):

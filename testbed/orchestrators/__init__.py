@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from testbed.access.place import InNamespace, Place
+from testbed.access.place import InNamespace
 from testbed.access.pods import PodPlace
 from testbed.kubernetes.client import Client
 from testbed.scenario.found import Found
@@ -17,6 +17,10 @@ class Orchestrator(Protocol):
     @property
     def overlay(self) -> str | None:
         """What makes the entries between the nodes, if not the testbed does, in words."""
+
+    @property
+    def joins(self) -> Collection[str]:
+        """The clusters whose networks' daemons it starts itself, for they ask the cluster's API."""
 
     @property
     def brings_containers(self) -> bool:
@@ -31,7 +35,7 @@ class Orchestrator(Protocol):
         """The running pods, by name."""
 
     @property
-    def networks(self) -> Mapping[str, Place]:
+    def networks(self) -> Mapping[str, PodPlace]:
         """The pods' networks by the pods' names, entered with the rights of their nodes' root."""
 
     @property
