@@ -21,6 +21,7 @@ from typing import NoReturn
 from edge.overlay import report
 from edge.overlay import settings as reading
 from edge.overlay.answering import Answering, DeviceGoneError
+from edge.overlay.corrections import MISS
 from edge.overlay.etcd import Etcd
 from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         log(f"cannot begin: {error}")
         return 1
-    mailbox, ears = Mailbox(), Ears(settings.buffer)
+    mailbox, ears = Mailbox(), Ears(settings.buffer, misses=MISS in settings.generation)
     replica = Replica(settings.network, own)
     answering = Answering(device, replica, settings.generation, settings.refresh == reading.ANSWER, log)
     log(f"{settings.subnet} is this node's, by {own.mac} on {settings.device}; l2: {settings.generation.l2}, "
