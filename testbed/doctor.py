@@ -84,7 +84,10 @@ FEATURES = (
         needed=False,
     ),
     Feature(
-        "netem (zones: delay, jitter, loss, reorder)", tuple(NETEM.trial), "CONFIG_NET_SCH_NETEM", needed=False
+        "netem (zones: delay, jitter, loss)",
+        tuple(NETEM.trial),
+        "CONFIG_NET_SCH_NETEM",
+        needed=False,
     ),
     Feature("TAP devices (zones: delay without netem)", tuple(RELAY.trial), "CONFIG_TUN", needed=False),
 )
