@@ -12,11 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access.features import Feature, lacks
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError
+from testbed.access.place import Place
+from testbed.networks.backends import ipip
+from testbed.networks.pod_network import PodNetwork
+from testbed.networks.registry import of_cluster
 from testbed.networks.trunks import NETEM, RELAY
-from testbed.providers.netns.sandbox import Entrance, Sandbox, SandboxError
-from testbed.supplies import programs
+from testbed.providers.netns.sandbox import Sandbox, SandboxError
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.rules import Fault
+from testbed.supplies import packages, programs
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
@@ -31,17 +37,6 @@ class Finding:
     subject: str
     fine: bool
     remedy: str = ""
-    needed: bool = True
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A kernel feature, and the command that shows whether it is there."""
-
-    name: str
-    command: tuple[str, ...]
-    option: str  # the kernel's configuration option
-    stdin: str = ""
     needed: bool = True
 
 
@@ -83,13 +78,8 @@ FEATURES = (
         "action mirred egress redirect dev d1\n",
         needed=False,
     ),
-    Feature(
-        "netem (zones: delay, jitter, loss)",
-        tuple(NETEM.trial),
-        "CONFIG_NET_SCH_NETEM",
-        needed=False,
-    ),
-    Feature("TAP devices (zones: delay without netem)", tuple(RELAY.trial), "CONFIG_TUN", needed=False),
+    *(means.feature for means in (NETEM, RELAY) if means.feature),
+    ipip.FEATURE,
 )
 
 # Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.
@@ -140,6 +130,45 @@ def examine(optional: Mapping[str, Callable[[], Iterable[str]]]) -> Iterator[Fin
         yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
 
 
+def refused(addressing: Addressing) -> Iterator[Fault]:
+    """Yield the backends of a scenario that this machine cannot run, with what is missing."""
+    for name, cluster in addressing.scenario.clusters.items():
+        network = of_cluster(addressing, name)
+        for words in (*_unprovided(network, cluster.nodes), *_impossible(network)):
+            yield Fault(("clusters", name, "backend"), f"{cluster.backend}: {words}")
+
+
+def _unprovided(network: PodNetwork, nodes: Iterable[str]) -> Iterable[str]:
+    wanted = {
+        (daemon.package, daemon.argv[0]): None
+        for node in nodes
+        for daemon in network.daemons(node)
+        if daemon.package
+    }
+    for package, program in wanted:
+        try:
+            packages.find(package, program)
+        except LookupError as error:
+            yield str(error)
+
+
+def _impossible(network: PodNetwork) -> Iterable[str]:
+    features = network.features()
+    if not features:
+        return
+    try:
+        box = Sandbox.start("features.probe")
+    except (SandboxError, OSError) as error:
+        yield str(error)
+        return
+    try:
+        for feature in features:
+            if words := lacks(box.switch, feature):
+                yield words
+    finally:
+        box.stop()
+
+
 def _tools() -> Iterator[Finding]:
     for tool, package in programs.SANDBOX.items():
         found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
@@ -149,13 +178,9 @@ def _tools() -> Iterator[Finding]:
         yield Finding(f"program {tool} ({use})", found, f"apt-get install {package}", needed=False)
 
 
-def _feature(place: Entrance, feature: Feature) -> Finding:
-    remedy = f"the kernel needs {feature.option}"
-    try:
-        place.run(feature.command, stdin=feature.stdin)
-    except CommandError as error:
-        return Finding(feature.name, False, f"{remedy} ({error})", feature.needed)
-    return Finding(feature.name, True, needed=feature.needed)
+def _feature(place: Place, feature: Feature) -> Finding:
+    remedy = lacks(place, feature)
+    return Finding(feature.name, not remedy, remedy, feature.needed)
 
 
 def _permission(words: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from testbed.access.clocks import Clock
@@ -14,12 +15,14 @@ from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.networks import containers
+from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic, links
+from testbed.scenario import Scenario, Transfer, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+from testbed.supplies import packages
 
 Progress = Callable[[str], None]
 ENTRIES = "flannel's entries, made by the testbed"
@@ -51,8 +54,9 @@ class Testbed:
         self._parts = parts
         self.enforcement = parts.enforce(addressing)
         self.orchestrator: Orchestrator | None = None
+        self._joining: Joining | None = None
         self.containers: Mapping[str, PodPlace] = {}
-        self.networks: Mapping[str, Place] = {}
+        self.networks: Mapping[str, PodPlace] = {}
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -67,7 +71,14 @@ class Testbed:
     @property
     def overlay(self) -> str:
         """What made the entries between the nodes, for the recording."""
-        return (self.orchestrator.overlay if self.orchestrator else None) or ENTRIES
+        others = self.orchestrator.overlay if self.orchestrator else None
+        own = f"{ENTRIES}; {', '.join(self.programs)} on the nodes" if self.programs else ENTRIES
+        return others or own
+
+    @property
+    def programs(self) -> Mapping[str, Path]:
+        """The programs of packages that pod networks run on nodes, by name."""
+        return self._joining.programs if self._joining else {}
 
     @property
     def clients(self) -> Sequence[Client]:
@@ -116,20 +127,21 @@ class Testbed:
         return self.provider.clocks()
 
     def check(self) -> list[str]:
-        """Return, in words, every way in which pods' networks and shaping are not as they were made."""
+        """Return, in words, every way in which networks, pods and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
+        joining = self._joining.faults() if self._joining else []
         ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
-        return [*ended, *self.orchestrator.check(), *self.enforcement.check(self)]
+        return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
         return self.pods[name] if name in self.pods else self.containers[name]
 
-    def address_for(self, traffic: Traffic) -> str:
+    def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
-        receiver, node_of = self.place(traffic.destination), self.scenario.node_of
-        if node_of(traffic.source) != node_of(traffic.destination) and receiver.published:
+        receiver, node_of = self.place(transfer.destination), self.scenario.node_of
+        if node_of(transfer.source) != node_of(transfer.destination) and receiver.published:
             return receiver.published
         return receiver.address
 
@@ -150,6 +162,8 @@ class Testbed:
             overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
+        self._joining = Joining(overlays, self.addressing, self.nodes, packages.find)
+        self._joining.up()
         return networks
 
     def _prepare(

@@ -43,7 +43,11 @@ KEPT = {
 WORDS = {"figures": "run", "reproduce": "claim"}
 
 # These run alone: they are judged by how much gets through, or keep it from others.
-ALONE = ("tests/system/plugin/test_attacks.py", "tests/system/bench/test_starved.py")
+ALONE = (
+    "tests/system/plugin/test_attacks.py",
+    "tests/system/bench/test_starved.py",
+    "tests/system/bench/test_backends.py",
+)
 # How often tests marked "long" do what they do; without these variables they do a part of it.
 LONG = {
     "CONCORDE_CHURN_STEPS": 3000,
@@ -56,6 +60,7 @@ LONG = {
     "CONCORDE_KILLS": 50,
     "CONCORDE_AT_ONCE": 8,
     "CONCORDE_STARVED_RUNS": 3,
+    "CONCORDE_BACKEND_RUNS": 5,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
 
@@ -103,7 +108,7 @@ def bench(
     iterable=["scenario", "enforcement", "set_"],
     help={
         **STUDY,
-        "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
+        "scenario": f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
         "repetitions": "of each cell, in blocks: every cell once, in a random order",
         "seed": "of that order (default: 0)",
@@ -522,6 +527,14 @@ def get_kubernetes(
 
     run = exits.ends_with_status(supplies.get_kubernetes)
     run(version, from_, download, build, flannel)
+
+
+@task(name="programs.get")
+def get_programs(_context: Context) -> None:
+    """Provide the programs that backends run on nodes: Debian's packages, unpacked and not installed."""
+    from bench.cli.verbs import supplies
+
+    exits.ends_with_status(supplies.get_programs)()
 
 
 @task(name="deploy.images")

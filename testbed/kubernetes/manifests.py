@@ -37,12 +37,13 @@ def account() -> Manifest:
 def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    return _node(addressing, cluster, name) | _status({"pods": "110"} | resource.offer(enforcement, name))
+    offered = resource.offer(enforcement, cluster, name)
+    return _node(addressing, cluster, name) | _status({"pods": "110"} | offered)
 
 
-def publication(enforcement: Enforcement, name: str, version: Version) -> Manifest:
+def publication(enforcement: Enforcement, cluster: str, name: str, version: Version) -> Manifest:
     """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
-    offered = resource.offer(enforcement, name)
+    offered = resource.offer(enforcement, cluster, name)
     return _status(offered) if offered and not version.can_forgo_device_plugins else {}
 
 
@@ -77,7 +78,7 @@ def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
         # The scenario says TCP's congestion control, and not every host lets everybody choose every one.
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
     }
-    if resources := resource.request(enforcement, wanted.node, wanted.guarantee):
+    if resources := resource.request(enforcement, wanted):
         container["resources"] = {"limits": resources}
     return {
         "apiVersion": "v1",

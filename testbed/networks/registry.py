@@ -1,18 +1,21 @@
-"""Which pod networks there are: what makes each kind that a cluster's ``network`` may name."""
+"""Which pod networks there are: what makes each kind that a cluster's ``backend`` may name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.networks.backends.bgp import Bird
+from testbed.networks.backends.host_gw import Gateways
+from testbed.networks.backends.ipip import Tunnels
+from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.pod_network import PodNetwork
-from testbed.networks.vxlan import Overlay
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network
 
 Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
-_known: dict[str, Make] = {"vxlan": Overlay}
+_known: dict[str, Make] = {"vxlan": Overlay, "host-gw": Gateways, "ipip": Tunnels, "bgp": Bird}
 
 
 def register(kind: Network, make: Make) -> None:

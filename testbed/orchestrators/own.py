@@ -151,7 +151,7 @@ class KubernetesOrchestrator:
             return
         client = self._clients[cluster]
         for worker in self._scenario.clusters[cluster].workers:
-            if published := manifests.publication(self._enforcement, worker, self._programs.version):
+            if published := manifests.publication(self._enforcement, cluster, worker, self._programs.version):
                 client.publish(name_of(worker), published, READY_SECONDS)
         client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])
         client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)

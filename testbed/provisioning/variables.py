@@ -19,7 +19,6 @@ from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
-from testbed.networks import vxlan
 from testbed.networks.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm
@@ -83,6 +82,7 @@ def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
 def unfit(scenario: Scenario) -> list[Fault]:
     """Return what of a scenario cannot be made of machines."""
     faults = []
+    addressing = Addressing(scenario)
     masters: dict[str, str] = {}
     for name, cluster in scenario.clusters.items():
         if (first := masters.setdefault(cluster.master, name)) != name:
@@ -91,6 +91,11 @@ def unfit(scenario: Scenario) -> list[Fault]:
         if cluster.master in cluster.workers:
             words = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
             faults.append(Fault(("clusters", name, "master"), words))
+        network = of_cluster(addressing, name)
+        made = network.devices(cluster.master), network.daemons(cluster.master)
+        if made != ([addressing.vtep(name)], []):  # which is what they know how to make and to remove
+            words = f"the playbooks join machines by flannel's vxlan, not by {cluster.backend}"
+            faults.append(Fault(("clusters", name, "backend"), words))
     return faults
 
 
@@ -156,8 +161,8 @@ def _cell(
         "kubeadm": _kubeadm(addressing, cluster, node, bundle),
         "vtep": addressing.vtep(cluster),
         "subnet_file": addressing.subnet_file(cluster),
-        "subnet": vxlan.Overlay(addressing, cluster).subnet_env(node),
-        "flannel": render_flannel_network(scenario, cluster),
+        "subnet": "".join(of_cluster(addressing, cluster).files(node).values()),
+        "flannel": render_flannel_network(addressing, cluster),
     }
     if is_master:
         own = str(addressing.pod_subnet(cluster, node))
@@ -209,7 +214,7 @@ def _publications(
     return [
         {"cluster": cluster, "node": name_of(name), "patch": json.dumps(status)}
         for name in scenario.clusters[cluster].workers
-        if (status := manifests.publication(enforcement, name, bundle.version))
+        if (status := manifests.publication(enforcement, cluster, name, bundle.version))
     ]
 
 

@@ -10,7 +10,7 @@ from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.networks import underlay
 from testbed.networks.trunks import Running
-from testbed.providers.netns import limits, trials
+from testbed.providers.netns import limits, neighbours, trials
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
@@ -61,6 +61,7 @@ class NetnsProvider:
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         self.trunks = in_parallel(lambda one: one[1].start(one[0], box.switch), self._means.items())
         in_parallel(self._connect, scenario.nodes)
+        neighbours.introduce(self._addressing, self.nodes)
         return Found()
 
     def settle(self, networks: Sequence[Place]) -> None:
