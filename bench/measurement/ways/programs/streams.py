@@ -1,0 +1,134 @@
+"""Streams of small UDP packets between pods of many nodes, and when they arrive and when they do not.
+
+One process sends, one receives; both have sockets in all pods' network namespaces, and one monotonic clock.
+Every ``interval`` one packet leaves for each pair. What is kept of a pair is its runs: stretches of packets
+of which none is missing, each with the time of arrival of its first and last. An error of sending is what the
+way says by itself: a route is gone, or ICMP came back.
+
+Run as a program by its path, with its wishes as JSON in its argument: ``interval`` in nanoseconds; ``ends``,
+a list of {"network": path, "address"}; ``pairs``, a list of [from, to] as places in that list. It says
+"ready", begins when a line comes on its standard input, ends with that, and then says what there was as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+
+from bench.measurement.ways.programs.networks import udp  # noqa: E402
+
+PORT = 7007
+PACKET = struct.Struct("!HI")  # the pair, and the packet's number among its own
+MOST_ERRORS = 2000  # of a pair; the kernel limits ICMP to about one a second
+LAST_SECONDS = 0.2  # for packets that are on their way
+
+
+class Arrivals:
+    """The runs of each pair."""
+
+    def __init__(self, pairs: int) -> None:
+        # first number, its time, last number, its time
+        self.runs: list[list[list[int]]] = [[] for _ in range(pairs)]
+
+    def take(self, pair: int, number: int, now: int) -> None:
+        """Take note of a packet. One that was overtaken is left out."""
+        runs = self.runs[pair]
+        if not runs or number > runs[-1][2] + 1:
+            runs.append([number, now, number, now])
+        elif number == runs[-1][2] + 1:
+            runs[-1][2:] = number, now
+
+
+def receive(sockets: list[socket.socket], pairs: int, end: int, out: int) -> None:
+    """Receive until ``end`` can be read, and write all runs there is an end of."""
+    poll = select.epoll()
+    for each in sockets:
+        poll.register(each, select.EPOLLIN)
+    poll.register(end, select.EPOLLIN | select.EPOLLHUP)
+    by_descriptor = {each.fileno(): each for each in sockets}
+    arrivals, buffer = Arrivals(pairs), bytearray(64)
+    deadline = None
+    while deadline is None or time.monotonic() < deadline:
+        for descriptor, _ in poll.poll(LAST_SECONDS):
+            if descriptor == end:
+                poll.unregister(end)
+                deadline = time.monotonic() + LAST_SECONDS
+                continue
+            try:
+                while by_descriptor[descriptor].recv_into(buffer) == PACKET.size:
+                    pair, number = PACKET.unpack_from(buffer)
+                    arrivals.take(pair, number, time.monotonic_ns())
+            except OSError:  # nothing is left, or ICMP for what was sent from here
+                continue
+    with os.fdopen(out, "w", encoding="ascii") as stream:
+        json.dump(arrivals.runs, stream)
+
+
+def send(senders: list[tuple[int, socket.socket]], interval: int) -> dict[str, object]:
+    """Send from every socket, each interval, until standard input ends; return what there was."""
+    numbers, late = [0] * len(senders), 0
+    errors: list[list[list[int]]] = [[] for _ in senders]
+    begun = due = time.monotonic_ns()
+    rounds = 0
+    while True:
+        for pair, sender in senders:
+            try:
+                sender.send(PACKET.pack(pair, numbers[pair]))
+                numbers[pair] += 1
+            except OSError as error:
+                if len(errors[pair]) < MOST_ERRORS:
+                    errors[pair].append([time.monotonic_ns(), error.errno or 0])
+        rounds += 1
+        due += interval
+        now = time.monotonic_ns()
+        late = max(late, now - due)
+        if now > due + interval:  # what was missed is not made up for in a burst
+            due = now
+        if select.select([0], [], [], max(due - now, 0) / 1e9)[0]:
+            break
+    ended = time.monotonic_ns()
+    return {"begun_ns": begun, "ended_ns": ended, "rounds": rounds, "late_ns": late, "errors": errors}
+
+
+def main() -> None:
+    """Do as told."""
+    wishes = json.loads(sys.argv[1])
+    ends, pairs = wishes["ends"], wishes["pairs"]
+    receivers = [udp(end["network"], end["address"], PORT) for end in ends]
+    senders = []
+    for pair, (source, destination) in enumerate(pairs):
+        made = udp(ends[source]["network"], ends[source]["address"], 0)
+        made.connect((ends[destination]["address"], PORT))
+        senders.append((pair, made))
+    ending, end = os.pipe()
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.close(end)
+        os.close(out)
+        receive(receivers, len(pairs), ending, into)
+        os._exit(0)
+    os.close(ending)
+    os.close(into)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    sent = send(senders, wishes["interval"])
+    os.close(end)
+    with os.fdopen(out, encoding="ascii") as stream:
+        runs = json.load(stream)
+    os.waitpid(child, 0)
+    print(json.dumps({**sent, "runs": runs}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
