@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 from bench.measurement.ways.programs.networks import udp  # noqa: E402
 
 PORT = 7007
-PACKET = struct.Struct("!HI")  # the pair, and the packet's number among its own
-MOST_ERRORS = 2000  # of a pair; the kernel limits ICMP to about one a second
+PACKET = struct.Struct("!HI")  # the pair, and the round in which it was sent
+MOST_ERRORS = 20  # that are kept of a pair
 LAST_SECONDS = 0.2  # for packets that are on their way
 
 
@@ -75,15 +75,14 @@ def receive(sockets: list[socket.socket], pairs: int, end: int, out: int) -> Non
 
 def send(senders: list[tuple[int, socket.socket]], interval: int) -> dict[str, object]:
     """Send from every socket, each interval, until standard input ends; return what there was."""
-    numbers, late = [0] * len(senders), 0
+    late = 0
     errors: list[list[list[int]]] = [[] for _ in senders]
     begun = due = time.monotonic_ns()
     rounds = 0
     while True:
         for pair, sender in senders:
             try:
-                sender.send(PACKET.pack(pair, numbers[pair]))
-                numbers[pair] += 1
+                sender.send(PACKET.pack(pair, rounds))
             except OSError as error:
                 if len(errors[pair]) < MOST_ERRORS:
                     errors[pair].append([time.monotonic_ns(), error.errno or 0])
