@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access.features import Feature, lacks
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError
-from testbed.providers.netns.sandbox import Entrance, Sandbox, SandboxError
+from testbed.access.place import Place
+from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.supplies import programs
 
 OPTIONAL_TOOLS = {
@@ -30,17 +31,6 @@ class Finding:
     subject: str
     fine: bool
     remedy: str = ""
-    needed: bool = True
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A kernel feature, and the command that shows whether it is there."""
-
-    name: str
-    command: tuple[str, ...]
-    option: str  # the kernel's configuration option
-    stdin: str = ""
     needed: bool = True
 
 
@@ -141,13 +131,9 @@ def _tools() -> Iterator[Finding]:
         yield Finding(f"program {tool} ({use})", found, f"apt-get install {package}", needed=False)
 
 
-def _feature(place: Entrance, feature: Feature) -> Finding:
-    remedy = f"the kernel needs {feature.option}"
-    try:
-        place.run(feature.command, stdin=feature.stdin)
-    except CommandError as error:
-        return Finding(feature.name, False, f"{remedy} ({error})", feature.needed)
-    return Finding(feature.name, True, needed=feature.needed)
+def _feature(place: Place, feature: Feature) -> Finding:
+    remedy = lacks(place, feature)
+    return Finding(feature.name, not remedy, remedy, feature.needed)
 
 
 def _permission(words: str) -> str:

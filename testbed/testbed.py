@@ -14,12 +14,14 @@ from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.networks import containers
+from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+from testbed.supplies import packages
 
 Progress = Callable[[str], None]
 ENTRIES = "flannel's entries, made by the testbed"
@@ -51,6 +53,7 @@ class Testbed:
         self._parts = parts
         self.enforcement = parts.enforce(addressing)
         self.orchestrator: Orchestrator | None = None
+        self._joining: Joining | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, Place] = {}
 
@@ -116,10 +119,11 @@ class Testbed:
         return self.provider.clocks()
 
     def check(self) -> list[str]:
-        """Return, in words, every way in which pods' networks and shaping are not as they were made."""
+        """Return, in words, every way in which networks, pods and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
-        return [*self.orchestrator.check(), *self.enforcement.check(self)]
+        joining = self._joining.faults() if self._joining else []
+        return [*joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
@@ -149,6 +153,8 @@ class Testbed:
             overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
+        self._joining = Joining(overlays, self.addressing, self.nodes, packages.find)
+        self._joining.up()
         return networks
 
     def _prepare(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access import batch
 from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route
 
 
@@ -42,6 +43,20 @@ def in_turn(answers: Iterable[Result]) -> Answer:
     """Answer one command after the other; more than these must not come."""
     left = list(answers)
     return lambda _: left.pop(0)
+
+
+def in_batch(asked: Asked, answer: Answer) -> Result:
+    """Answer each command of a look around a place (testbed.access.batch); another command as it is."""
+    if batch.SCRIPT not in asked.argv:
+        return answer(asked)
+    mark, *words = asked.argv[asked.argv.index(batch.SCRIPT) + 2 :]
+    text = ""
+    while words:
+        count = int(words[0])
+        done = answer(Asked(words[1 : 1 + count], "", {}))
+        text += f"{done.status}\n{done.stdout.rstrip()}\n{mark}\n{done.stderr}\n{mark}\n"
+        words = words[1 + count :]
+    return said(text)
 
 
 class RecordingNode:

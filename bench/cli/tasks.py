@@ -524,6 +524,14 @@ def get_kubernetes(
     run(version, from_, download, build, flannel)
 
 
+@task(name="programs.get")
+def get_programs(_context: Context) -> None:
+    """Provide the programs that backends run on nodes: Debian's packages, unpacked and not installed."""
+    from bench.cli.verbs import supplies
+
+    exits.ends_with_status(supplies.get_programs)()
+
+
 @task(name="deploy.images")
 def deploy_images(_context: Context) -> None:
     """Assemble the images for clusters that exist: the installer's and those of bench's pods."""

@@ -83,7 +83,14 @@ class Component:
 
         Raises ComponentError, with the component's last lines, when it ends before, or time is over.
         """
-        wishes = {"address": address, "ended": f"{self.directory}/ended", "seconds": seconds}
+        self._wait({"address": address}, seconds)
+
+    def wait_until_it_says(self, command: Sequence[str], seconds: float) -> None:
+        """Wait until a command, run where it is, says something. Raises ComponentError; see above."""
+        self._wait({"command": command}, seconds)
+
+    def _wait(self, wish: Mapping[str, object], seconds: float) -> None:
+        wishes = {**wish, "ended": f"{self.directory}/ended", "seconds": seconds}
         done = self.place.run(
             ["/usr/bin/python3", "-I", "-S", str(wait_for.__file__)],
             stdin=json.dumps(wishes),

@@ -1,8 +1,8 @@
-"""Waits until an address answers, or the component that should answer has ended.
+"""Waits until an address answers or a command says something, or the component that should has ended.
 
-Run as a program where the address is, with its wishes as JSON on standard input: ``address``, a URL or the
-path of a Unix socket; ``ended``, a file that appears when the component ends; ``seconds``. A port that nobody
-listens on yet announces nothing, so it is tried again and again. Standard library only.
+Run as a program where the component is, with its wishes as JSON on standard input: ``address``, a URL or the
+path of a Unix socket, or ``command``; ``ended``, a file that appears when the component ends; ``seconds``. A
+port that nobody listens on yet announces nothing, so it is tried again and again. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import time
 import urllib.request
@@ -33,15 +34,27 @@ def complaint(address: str) -> str | None:
     return None
 
 
+def silence(command: list[str]) -> str | None:
+    """Return why a command says nothing; None if it does, and ends well."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8")
+    if done.returncode == 0 and done.stdout.strip():
+        return None
+    return done.stderr.strip() or done.stdout.strip() or "nothing"
+
+
 def main() -> None:
     """Wait as told."""
     wishes = json.load(sys.stdin)
     deadline = time.monotonic() + wishes["seconds"]
-    while (words := complaint(wishes["address"])) is not None:
+    asked = wishes.get("address") or " ".join(wishes["command"])
+    while True:
+        words = complaint(asked) if "address" in wishes else silence(wishes["command"])
+        if words is None:
+            return
         if os.path.exists(wishes["ended"]):  # noqa: PTH110 (pathlib would be one more import)
             sys.exit("it has ended")
         if time.monotonic() > deadline:
-            sys.exit(f"{wishes['address']}: {words}")
+            sys.exit(f"{asked}: {words}")
         time.sleep(AGAIN_SECONDS)
 
 

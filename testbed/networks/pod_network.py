@@ -1,10 +1,27 @@
-"""What makes pods of different nodes of a cluster reach each other; one module a kind of pod network."""
+"""What makes pods of different nodes of a cluster reach each other; one module a kind: ``backends``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
-from typing import Protocol
+from typing import Any, Protocol
+
+from testbed.access.features import Feature
+from testbed.access.place import Node
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A program that runs on a node for as long as the pod network is to work there."""
+
+    name: str  # as messages call it: BIRD of cluster a
+    directory: str  # on the node: its log, and what is known of its process
+    argv: Sequence[str]
+    package: str = ""  # of Debian, if the programs of argv and ready are its (testbed.supplies.packages)
+    files: Mapping[str, str] = field(default_factory=dict)  # path -> text; written before it starts
+    env: Mapping[str, str] = field(default_factory=dict)
+    ready: Sequence[str] = ()  # a command that says something once the daemon is; tried again until then
 
 
 class PodNetwork(Protocol):
@@ -24,3 +41,19 @@ class PodNetwork(Protocol):
 
     def routes(self, node: str) -> Sequence[IPv4Network]:
         """Return the networks that a node then has routes into."""
+
+    def daemons(self, node: str) -> Sequence[Daemon]:
+        """Return what runs on a node, in the order in which it is started; after all of the above."""
+
+    def flannel(self) -> Mapping[str, Any] | None:
+        """Return what the real flanneld is told to make the same; None if it does not know this kind."""
+
+    def features(self) -> Sequence[Feature]:
+        """Return what the kernel must be able to, if not all kernels are."""
+
+    def lacking(self, nodes: Mapping[str, Node]) -> list[str]:
+        """Return, in words, each with its node, what should be on the cluster's nodes and is not.
+
+        It is asked again and again until a testbed is up, and once more after the traffic. Raises
+        CommandError for a node that cannot be reached.
+        """

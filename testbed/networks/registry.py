@@ -1,11 +1,11 @@
-"""Which pod networks there are: what makes each kind that a cluster's ``network`` may name."""
+"""Which pod networks there are: what makes each kind that a cluster's ``backend`` may name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.pod_network import PodNetwork
-from testbed.networks.vxlan import Overlay
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network

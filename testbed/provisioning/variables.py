@@ -19,7 +19,6 @@ from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
-from testbed.networks import vxlan
 from testbed.networks.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm
@@ -156,8 +155,8 @@ def _cell(
         "kubeadm": _kubeadm(addressing, cluster, node, bundle),
         "vtep": addressing.vtep(cluster),
         "subnet_file": addressing.subnet_file(cluster),
-        "subnet": vxlan.Overlay(addressing, cluster).subnet_env(node),
-        "flannel": render_flannel_network(scenario, cluster),
+        "subnet": "".join(of_cluster(addressing, cluster).files(node).values()),
+        "flannel": render_flannel_network(addressing, cluster),
     }
     if is_master:
         own = str(addressing.pod_subnet(cluster, node))

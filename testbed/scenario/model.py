@@ -19,6 +19,7 @@ from pydantic import (
     StringConstraints,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from testbed.scenario.names import ENFORCEMENTS, NETWORKS
@@ -124,11 +125,21 @@ class Cluster(Part):
     pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
     node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
     flannel: Flannel = Flannel()
-    network: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
+    backend: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
         "vxlan",
         description="how its pods reach those of other nodes",
         json_schema_extra=NETWORKS.describe,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_word(cls, value: object) -> object:
+        """Read ``network``, which is what recorded scenarios call the backend."""
+        if not isinstance(value, dict) or "network" not in value:
+            return value
+        if "backend" in value:
+            raise ValueError("network is a former word for backend: say one of them")
+        return {("backend" if key == "network" else key): word for key, word in value.items()}
 
     @property
     def nodes(self) -> tuple[str, ...]:

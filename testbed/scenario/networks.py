@@ -5,7 +5,7 @@ How one is made on nodes is ``testbed.networks``; which one a cluster has is sai
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,34 +13,44 @@ from testbed.scenario.model import Cluster, Scenario
 from testbed.scenario.names import NETWORKS
 
 
-class Identity(NamedTuple):
-    """What tells a cluster's network from others on a node, where no two may have the same."""
+class Once(NamedTuple):
+    """What a cluster's network has on its nodes, and no other may have there too."""
 
-    value: Hashable
+    words: str  # the same words are the same thing, whatever the kind of the network
     field: tuple[str, ...]  # of the cluster, that says it
-    words: str
 
 
 @dataclass(frozen=True)
 class Network:
     """A kind of pod network."""
 
-    name: str  # as a cluster's ``network`` says it
+    name: str  # as a cluster's ``backend`` says it
     overhead: int = 0  # bytes that a pod's packet grows by on the underlay
-    has_device: bool = False  # whether pods' packets pass a device of the network's own on their nodes
+    has_vtep: bool = False  # whether pods' packets pass a VXLAN device on their nodes
 
-    def identity(self, cluster: Cluster) -> Identity | None:
-        """Return what may be on a node once only; None if nothing is shared."""
-        return None
+    def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
+        """Return what may be on a node once only."""
+        return ()
+
+    def outside(self, cluster: Cluster) -> Sequence[str]:
+        """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
+        return ()
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the TCP ports by which its daemons talk with those of other nodes."""
+        return ()
 
 
 class Vxlan(Network):
     """VXLAN, as flannel programs it: a node knows one VXLAN device of each VNI."""
 
-    def identity(self, cluster: Cluster) -> Identity:
+    def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
         """Return the VXLAN network identifier."""
-        vni = cluster.flannel.vni
-        return Identity(vni, ("flannel", "vni"), f"VNI {vni}")
+        return [Once(f"VNI {scenario.clusters[cluster].flannel.vni}", ("flannel", "vni"))]
+
+    def outside(self, cluster: Cluster) -> Sequence[str]:
+        """Return the UDP port of the VTEPs."""
+        return [f"udp dport {cluster.flannel.port}"]
 
 
 _known: dict[str, Network] = {}
@@ -54,7 +64,7 @@ def register(network: Network) -> None:
 
 def of(cluster: Cluster) -> Network:
     """Return the kind that a cluster's pod network is."""
-    return _known[cluster.network]
+    return _known[cluster.backend]
 
 
 def pod_mtu(scenario: Scenario, cluster: str) -> int:
@@ -71,4 +81,4 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
 
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
-register(Vxlan("vxlan", overhead=50, has_device=True))
+register(Vxlan("vxlan", overhead=50, has_vtep=True))

@@ -28,7 +28,12 @@ def beside(addressing: Addressing, cluster: str, node: str) -> int:
 
 
 def control(addressing: Addressing, node: str) -> list[int]:
-    """Return the ports that must be reached if a node is to be repaired: sshd, API servers, its kubelets."""
-    clusters = addressing.clusters_of(node)
+    """Return the ports that must be reached if a node is to be repaired, or its pods are to be found.
+
+    They are sshd's, the API servers', its kubelets' and those of its pod networks' daemons.
+    """
+    scenario, clusters = addressing.scenario, addressing.clusters_of(node)
     kubelets = [KUBELET_PORT + beside(addressing, cluster, node) for cluster in clusters]
-    return [SSH_PORT, *sorted({api(addressing, cluster) for cluster in clusters}), *kubelets]
+    daemons = {port for name in clusters for port in addressing.network(name).control_ports(scenario, name)}
+    apis = {api(addressing, cluster) for cluster in clusters}
+    return [SSH_PORT, *sorted(apis), *kubelets, *sorted(daemons)]

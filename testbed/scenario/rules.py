@@ -7,7 +7,7 @@ exist only look at those that do, so one wrong name gives one fault.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
 from typing import NamedTuple
@@ -109,21 +109,19 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:
-    """What a network has once only, no other of its kind may have on the same node."""
-    taken: dict[tuple[str, str, Hashable], str] = {}
+    """What a network has once only, no other may have on the same node."""
+    taken: dict[tuple[str, str], str] = {}
     for name, cluster in scenario.clusters.items():
-        identity = networks.of(cluster).identity(cluster)
-        if identity is None:
-            continue
-        own = [(node, cluster.network, identity.value) for node in cluster.nodes]
-        earlier = next((taken[one] for one in own if one in taken), None)
-        if earlier is not None:
-            yield Fault(
-                ("clusters", name, *identity.field),
-                f"cluster {earlier!r} shares a node and already has {identity.words}",
-            )
-        for one in own:
-            taken.setdefault(one, name)
+        for once in networks.of(cluster).once(scenario, name):
+            own = [(node, once.words) for node in cluster.nodes]
+            earlier = next((taken[one] for one in own if one in taken), None)
+            if earlier is not None:
+                yield Fault(
+                    ("clusters", name, *once.field),
+                    f"cluster {earlier!r} shares a node and already has {once.words}",
+                )
+            for one in own:
+                taken.setdefault(one, name)
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
@@ -175,9 +173,8 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
         yield Fault(("shaping", "classify"), "only the physical interface sees packets inside VXLAN")
     if shaping.at == "vtep" or shaping.classify == "inner-source":
         for name, cluster in scenario.clusters.items():
-            if not networks.of(cluster).has_device:
-                words = f"network {cluster.network} of cluster {name!r} has no device that packets pass"
-                yield Fault(("shaping",), words)
+            if not networks.of(cluster).has_vtep:
+                yield Fault(("shaping",), f"backend {cluster.backend} of cluster {name!r} has no VTEP")
 
 
 def _networks(scenario: Scenario) -> Iterator[Fault]:

@@ -31,11 +31,17 @@ def directory() -> Path:
     return base / "concorde-testbed"
 
 
+def packages() -> Path:
+    """Return the directory where programs of Debian's packages are kept."""
+    return directory() / "packages"
+
+
 @contextmanager
-def claimed(name: str, say: Say) -> Iterator[None]:
+def claimed(name: str, say: Say, within: Path | None = None) -> Iterator[None]:
     """Hold the exclusive right to change ``name``; wait while another process has it."""
-    root().mkdir(parents=True, exist_ok=True)
-    with (root() / f"{name}.lock").open("w") as lock:
+    place = within or root()
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / f"{name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -45,13 +51,13 @@ def claimed(name: str, say: Say) -> Iterator[None]:
 
 
 @contextmanager
-def workspace(name: str) -> Iterator[Path]:
+def workspace(name: str, within: Path | None = None) -> Iterator[Path]:
     """Yield a directory beside the result, so that a finished one is moved there in an instant.
 
     It is removed in any case, and what a killed process left is removed first; only Go's cache stays until
     the work is finished. For who has claimed ``name``.
     """
-    directory = root() / f"{name}.unfinished"
+    directory = (within or root()) / f"{name}.unfinished"
     _clear(directory)
     directory.mkdir(exist_ok=True)
     try:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed import resources
-from testbed.access.place import CommandError
+from testbed.supplies import running
+from testbed.supplies.apt import Apt, source_texts
 from testbed.supplies.binaries import PROGRAMS
 from testbed.supplies.cache import GO_CACHE, Say
 from testbed.supplies.versions import Version
@@ -38,7 +37,7 @@ DESCRIBED_TAG = "+k8s:openapi-gen="
 # (github.com/modern-go/reflect2, 1.0.2 "support go 1.18"); a kubeadm built with it crashes.
 REFLECTION, REFLECTION_PACKAGE = "vendor/github.com/modern-go/reflect2", "golang-github-modern-go-reflect2"
 
-LAST_LINES = 15
+BUILDING = "building Kubernetes"  # for messages
 
 
 def build(version: Version, into: Path, scratch: Path, say: Say) -> str:
@@ -80,32 +79,22 @@ class Workshop:
 
     def fetch_source(self, version: Version) -> str:
         """Unpack Debian's source of a version; return the version of the package."""
-        lists, sources = self._directory / "apt-lists", self._directory / "apt-sources"
-        for directory in (lists / "partial", sources):
-            directory.mkdir(parents=True)
-        for name, text in source_lists(APT_SOURCES).items():
-            (sources / name).write_text(text, encoding="utf-8")
-        options = [
-            f"Dir::State::Lists={lists}", f"Dir::Cache={self._directory}", "Dir::Etc::SourceList=/dev/null",
-            f"Dir::Etc::SourceParts={sources}", "APT::Get::AllowUnauthenticated=false",
-            "APT::Sandbox::User=root",  # its own user may not enter your cache, and it says so each time
-        ]  # fmt: skip
-        apt = ["apt-get", "--quiet", "--assume-yes", *(word for option in options for word in ("-o", option))]
+        apt = Apt(BUILDING, self._directory, source_lists(APT_SOURCES))
         # Mirrors of other software may have no sources, which is no error if Debian's has.
-        words = self.run([*apt, "update"], check=False)
-        offered = package_version(self.run([*apt, "source", "--print-uris", PACKAGE], check=False))
-        if offered is None and (complaints := re.findall(r"(?m)^[EW]: .*$", words)):
-            raise RuntimeError("\n".join(["cannot read the package sources:", *complaints[-LAST_LINES:]]))
+        complaints = apt.update()
+        offered = package_version(apt.run("source", "--print-uris", PACKAGE, check=False))
+        if offered is None and complaints:
+            raise RuntimeError("\n".join(["cannot read the package sources:", *complaints]))
         if offered is None or upstream_version(offered) != str(version):
             raise LookupError(
                 f"--build: this machine's package sources have {offered or 'nothing'} of Kubernetes' source, "
                 f"and not {version}, which is in Debian 12: say --download, or --from DIRECTORY"
             )
-        self.run([*apt, "source", "--download-only", f"{PACKAGE}={offered}"])
+        apt.run("source", "--download-only", f"{PACKAGE}={offered}")
         self._tree.parent.mkdir(parents=True)
         (description,) = self._directory.glob(f"{PACKAGE}_*.dsc")
         self.run(["dpkg-source", "--extract", str(description), str(self._tree)])
-        self.run([*apt, "source", "--download-only", REFLECTION_PACKAGE])
+        apt.run("source", "--download-only", REFLECTION_PACKAGE)
         (description,) = self._directory.glob(f"{REFLECTION_PACKAGE}_*.dsc")
         shutil.rmtree(self._tree / REFLECTION)
         self.run(["dpkg-source", "--extract", str(description), str(self._tree / REFLECTION)])
@@ -154,42 +143,18 @@ class Workshop:
         environment: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> str:
-        """Run a command and return what it printed; raise CommandError with its last lines if it failed.
-
-        It runs in a session of its own, which ends with this call: after Ctrl-C no compiler goes on writing.
-        """
+        """Run a command of the build; see testbed.supplies.running."""
         log = self._directory / "log"
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *argv],
-                cwd=directory or self._directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                status = process.wait()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                raise
-        words = log.read_text(encoding="utf-8", errors="replace")
-        if check and status != 0:
-            raise CommandError("building Kubernetes", argv, status, last_lines(words))
-        return words
+        return running.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
 
 
 def source_lists(directory: Path) -> dict[str, str]:
     """Return the machine's package sources as sources of source packages: file name -> text."""
-    files = [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]
-    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.is_file()}
     lists = {}
-    for name, text in texts.items():
+    for name, text in source_texts(directory).items():
         if name.endswith(".sources"):
             lists[name] = re.sub(r"(?mi)^Types:.*$", "Types: deb-src", text)
-        elif name.endswith(".list"):
+        else:
             lists[name] = "".join(f"deb-src {entry}\n" for entry in re.findall(r"(?m)^deb\s+(.*)$", text))
     return lists
 
@@ -235,8 +200,3 @@ def linker_flags(version: Version) -> str:
         for name, value in facts.items()
     ]
     return " ".join(["-s", "-w", *written])
-
-
-def last_lines(words: str) -> str:
-    """Return the end of what a command printed."""
-    return "\n".join(words.strip().splitlines()[-LAST_LINES:])

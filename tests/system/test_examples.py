@@ -53,7 +53,7 @@ def test_an_enforcement_from_outside_keeps_its_own_account_of_what_it_set() -> N
 
 
 def test_a_pod_network_from_outside_carries_packets_without_anything_around_them() -> None:
-    with up("clusters.a.network=routed", "clusters.b.network=routed") as testbed:
+    with up("clusters.a.backend=routed", "clusters.b.backend=routed") as testbed:
         (link,) = testbed.pods["A-1"].run(["ip", "-j", "link", "show", "dev", "eth0"]).json()
         assert link["mtu"] == testbed.scenario.underlay.mtu
         routes = testbed.nodes["worker-01"].run(["ip", "-j", "route", "show"]).json()

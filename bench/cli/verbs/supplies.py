@@ -62,6 +62,17 @@ def get_kubernetes(version: str, directory: str, download: bool, build: bool, fl
     return HELD
 
 
+def get_programs() -> int:
+    """Provide the programs of pod networks' daemons, and say where they are."""
+    from testbed.supplies import packages
+
+    tell = timed()
+    for package, (program, *_) in packages.PACKAGES.items():
+        packages.get(package, tell)
+        tell(f"{package}: {packages.find(package, program)}")
+    return HELD
+
+
 def make_bundle(directory: str, version: str) -> int:
     """Put what machines need of a Kubernetes version into a directory, and say what is there."""
     from testbed.supplies import binaries, bundle, versions

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 import pytest
 
 from testbed.access.clocks import Clock
-from testbed.access.place import InNamespace, Node, Place
+from testbed.access.place import InNamespace, Node, Place, Result
 from testbed.access.steps import SCRIPT
 from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
@@ -17,7 +17,7 @@ from testbed.providers import Provider
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.testbed import ENTRIES, Testbed
-from tests.doubles import RecordingNode
+from tests.doubles import Asked, RecordingNode, in_batch, silently
 from tests.unit.testbed.builders import addressed
 
 NAMES = ["master-01", "master-02", "worker-01", "worker-02"]
@@ -27,6 +27,13 @@ MACHINES = Found(
 )
 
 
+class Bare(RecordingNode):
+    """A node that has nothing."""
+
+    def answer(self, asked: Asked) -> Result:
+        return in_batch(asked, silently)
+
+
 class Machines:
     """See testbed.providers.Provider."""
 
@@ -34,7 +41,7 @@ class Machines:
     hosts: Sequence[Place] = ()
 
     def __init__(self, addressing: Addressing, found: Found) -> None:
-        self.recording = {name: RecordingNode(name) for name in addressing.nodes}
+        self.recording = {name: Bare(name) for name in addressing.nodes}
         self.nodes: dict[str, Node] = {}
         self._found = found
         self.settled: list[str] | None = None
@@ -173,10 +180,24 @@ def test_a_testbed_is_taken_down_with_its_pods_first(contmec: Addressing) -> Non
     provider, pods = Machines(contmec, Found()), NoPods()
     testbed = put_together(contmec, provider, pods)
     testbed.up()
-    assert testbed.check() == ["a pod is gone"]
     testbed.down()
     assert pods.is_down
     assert testbed.nodes == {}
+
+
+def test_a_check_tells_what_networks_lack_and_then_what_is_wrong_with_pods(contmec: Addressing) -> None:
+    testbed = put_together(contmec, Machines(contmec, Found()), NoPods())
+    testbed.up()
+    *lacking, pods = testbed.check()
+    assert "the network of cluster a lacks, on worker-01: flannel.1 up" in lacking
+    assert "the network of cluster b lacks, on worker-02: FLANNEL_MTU=1450" in lacking
+    assert pods == "a pod is gone"
+
+
+def test_what_others_join_is_not_the_testbeds_to_check(contmec: Addressing) -> None:
+    testbed = put_together(contmec, Machines(contmec, Found()), NoPods(overlay="flannel's own"))
+    testbed.up()
+    assert testbed.check() == ["a pod is gone"]
 
 
 def test_containers_are_reached_at_their_own_node_or_by_its_address(contmec: Addressing) -> None:

@@ -14,11 +14,12 @@ from testbed.access.place import Result
 from testbed.kubernetes import flanneld
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane
-from testbed.kubernetes.flanneld import Flannel, Seen, lacking, look
-from testbed.networks.vxlan import Overlay
+from testbed.kubernetes.flanneld import Flannel
+from testbed.networks import joining
+from testbed.networks.backends.vxlan import Overlay
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
-from tests.doubles import Asked, RecordingNode, said, shown
+from tests.doubles import Asked, RecordingNode, in_batch, said, shown
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
@@ -36,7 +37,7 @@ def a(contmec: Addressing) -> Overlay:
 
 
 def test_each_cluster_has_its_own_network_vni_and_port(contmec: Addressing) -> None:
-    assert [json.loads(flanneld.render_network(contmec.scenario, cluster)) for cluster in ("a", "b")] == [
+    assert [json.loads(flanneld.render_network(contmec, cluster)) for cluster in ("a", "b")] == [
         {"Network": "172.16.0.0/16", "Backend": {"Type": "vxlan", "VNI": 1, "Port": 4789}},
         {"Network": "172.17.0.0/16", "Backend": {"Type": "vxlan", "VNI": 2, "Port": 8473}},
     ]
@@ -100,20 +101,32 @@ class Kernel(RecordingNode):
         return [" ".join(command) for command in self.commands]
 
     def answer(self, asked: Asked) -> Result:
+        return in_batch(asked, self.tell)
+
+    def tell(self, asked: Asked) -> Result:
         remotes = [(i, n) for i, n in enumerate(MACS) if n not in (self.name, self.without)]
+        vtep = {"dev": "flannel.1"}
         match asked.argv:
             case ["cat", "/run/flannel/subnet-a.env"]:
                 return Result(0 if self.file else 1, self.file, "")
-            case ["ip", "-d", "-j", "link", *_]:
+            case ["ip", "-d", "-j", "address", *_]:
                 made = {"id": 1, "port": 4789, "local": ADDRESSES[self.name], "link": "eth0"}
-                link = {"address": MACS[self.name], "mtu": self.mtu, "linkinfo": {"info_data": made}}
-                return shown([link])
+                link = {"ifname": "flannel.1", "flags": ["UP"], "address": MACS[self.name], "mtu": self.mtu}
+                own = {"local": f"172.16.{list(MACS).index(self.name)}.0", "prefixlen": 32}
+                kind = {"info_kind": "vxlan", "info_data": made}
+                return shown([{**link, "linkinfo": kind, "addr_info": [own]}] if self.file else [])
             case ["ip", "-j", "route", *_]:
-                return shown([{"dst": f"172.16.{i}.0/24", "gateway": f"172.16.{i}.0"} for i, _ in remotes])
+                return shown(
+                    [{"dst": f"172.16.{i}.0/24", "gateway": f"172.16.{i}.0", **vtep} for i, _ in remotes]
+                )
             case ["ip", "-j", "neighbour", *_]:
-                return shown([{"dst": f"172.16.{i}.0", "lladdr": MACS[n]} for i, n in remotes])
+                return shown([{"dst": f"172.16.{i}.0", "lladdr": MACS[n], **vtep} for i, n in remotes])
             case ["bridge", "-j", "fdb", *_]:
-                return shown([{"mac": MACS[n], "dst": ADDRESSES[n]} for _, n in remotes])
+                return shown(
+                    [{"mac": MACS[n], "dst": ADDRESSES[n], "ifname": "flannel.1"} for _, n in remotes]
+                )
+            case ["ip", "-j", "rule", *_]:
+                return shown([{"priority": 0, "src": "all", "table": "local"}])
             case ["sh", "-c", script, *_] if "ended" in script and "tail" in script:
                 return said(self.ended)
             case ["tail", *_]:
@@ -127,41 +140,37 @@ def joined(a: Overlay) -> dict[str, Kernel]:
     return {n: Kernel(n, a.subnet_env(n)) for n in MACS}
 
 
-def seen(kernels: Mapping[str, Kernel]) -> dict[str, Seen]:
-    return {n: look(kernel, "/run/flannel/subnet-a.env", "flannel.1") for n, kernel in kernels.items()}
-
-
 def test_nothing_is_lacking_where_all_is_as_the_testbed_makes_it(
     a: Overlay, joined: dict[str, Kernel]
 ) -> None:
-    assert lacking(a, seen(joined)) == []
+    assert a.lacking({**joined}) == []
 
 
 def test_what_is_lacking_is_said_with_its_node(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-01"].without = "worker-02"
-    assert lacking(a, seen(joined)) == [
-        "worker-01: neighbour 172.16.2.0 at 02:00:00:00:00:03",
-        "worker-01: 02:00:00:00:00:03 behind 192.168.56.14",
-        "worker-01: a route to 172.16.2.0/24 via 172.16.2.0",
+    assert a.lacking({**joined}) == [
+        "worker-01: neighbour 172.16.2.0 at 02:00:00:00:00:03 on flannel.1",
+        "worker-01: 02:00:00:00:00:03 behind 192.168.56.14 on flannel.1",
+        "worker-01: a route to 172.16.2.0/24 via 172.16.2.0 on flannel.1",
     ]
 
 
 def test_another_subnet_or_mtu_than_the_scenarios_is_not_taken(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-01"].file = joined["worker-01"].file.replace("172.16.1.1/24", "172.16.7.1/24")
     joined["worker-02"].mtu = 1500
-    words = lacking(a, seen(joined))
+    words = a.lacking({**joined})
     assert words == [
         "worker-01: FLANNEL_SUBNET=172.16.1.1/24",
-        "worker-02: a VTEP with VNI 1, UDP port 4789, 192.168.56.14 on eth0 and an MTU of 1450 bytes",
+        "worker-02: a VTEP flannel.1 with VNI 1, UDP port 4789, 192.168.56.14 on eth0 "
+        "and an MTU of 1450 bytes",
     ]
 
 
-def test_until_there_is_a_file_nothing_else_is_asked(a: Overlay, joined: dict[str, Kernel]) -> None:
+def test_until_there_is_a_vtep_nobody_can_have_its_address(a: Overlay, joined: dict[str, Kernel]) -> None:
     joined["worker-02"].file = ""
-    words = lacking(a, seen(joined))
-    assert joined["worker-02"].ran == ["cat /run/flannel/subnet-a.env"]
+    words = a.lacking({**joined})
     assert "worker-02: FLANNEL_MTU=1450" in words
-    assert "worker-01: neighbour 172.16.2.0 at a VTEP that is not there" in words
+    assert "worker-01: neighbour 172.16.2.0 at a VTEP that is not there on flannel.1" in words
 
 
 class Plane:
@@ -201,12 +210,14 @@ def test_one_that_ends_is_an_error_with_its_last_words(
 def test_one_that_does_not_finish_is_an_error_that_says_what_is_lacking(
     contmec: Addressing, joined: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flanneld, "JOINED_SECONDS", 0.0)
+    monkeypatch.setattr(joining, "JOINED_SECONDS", 0.0)
     joined["worker-02"].without = "master-01"
     with pytest.raises(ComponentError) as caught:
         begin(flannel(contmec, joined))
-    assert "on worker-02: neighbour 172.16.0.0 at 02:00:00:00:00:01; " in str(caught.value)
-    assert str(caught.value).endswith("its last words: watching for new subnet leases")
+    assert str(caught.value) == (
+        "not there after 0 s, on worker-02: neighbour 172.16.0.0 at 02:00:00:00:00:01 on flannel.1; "
+        "last words of flanneld of cluster a: watching for new subnet leases"
+    )
 
 
 def test_what_is_lost_later_is_a_fault(contmec: Addressing, joined: dict[str, Kernel]) -> None:
@@ -214,4 +225,4 @@ def test_what_is_lost_later_is_a_fault(contmec: Addressing, joined: dict[str, Ke
     assert one.faults() == []
     joined["master-01"].mtu = 1400
     (fault,) = one.faults()
-    assert fault.startswith("the overlay of cluster a lacks, on master-01: a VTEP with VNI 1")
+    assert fault.startswith("the overlay of cluster a lacks, on master-01: a VTEP flannel.1 with VNI 1")

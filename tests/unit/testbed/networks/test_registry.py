@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.networks import registry
-from testbed.networks.vxlan import Overlay
+from testbed.networks.backends.vxlan import Overlay
 from testbed.scenario import ScenarioError, names, networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network
@@ -33,17 +33,17 @@ def test_a_cluster_has_vxlan_if_it_says_nothing(contmec: Addressing) -> None:
 
 
 def test_clusters_of_one_scenario_may_have_different_networks(routed: None) -> None:
-    addressing = addressed("contmec", "clusters.b.network=routed")
+    addressing = addressed("contmec", "clusters.b.backend=routed")
     assert [type(registry.of_cluster(addressing, name)) for name in ("a", "b")] == [Overlay, Routed]
     assert [addressing.pod_mtu(name) for name in ("a", "b")] == [1450, 1500]
 
 
 def test_a_network_that_nobody_knows_is_refused_with_those_there_are(routed: None) -> None:
-    with pytest.raises(ScenarioError, match=r"clusters\.a\.network: input should be 'vxlan' or 'routed'"):
-        addressed("contmec", "clusters.a.network=carrier-pigeons")
+    with pytest.raises(ScenarioError, match=r"clusters\.a\.backend: input should be 'vxlan' or 'routed'"):
+        addressed("contmec", "clusters.a.backend=carrier-pigeons")
 
 
 def test_a_name_is_taken_once(routed: None) -> None:
     with pytest.raises(ValueError, match="there is a pod network 'routed' already"):
         registry.register(Network("routed", overhead=20), Overlay)
-    assert networks.of(addressed("contmec", "clusters.b.network=routed").scenario.clusters["b"]).overhead == 0
+    assert networks.of(addressed("contmec", "clusters.b.backend=routed").scenario.clusters["b"]).overhead == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.scenario import networks
+from testbed.scenario import ScenarioError, networks
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 
@@ -22,14 +22,23 @@ def test_containers_packets_do_not_grow(contmec: Addressing) -> None:
 
 
 def test_a_vni_is_what_vxlan_has_once_on_a_node(contmec: Addressing) -> None:
-    first, second = contmec.scenario.clusters.values()
-    of_first, of_second = networks.of(first).identity(first), networks.of(second).identity(second)
-    assert of_first == (1, ("flannel", "vni"), "VNI 1")
-    assert of_second is not None
-    assert of_second.value == 2
+    scenario = contmec.scenario
+    once = [networks.of(one).once(scenario, name) for name, one in scenario.clusters.items()]
+    assert once == [[("VNI 1", ("flannel", "vni"))], [("VNI 2", ("flannel", "vni"))]]
 
 
 def test_a_plain_network_shares_nothing(contmec: Addressing) -> None:
     plain = networks.Network("plain")
-    assert plain.identity(contmec.scenario.clusters["a"]) is None
-    assert (plain.overhead, plain.has_device) == (0, False)
+    assert plain.once(contmec.scenario, "a") == ()
+    assert (plain.overhead, plain.has_vtep) == (0, False)
+
+
+def test_a_recorded_scenario_calls_the_backend_network() -> None:
+    assert addressed("contmec", "clusters.a.network=vxlan").scenario.clusters["a"].backend == "vxlan"
+
+
+def test_faults_of_the_former_word_are_the_backends() -> None:
+    with pytest.raises(ScenarioError, match=r"clusters\.a\.backend: input should be "):
+        addressed("contmec", "clusters.a.network=carrier-pigeons")
+    with pytest.raises(ScenarioError, match="network is a former word for backend: say one of them"):
+        addressed("contmec", "clusters.a.network=vxlan", "clusters.a.backend=vxlan")

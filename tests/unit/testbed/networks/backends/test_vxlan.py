@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.networks.vxlan import Overlay
+from testbed.networks.backends.vxlan import Overlay
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 

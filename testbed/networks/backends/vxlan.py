@@ -12,12 +12,15 @@ the same on all others, and is made once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
-from testbed.scenario.addressing import Addressing
+from testbed.networks import seen
+from testbed.networks.per_node import PerNode
+from testbed.networks.seen import Seen
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,12 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Overlay:
+class Overlay(PerNode):
     """One cluster's overlay; see testbed.networks.pod_network.PodNetwork."""
-
-    addressing: Addressing
-    cluster: str
 
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP, with its routes and neighbours."""
-        addressing, vxlan = self.addressing, self.addressing.scenario.clusters[self.cluster].flannel
+        addressing, vxlan = self.addressing, self.own.flannel
         vtep, mtu = addressing.vtep(self.cluster), addressing.pod_mtu(self.cluster)
         lines = [
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
@@ -55,17 +55,26 @@ class Overlay:
         """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
         return "".join(text for other, text in self._forwarding.items() if other != node)
 
-    def files(self, node: str) -> Mapping[str, str]:
-        """Return what flannel writes to ``subnet.env`` on a node."""
-        return {self.addressing.subnet_file(self.cluster): self.subnet_env(node)}
-
     def devices(self, node: str) -> Sequence[str]:
         """Return the VTEP."""
         return [self.addressing.vtep(self.cluster)]
 
-    def routes(self, node: str) -> Sequence[IPv4Network]:
-        """Return the whole network of the cluster's pods."""
-        return [self.addressing.scenario.clusters[self.cluster].pod_cidr]
+    def flannel(self) -> Mapping[str, Any]:
+        """Return flannel's configuration of its vxlan backend."""
+        return {"Type": "vxlan", "VNI": self.own.flannel.vni, "Port": self.own.flannel.port}
+
+    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+        """Yield the VTEP, and three entries for each other node, at the MAC that its VTEP has."""
+        addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
+        address, mtu = str(addressing.address(node)), addressing.pod_mtu(self.cluster)
+        yield seen.vtep(vtep, flannel.vni, flannel.port, address, addressing.uplink(node), mtu)
+        yield seen.is_up(vtep)
+        yield seen.has_address(vtep, f"{self.vtep_address(node)}/32")
+        for remote in self.remotes(node):
+            mac = found[remote.node].macs.get(vtep, "")
+            yield seen.neighbour(str(remote.vtep), mac, vtep)
+            yield seen.forwarding(mac, str(remote.address), vtep)
+            yield seen.route(str(remote.subnet), str(remote.vtep), vtep)
 
     def remotes(self, node: str) -> list[Remote]:
         """Return what a node must know of each other node of the cluster."""
@@ -73,23 +82,13 @@ class Overlay:
 
     def mac(self, node: str) -> str:
         """Return a VTEP's MAC: locally administered, made of its network identifier and node address."""
-        low_byte = self.addressing.scenario.clusters[self.cluster].flannel.vni & 0xFF
+        low_byte = self.own.flannel.vni & 0xFF
         packed = self.addressing.address(node).packed
         return ":".join(f"{byte:02x}" for byte in (0x0E, low_byte, *packed))
 
     def vtep_address(self, node: str) -> IPv4Address:
         """Return a VTEP's own address: the first of its node's pod subnet."""
         return self.addressing.pod_subnet(self.cluster, node).network_address
-
-    def subnet_env(self, node: str) -> str:
-        """Return what flannel writes of a node's subnet for CNI plugins."""
-        subnet = self.addressing.pod_subnet(self.cluster, node)
-        return (
-            f"FLANNEL_NETWORK={self.addressing.scenario.clusters[self.cluster].pod_cidr}\n"
-            f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
-            f"FLANNEL_MTU={self.addressing.pod_mtu(self.cluster)}\n"
-            "FLANNEL_IPMASQ=false\n"
-        )
 
     @cached_property
     def _remotes(self) -> dict[str, Remote]:
@@ -100,7 +99,7 @@ class Overlay:
                 self.vtep_address(node),
                 self.addressing.address(node),
             )
-            for node in self.addressing.scenario.clusters[self.cluster].nodes
+            for node in self.own.nodes
         }
 
     @cached_property

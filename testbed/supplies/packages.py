@@ -1,0 +1,106 @@
+"""Programs of Debian's packages that daemons of pod networks are: fetched and unpacked, never installed.
+
+A package that is installed starts a service, which a testbed has no use for, and takes root. So apt fetches
+it, with all it needs that this machine has not, and checks it by its signatures; dpkg-deb unpacks it into the
+cache. What the machine has in its PATH counts too, and comes first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed.access.local import ENVIRONMENT
+from testbed.access.place import CommandError
+from testbed.supplies import apt, cache, running
+from testbed.supplies.apt import Apt
+from testbed.supplies.cache import Say
+
+GET = "./invokew programs.get"
+# What is fetched, and which of its programs are used; the first tells its version.
+PACKAGES: dict[str, tuple[str, ...]] = {"bird2": ("bird", "birdc"), "etcd-server": ("etcd",)}
+SBIN = ("usr/sbin", "usr/bin", "sbin", "bin")
+UNKNOWN = "Unable to locate package"  # as apt-get says it
+WRAPPERS = "programs"  # in a package's directory: what is to be run
+# Runs a program with the libraries that came with it, if this machine has them not. What it is given is where
+# its own file is: the directory stays whole, wherever it is moved.
+WRAPPER = """#!/bin/sh
+root=${0%/*}/..
+LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-*/ "$root"/lib/*-linux-*/ | tr ' ' :) exec "$root/PROGRAM" "$@"
+"""
+
+
+def find(package: str, program: str) -> Path:
+    """Return where a program of a package is. Raises LookupError with what gets it."""
+    if found := shutil.which(program, path=ENVIRONMENT["PATH"]):
+        return Path(found)
+    kept = _directory(package) / WRAPPERS / program
+    if os.access(kept, os.X_OK):
+        return kept
+    raise LookupError(f"no program {program}, of Debian's package {package}: {GET}")
+
+
+def missing(package: str) -> Iterator[str]:
+    """Yield, in words, what is missing of a package."""
+    for program in PACKAGES[package]:
+        try:
+            find(package, program)
+        except LookupError as error:
+            yield str(error)
+            return
+
+
+def get(package: str, say: Say = lambda _stage: None, sources: Path = apt.SOURCES) -> Path:
+    """Return the directory of a package's programs; fetch it if one of them is not there.
+
+    Raises LookupError for what this machine cannot get, RuntimeError for what went wrong.
+    """
+    programs = PACKAGES[package]
+    with cache.claimed(package, say, cache.packages()):
+        if not list(missing(package)):
+            return find(package, programs[0]).parent
+        if absent := [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]:
+            raise LookupError(f"{package}: needs {' and '.join(absent)}, or the package installed")
+        with cache.workspace(package, cache.packages()) as scratch:
+            root = _unpack(package, programs, scratch, say, sources)
+            directory = _directory(package)
+            if directory.exists():
+                directory.rename(scratch / "replaced")
+            root.rename(directory)
+        return directory / WRAPPERS
+
+
+def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sources: Path) -> Path:
+    """Return a directory with what a package and those that it needs hold."""
+    what, root = f"getting {package}", scratch / "root"
+    fetching = Apt(what, scratch, apt.source_texts(sources))
+    say(f"fetching Debian's package {package}")
+    complaints = fetching.update()
+    try:
+        archives = fetching.fetch(package)
+    except CommandError as error:
+        if complaints:
+            raise RuntimeError("\n".join(["cannot read the package sources:", *complaints])) from None
+        if UNKNOWN in str(error):
+            words = f"this machine's package sources have no {package}, which is in Debian 12"
+            raise LookupError(words) from None
+        raise
+    root.mkdir()
+    for archive in archives:
+        running.run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
+    (root / WRAPPERS).mkdir()
+    for program in programs:
+        inside = next((one for one in SBIN if (root / one / program).is_file()), None)
+        if inside is None:
+            raise RuntimeError(f"{package} has no program {program}")
+        wrapper = root / WRAPPERS / program
+        wrapper.write_text(WRAPPER.replace("PROGRAM", f"{inside}/{program}"), encoding="utf-8")
+        wrapper.chmod(0o755)
+    running.run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
+    return root
+
+
+def _directory(package: str) -> Path:
+    return cache.packages() / package
