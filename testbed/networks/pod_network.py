@@ -22,6 +22,7 @@ class Daemon:
     files: Mapping[str, str] = field(default_factory=dict)  # path -> text; written before it starts
     env: Mapping[str, str] = field(default_factory=dict)
     ready: Sequence[str] = ()  # a command that says something once the daemon is; tried again until then
+    reload: Sequence[str] = ()  # a command that makes it read changed files; none: it need not be told
 
 
 class PodNetwork(Protocol):

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Any, Literal
 
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import network_of
-from bench.measurement.ways.talking import talking
+from bench.measurement.ways.talking import Talk, TalkSilence, talking
 from bench.recording.ways import DaemonUse, Entries, Event, Nodes, Streams
 from testbed.access.place import in_parallel
 from testbed.networks import registry, underlay
-from testbed.networks.joining import wait_until_joined
 from testbed.networks.membership import Membership
 from testbed.networks.pod_network import Daemon
 from testbed.providers import Together
@@ -31,8 +30,9 @@ from testbed.testbed import Testbed
 MOST_PACKETS = 30
 MILLISECOND = 1_000_000  # nanoseconds
 READY_SECONDS = 30.0
-# How long is looked at what comes of an event, seconds; longer where something is waited for.
-SETTLED, LEFT, KILLED, SILENT = 1.0, 3.0, 2.0, 12.0
+# How long is looked at what comes of an event, seconds: before any, of one that takes packets away, and, at
+# most, of one that brings them back.
+QUIET, LEFT, KILLED, SILENT, MOST = 1.0, 3.0, 2.0, 12.0, 60.0
 # Prints the proportional set size of each process whose identifier is in a file (proc(5)), in KiB.
 MEMORY = """
 for file in "$@"; do
@@ -50,6 +50,7 @@ class _Moves:
     testbed: Testbed
     together: Together
     node: str
+    talk: Talk
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -61,33 +62,32 @@ class _Moves:
 
     def all(self) -> None:
         """Let everything happen, one after the other."""
-        time.sleep(SETTLED)
         self._event("leave", lambda: self._membership.move(self.node, self.there, self.gone))
         time.sleep(LEFT)
         self._event("join", lambda: self._membership.move(self.node, self.gone, self.there))
-        self._settle(self.there)
+        self._arrive()
         self._event("change", lambda: self._membership.move(self.node, self.there, self.moved))
-        self._settle(self.moved)
+        self._arrive()
         if registry.of_cluster(self.moved, scenarios.CLUSTER).daemons(self.node):
             self._event("kill", lambda: self._membership.kill(self.node, self.moved))
             time.sleep(KILLED)
             self._event("restart", lambda: self._membership.start(self.node, self.moved))
-            self._settle(self.moved)
+            self._arrive()
         self._event("silence", lambda: self._plug("down"))
         time.sleep(SILENT)
         self._event("return", lambda: self._plug("up"))
-        self._settle(self.moved)
+        self._arrive()
 
     def _event(self, name: Name, what: Callable[[], None]) -> None:
         begun = time.monotonic_ns()
         what()
         self.events.append(Event(name=name, begun_ns=begun, done_ns=time.monotonic_ns()))
 
-    def _settle(self, addressing: Addressing) -> None:
-        """Wait until the network says that nothing is lacking, and for what comes of that."""
-        network = registry.of_cluster(addressing, scenarios.CLUSTER)
-        wait_until_joined("the network", lambda: network.lacking(self.testbed.nodes), lambda: None)
-        time.sleep(SETTLED)
+    def _arrive(self) -> None:
+        """Wait until all packets arrive again; that they do not is a result."""
+        self.talk.begin()
+        with suppress(TalkSilence):
+            self.talk.expect("arrive", MOST)
 
     def _plug(self, state: Literal["up", "down"]) -> None:
         """Pull the node's cable out of the switch, or put it in again: nobody is told."""
@@ -97,31 +97,31 @@ class _Moves:
 
 def measure(testbed: Testbed, together: Together, backend: str, up_s: float) -> Nodes:
     """Measure all there is of a cluster that is up. Raises RuntimeError."""
-    workers = scenarios.workers(testbed.scenario)
-    node, others = workers[-1], workers[:-1]
-    rest = entries(testbed, workers[0])
-    moves = _Moves(testbed, together, node)
-    with _watching(testbed, together, others) as changes:
-        streams = _probe(testbed, together, others, moves)
-    talking_entries, streamed = streams
-    led_to = {str(moves.there.pod_subnet(scenarios.CLUSTER, node))}
+    *others, node = scenarios.workers(testbed.scenario)
+    rest = entries(testbed, others[0])
+    with _watching(testbed, together, others) as watched, _probing(testbed, together, others, node) as probes:
+        time.sleep(QUIET)
+        talked = entries(testbed, others[0])
+        daemons = _daemons(testbed)
+        moves = _Moves(testbed, together, node, probes.talk)
+        moves.all()
+    subnet = str(moves.there.pod_subnet(scenarios.CLUSTER, node))
     addresses = [str(moves.there.address(node)), str(moves.moved.address(node))]
-    wanted = [change for change in changes["changes"] if change[4] in {*led_to, *addresses}]
     return Nodes(
         backend=backend,
         nodes=len(testbed.scenario.nodes),
         up_s=up_s,
         rest=rest,
-        talking=talking_entries,
-        daemons=_daemons(testbed),
+        talking=talked,
+        daemons=daemons,
         node=node,
-        subnet=next(iter(led_to)),
+        subnet=subnet,
         addresses=addresses,
         watched=others,
         events=moves.events,
-        streams=streamed,
-        changes=[tuple(change) for change in wanted],
-        changes_lost=changes["lost"],
+        streams=probes.streams(),
+        changes=[tuple(change) for change in watched["changes"] if change[4] in (subnet, *addresses)],
+        changes_lost=watched["lost"],
     )
 
 
@@ -137,40 +137,48 @@ def _watching(testbed: Testbed, together: Together, nodes: list[str]) -> Iterato
         found |= watch.data(READY_SECONDS)
 
 
-def _probe(
-    testbed: Testbed, together: Together, others: list[str], moves: _Moves
-) -> tuple[Entries, Streams]:
-    """Let everything happen while packets go to and fro; return what a node knows meanwhile, and these."""
-    nodes = [*others, moves.node]
-    last = len(others)
+@dataclass
+class _Probes:
+    """The probe streams."""
+
+    talk: Talk
+    interval: int
+    pairs: list[tuple[str, str]]
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def streams(self) -> Streams:
+        """Return what there was, once they have ended."""
+        found = self.found
+        return Streams(
+            interval_ns=self.interval,
+            pairs=self.pairs,
+            begun_ns=found["begun_ns"],
+            ended_ns=found["ended_ns"],
+            rounds=found["rounds"],
+            late_ns=found["late_ns"],
+            runs=[[tuple(run) for run in runs] for runs in found["runs"]],
+            errors=[[tuple(error) for error in errors] for errors in found["errors"]],
+        )
+
+
+@contextmanager
+def _probing(testbed: Testbed, together: Together, others: list[str], node: str) -> Iterator[_Probes]:
+    """Let packets go to and fro between a node and the others until the end of the block."""
+    nodes, last = [*others, node], len(others)
     pairs = [pair for place in range(last) for pair in ((place, last), (last, place))]
     interval = -(-len(pairs) // MOST_PACKETS) * MILLISECOND
+    pods = [scenarios.pod(name) for name in nodes]
     ends = [
-        {
-            "network": network_of(testbed, together, scenarios.pod(name)),
-            "address": testbed.pods[scenarios.pod(name)].address,
-        }
-        for name in nodes
+        {"network": network_of(testbed, together, pod), "address": testbed.pods[pod].address} for pod in pods
     ]
     wishes = {"interval": interval, "ends": ends, "pairs": pairs}
     with talking(together.hub, "streams", wishes) as talk:
         talk.expect("ready", READY_SECONDS)
         talk.begin()
-        time.sleep(SETTLED)
-        known = entries(testbed, others[0])
-        moves.all()
+        probes = _Probes(talk, interval, [(nodes[source], nodes[to]) for source, to in pairs])
+        yield probes
         talk.end()
-        found = talk.data(READY_SECONDS)
-    return known, Streams(
-        interval_ns=interval,
-        begun_ns=found["begun_ns"],
-        ended_ns=found["ended_ns"],
-        rounds=found["rounds"],
-        late_ns=found["late_ns"],
-        pairs=[(nodes[source], nodes[destination]) for source, destination in pairs],
-        runs=[[tuple(run) for run in runs] for runs in found["runs"]],
-        errors=[[tuple(error) for error in errors] for errors in found["errors"]],
-    )
+        probes.found |= talk.data(READY_SECONDS)
 
 
 def entries(testbed: Testbed, node: str) -> Entries:

@@ -44,7 +44,7 @@ def of_nodes(backend: str, nodes: int, pods: int = 1) -> Scenario:
                     "workers": names[1:],
                     "pod_cidr": str(PODS),
                     "node_prefix": NODE_PREFIX,
-                    "network": backend,
+                    "backend": backend,
                 }
             },
             "enforcement": "none",
