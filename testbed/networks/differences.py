@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Collection
 
 # Objects whose lines are entries: ``X add ...`` is undone by ``X del ...``, of the same words.
-ENTRIES = ("route", "neighbour", "fdb", "address", "rule")
+REPLACED = ("route", "neighbour", "fdb", "address")
+ENTRIES = (*REPLACED, "rule")
 
 
 def difference(before: str, after: str) -> str:
     """Return the batch text that makes the entries of ``before`` those of ``after``.
 
-    What goes, goes first, for a kernel refuses a second route to the same network; last in, first out.
+    What goes, goes first, for a kernel refuses a second route to the same network; last in, first out. What
+    comes may be there already, as a packet on its way brings back a neighbour that was just removed.
     """
     old, new = before.splitlines(), after.splitlines()
     kept = set(old) & set(new)
     gone = [undone(line) for line in reversed(old) if line not in kept and _is_entry(line)]
-    return _text([*gone, *(line for line in new if line not in kept)])
+    return _text([*gone, *(written(line) for line in new if line not in kept)])
 
 
 def removal(text: str, devices: Collection[str]) -> str:
@@ -35,6 +37,12 @@ def undone(line: str) -> str:
     """Return the line that undoes an entry's."""
     kind, _, *words = line.split()
     return " ".join([kind, "del", *words])
+
+
+def written(line: str) -> str:
+    """Return the line that writes an entry, whether it is there or not."""
+    kind, verb, *words = line.split()
+    return " ".join([kind, "replace" if verb == "add" and kind in REPLACED else verb, *words])
 
 
 def _is_entry(line: str) -> bool:

@@ -1,9 +1,9 @@
 """Nodes of a cluster come, go and move while its testbed is up, and the others get to know.
 
-What is executed is what follows from two scenarios: what a node has in the one, and what it has in the other.
-Where entries are the testbed's it writes them on every node, as flanneld does when it hears of a change; where
-daemons make them, the daemons get the configuration that they would have been started with, and are told to
-read it again.
+What is executed is what follows from two scenarios: what a node has in the one, and what it has in the
+other. Where entries are the testbed's it writes them on every node, as flanneld does when it hears of a
+change; where daemons make them, the daemons get the configuration that they would have been started with, and
+are told to read it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Membership:
             self._component(node, daemon).kill()
 
     def start(self, node: str, addressing: Addressing) -> None:
-        """Start the daemons of a node, with the files that they need; they may not be ready when it returns."""
+        """Start the daemons of a node, with the files that they need. They may not be ready yet after that."""
         for daemon in self._network(addressing).daemons(node):
             take(self._nodes[node], _files(daemon.files))
             self._component(node, daemon).start()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import network_of
-from bench.measurement.ways.talking import Talk, TalkSilence, talking
+from bench.measurement.ways.talking import Talk, SilenceError, talking
 from bench.recording.ways import DaemonUse, Entries, Event, Nodes, Streams
 from testbed.access.place import in_parallel
 from testbed.networks import registry, underlay
@@ -86,7 +86,7 @@ class _Moves:
     def _arrive(self) -> None:
         """Wait until all packets arrive again; that they do not is a result."""
         self.talk.begin()
-        with suppress(TalkSilence):
+        with suppress(SilenceError):
             self.talk.expect("arrive", MOST)
 
     def _plug(self, state: Literal["up", "down"]) -> None:

@@ -52,5 +52,3 @@ def offer(source: PodPlace, destination: PodPlace, one: Offer, plan: Plan) -> Of
     return Offered.model_validate_json(
         json.dumps({**found, **one._asdict(), "sent": sent["sent"], "others_s": beside.others_s})
     )
-
-

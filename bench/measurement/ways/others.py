@@ -61,7 +61,9 @@ def _processes() -> list[tuple[int, Process]]:
         except OSError:  # it has ended
             continue
         words = stat.rpartition(")")[2].split()
-        found.append((int(entry.name), Process(int(words[1]), int(words[11]) + int(words[12]), int(words[19]))))
+        found.append(
+            (int(entry.name), Process(int(words[1]), int(words[11]) + int(words[12]), int(words[19])))
+        )
     return found
 
 

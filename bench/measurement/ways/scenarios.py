@@ -1,8 +1,10 @@
-"""The scenarios on which ways are measured: one cluster, one pod on each of its workers, links of any speed."""
+"""The scenarios on which ways are measured: one cluster, pods on each of its workers, links of any speed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 from testbed.scenario import Scenario
 
@@ -24,10 +26,11 @@ def workers(scenario: Scenario) -> list[str]:
     return scenario.clusters[CLUSTER].workers
 
 
-def of_nodes(backend: str, nodes: int, pods: int = 1) -> Scenario:
-    """Return the scenario of a cluster of so many nodes, the master among them. Raises ScenarioError.
+def of_nodes(way: Mapping[str, Any], nodes: int, pods: int = 1) -> Scenario:
+    """Return the scenario of a cluster of so many nodes, three at least, the master among them.
 
-    Each worker has so many pods. All nodes have addresses of their own, so that one more moves no other.
+    ``way`` is what the cluster says of its backend. Each worker has so many pods. All nodes have addresses of
+    their own, so that one more moves no other. Raises ValueError for settings that are none.
     """
     names = ["node-0", *(f"node-{number}" for number in range(1, nodes))]
     first = int(UNDERLAY.network_address) + FIRST_ADDRESS
@@ -44,7 +47,7 @@ def of_nodes(backend: str, nodes: int, pods: int = 1) -> Scenario:
                     "workers": names[1:],
                     "pod_cidr": str(PODS),
                     "node_prefix": NODE_PREFIX,
-                    "backend": backend,
+                    **way,
                 }
             },
             "enforcement": "none",

@@ -22,7 +22,7 @@ class TalkError(RuntimeError):
     """A program did not say what it should have said; the message holds its own last words."""
 
 
-class TalkSilence(TalkError):
+class SilenceError(TalkError):
     """A program said nothing for as long as it was given."""
 
 
@@ -56,7 +56,7 @@ class Talk:
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
-                raise TalkSilence(f"{self._name} said nothing for {seconds:g} s: {self._words()}")
+                raise SilenceError(f"{self._name} said nothing for {seconds:g} s: {self._words()}")
             more = os.read(self._descriptor, 1 << 16)
             if not more:
                 raise TalkError(f"{self._name} ended: {self._words()}")

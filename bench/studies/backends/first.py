@@ -13,9 +13,7 @@ def firsts(rounds: Iterable[Exchanges]) -> list[First]:
     """Return the percentiles of each kind, over all rounds of one backend."""
     all_of_them = [one for each in rounds for one in each.exchanges]
     kinds = dict.fromkeys(one.with_ for one in all_of_them)
-    return [
-        first for kind in kinds if (first := _first([one for one in all_of_them if one.with_ == kind]))
-    ]
+    return [first for kind in kinds if (first := _first([one for one in all_of_them if one.with_ == kind]))]
 
 
 def _first(exchanges: list[Exchange]) -> First | None:

@@ -15,7 +15,6 @@ from bench.studies.study import read_index
 from testbed.scenario.model import Title
 
 INDEX = "backends.json"
-RAW = "raw"
 
 
 class Entry(BaseModel):

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
-from bench.measurement.ways.programs.networks import inside  # noqa: E402
+from bench.measurement.ways.programs.networks import inside
 
 # <linux/rtnetlink.h>, <linux/neighbour.h>
 RTMGRP_NEIGH, RTMGRP_IPV4_ROUTE = 0x4, 0x40

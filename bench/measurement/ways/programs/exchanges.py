@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
-from bench.measurement.ways.programs.networks import inside  # noqa: E402
+from bench.measurement.ways.programs.networks import inside
 
 PORT = 7008
 

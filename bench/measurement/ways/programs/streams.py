@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
-from bench.measurement.ways.programs.networks import udp  # noqa: E402
+from bench.measurement.ways.programs.networks import udp
 
 PORT = 7007
 ORDER = struct.Struct("!I")
