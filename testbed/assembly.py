@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from testbed import doctor
 from testbed.enforcements import registry as enforcements
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
@@ -21,8 +22,10 @@ from testbed.providers import Provider
 from testbed.providers.keeping import Keeper
 from testbed.providers.netns.keeping import SandboxKeeper
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.rules import Fault
+from testbed.supplies import binaries, packages
 from testbed.testbed import Parts, Testbed
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ class OrchestratorKind:
     demand: Callable[[], None] = lambda: None  # raises LookupError with what this machine lacks for it
     finds_clusters: bool = False  # whether it uses clusters that are on the nodes already
     quick: bool = False  # whether it is there in no time, so that it may be brought up for each repetition
+    # What of a scenario it cannot run, looked at before anything is made.
+    refuse: Callable[[Addressing], Iterable[Fault]] = lambda _: ()
 
 
 @dataclass(frozen=True)
@@ -143,22 +148,42 @@ def _missing_for_machines() -> Iterable[str]:
     return machines.missing()
 
 
+def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
+    """Return what a flanneld does not know, if one was given; else what this machine cannot run."""
+    from testbed.kubernetes import flanneld
+
+    unknown = list(flanneld.refused(addressing))
+    return unknown if unknown and binaries.find().flanneld else doctor.refused(addressing)
+
+
+def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
+    """Yield what needs daemons: machines are left as they were, and nothing there would end these."""
+    for name, cluster in addressing.scenario.clusters.items():
+        network = networks.of_cluster(addressing, name)
+        if any(network.daemons(node) for node in cluster.nodes):
+            words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
+            yield Fault(("clusters", name, "backend"), words)
+
+
 # What a testbed can do without, and what says what is missing for it.
 OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
+    "BIRD (backend bgp)": lambda: packages.missing("bird2"),
+    "etcd (backend vxlan-miss)": lambda: packages.missing("etcd-server"),
     "real Kubernetes (--orchestrator kubernetes)": requirements.missing,
     "virtual machines (--provider vagrant)": _missing_for_machines,
 }
 
-CNI = OrchestratorKind(_cni, quick=True)
-OWN = OrchestratorKind(_own, requirements.demand)
+CNI = OrchestratorKind(_cni, quick=True, refuse=doctor.refused)
+CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
+OWN = OrchestratorKind(_own, requirements.demand, refuse=_refused_by_own)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
 _providers: dict[str, ProviderKind] = {
     "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper),
-    "ssh": ProviderKind(_ssh, {"cni": CNI, "kubernetes": ON_MACHINES}, _ssh_keeper, _ssh_machines),
+    "ssh": ProviderKind(_ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_keeper, _ssh_machines),
     "vagrant": ProviderKind(
-        _vagrant, {"cni": CNI, "kubernetes": ON_MACHINES}, _vagrant_keeper, _vagrant_machines
+        _vagrant, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _vagrant_keeper, _vagrant_machines
     ),
     # Its clusters run the pods, whatever is said of orchestrators.
     EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_keeper),
@@ -217,8 +242,15 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
     """
     addressing = Addressing(scenario)
     runner = demand(provider, orchestrator)
+    accept(addressing, runner)
     nodes = _kind(provider).make(addressing, provider.partition(":")[2], runner.finds_clusters)
     return put_together(addressing, nodes, runner.make)
+
+
+def accept(addressing: Addressing, runner: OrchestratorKind) -> None:
+    """Raise ScenarioError for what of a scenario cannot be run there."""
+    if faults := list(runner.refuse(addressing)):
+        raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
 
 
 def put_together(addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> Testbed:

@@ -15,8 +15,13 @@ from pathlib import Path
 from testbed.access.features import Feature, lacks
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Place
+from testbed.networks.backends import ipip
+from testbed.networks.pod_network import PodNetwork
+from testbed.networks.registry import of_cluster
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
-from testbed.supplies import programs
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.rules import Fault
+from testbed.supplies import packages, programs
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
@@ -72,6 +77,7 @@ FEATURES = (
         "action mirred egress redirect dev d1\n",
         needed=False,
     ),
+    ipip.FEATURE,
 )
 
 # Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.
@@ -120,6 +126,45 @@ def examine(optional: Mapping[str, Callable[[], Iterable[str]]]) -> Iterator[Fin
     for subject, missing in optional.items():
         lacking = list(missing())
         yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
+
+
+def refused(addressing: Addressing) -> Iterator[Fault]:
+    """Yield the backends of a scenario that this machine cannot run, with what is missing."""
+    for name, cluster in addressing.scenario.clusters.items():
+        network = of_cluster(addressing, name)
+        for words in (*_unprovided(network, cluster.nodes), *_impossible(network)):
+            yield Fault(("clusters", name, "backend"), f"{cluster.backend}: {words}")
+
+
+def _unprovided(network: PodNetwork, nodes: Iterable[str]) -> Iterable[str]:
+    wanted = {
+        (daemon.package, daemon.argv[0]): None
+        for node in nodes
+        for daemon in network.daemons(node)
+        if daemon.package
+    }
+    for package, program in wanted:
+        try:
+            packages.find(package, program)
+        except LookupError as error:
+            yield str(error)
+
+
+def _impossible(network: PodNetwork) -> Iterable[str]:
+    features = network.features()
+    if not features:
+        return
+    try:
+        box = Sandbox.start("features.probe")
+    except (SandboxError, OSError) as error:
+        yield str(error)
+        return
+    try:
+        for feature in features:
+            if words := lacks(box.switch, feature):
+                yield words
+    finally:
+        box.stop()
 
 
 def _tools() -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from testbed.assembly import demand, keeper, keepers, put_together
+from testbed.assembly import accept, demand, keeper, keepers, put_together
 from testbed.providers import Provider, keeping
 from testbed.providers.keeping import CommandLine, Keeper, Kept, Location, State, Way
 from testbed.scenario import Scenario
@@ -35,6 +35,7 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
     if it fails.
     """
     runner, mine = demand(provider, orchestrator), _keeper(provider)
+    accept(Addressing(scenario), runner)
     kind, _, source = provider.partition(":")
     if any(other.find(name) for of, other in keepers().items() if of != kind):
         raise keeping.taken(name)

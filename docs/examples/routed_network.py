@@ -20,16 +20,12 @@ class Routed(PerNode):
     def links(self, node: str) -> str:
         """Return a route to the pods of each other node of the cluster, by way of that node."""
         uplink = self.addressing.uplink(node)
-        return "".join(f"route add {subnet} via {via} dev {uplink}\n" for subnet, via in self._ways(node))
+        return "".join(f"route add {subnet} via {via} dev {uplink}\n" for subnet, via in self.ways(node))
 
     def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
         """Yield these routes, so that a testbed's check finds one that is gone."""
-        for subnet, via in self._ways(node):
+        for subnet, via in self.ways(node):
             yield seen.route(subnet, via, self.addressing.uplink(node))
-
-    def _ways(self, node: str) -> Iterator[tuple[str, str]]:
-        for other in self.others(node):
-            yield str(self.addressing.pod_subnet(self.cluster, other)), str(self.addressing.address(other))
 
 
 register(Network("routed"), Routed)

@@ -66,12 +66,12 @@ class Concorde:
             "enforcement": self.in_plugin,
             "count": scenario.count,
             "capabilities": {ANNOTATIONS: True},
-            **self.settings(node),
+            **self.settings(cluster, node),
         }
         return NetworkList(self.addressing.network_name(cluster), [configuration])
 
-    def settings(self, node: str) -> Json:
-        """Return what the configuration says of a node besides."""
+    def settings(self, cluster: str, node: str) -> Json:
+        """Return what the configuration of a cluster says of a node besides."""
         return {}
 
     def attachment(self, pod: str) -> Attachment:
@@ -88,7 +88,7 @@ class Concorde:
         """Return what a pod's manifest says about its bandwidth."""
         return stated(pod.guarantee, pod.ceiling)
 
-    def capacity(self) -> int | None:
+    def capacity(self, cluster: str) -> int | None:
         """Return the rate of a worker's link, bits per second, if it is known."""
         return self.addressing.scenario.underlay.rate
 

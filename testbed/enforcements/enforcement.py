@@ -64,8 +64,11 @@ class Enforcement(Protocol):
     def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
 
-    def capacity(self) -> int | None:
-        """Return what a worker can promise, bits per second as guarantees count; None if not known."""
+    def capacity(self, cluster: str) -> int | None:
+        """Return what a worker can promise a cluster's pods, bits per second as guarantees count.
+
+        None if that is not known.
+        """
 
     def install(self, up: Up) -> None:
         """Do what is to be done once the pods are up. Raises CommandError."""

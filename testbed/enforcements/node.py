@@ -8,7 +8,7 @@ from typing import ClassVar
 from testbed.enforcements.concorde import STATE, TABLES, Concorde
 from testbed.enforcements.enforcement import Footprint, Guarded, Up
 from testbed.networks.cni import Json
-from testbed.scenario import networks, ports
+from testbed.scenario import ports
 from testbed.scenario.frames import frame_bytes, payload_bytes
 
 # A node's tree is a little slower than its link, so that packets queue where they are told apart, on the
@@ -24,26 +24,24 @@ class NodeEnforcement(Concorde):
     installed: ClassVar[bool] = True
     in_plugin: ClassVar[str] = "node"
 
-    def settings(self, node: str) -> Json:
-        """Return which interface is the uplink, what the tree may use of it, and what goes before all."""
+    def settings(self, cluster: str, node: str) -> Json:
+        """Return which interface is the uplink, what the tree may use of it, and what goes before all.
+
+        And by how much the cluster's packets grow there, which is no setting of the tree.
+        """
         return {
             "uplink": self.addressing.uplink(node),
             "controlPorts": ports.control(self.addressing, node),
             "capacity": str(self._tree()),
+            "encapsulation": self.addressing.network(cluster).overhead,
         }
 
-    def capacity(self) -> int | None:
-        """Return what a worker can promise: its tree without the reserve, as guarantees count.
-
-        Where clusters differ in what their networks add to a packet, the one that adds most counts.
-        """
-        scenario = self.addressing.scenario
-        rates = []
-        for name, cluster in scenario.clusters.items():
-            mtu, overhead = self.addressing.pod_mtu(name), networks.of(cluster).overhead
-            counted = frame_bytes(mtu) if scenario.count == "layer2" else payload_bytes(mtu, "tcp")
-            rates.append(int(self._tree() * (1 - RESERVE) * counted / frame_bytes(mtu, overhead)))
-        return min(rates)
+    def capacity(self, cluster: str) -> int | None:
+        """Return what a worker can promise: its tree less the reserve, as the cluster's guarantees count."""
+        mtu, overhead = self.addressing.pod_mtu(cluster), self.addressing.network(cluster).overhead
+        layer2 = self.addressing.scenario.count == "layer2"
+        counted = frame_bytes(mtu) if layer2 else payload_bytes(mtu, "tcp")
+        return int(self._tree() * (1 - RESERVE) * counted / frame_bytes(mtu, overhead))
 
     def guarded(self, up: Up) -> dict[str, Guarded]:
         """Return the uplink of each node with a pod that has a guarantee."""

@@ -12,14 +12,14 @@ from testbed.enforcements.enforcement import Enforcement
 RESOURCE = "concorde.contmec.dev/egress"  # bits per second
 
 
-def offer(enforcement: Enforcement) -> dict[str, str]:
-    """Return the resource a worker has to give; nothing if its link has no known rate."""
-    rate = enforcement.capacity()
+def offer(enforcement: Enforcement, cluster: str) -> dict[str, str]:
+    """Return the resource a worker has to give a cluster; nothing if its link has no known rate."""
+    rate = enforcement.capacity(cluster)
     return {} if rate is None else {RESOURCE: str(rate)}
 
 
-def request(enforcement: Enforcement, guarantee: int | None) -> dict[str, str]:
+def request(enforcement: Enforcement, cluster: str, guarantee: int | None) -> dict[str, str]:
     """Return the resource a container must ask for to get a guarantee; nothing where none is published."""
-    if guarantee is None or enforcement.capacity() is None:
+    if guarantee is None or enforcement.capacity(cluster) is None:
         return {}
     return {RESOURCE: str(guarantee)}

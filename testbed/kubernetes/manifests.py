@@ -37,12 +37,12 @@ def account() -> Manifest:
 def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    return _node(addressing, cluster, name) | _status({"pods": "110"} | resource.offer(enforcement))
+    return _node(addressing, cluster, name) | _status({"pods": "110"} | resource.offer(enforcement, cluster))
 
 
-def publication(enforcement: Enforcement, version: Version) -> Manifest:
+def publication(enforcement: Enforcement, cluster: str, version: Version) -> Manifest:
     """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
-    offered = resource.offer(enforcement)
+    offered = resource.offer(enforcement, cluster)
     return _status(offered) if offered and not version.can_forgo_device_plugins else {}
 
 
@@ -77,7 +77,7 @@ def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
         # The scenario says TCP's congestion control, and not every host lets everybody choose every one.
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
     }
-    if resources := resource.request(enforcement, wanted.guarantee):
+    if resources := resource.request(enforcement, wanted.cluster, wanted.guarantee):
         container["resources"] = {"limits": resources}
     return {
         "apiVersion": "v1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.access.features import Feature
@@ -76,6 +76,11 @@ class PerNode(ABC):
     def others(self, node: str) -> list[str]:
         """Return the other nodes of the cluster."""
         return [other for other in self.own.nodes if other != node]
+
+    def ways(self, node: str) -> Iterator[tuple[IPv4Network, IPv4Address]]:
+        """Yield the pod subnet of every other node, with that node's address on the underlay."""
+        for other in self.others(node):
+            yield self.addressing.pod_subnet(self.cluster, other), self.addressing.address(other)
 
     def subnet_env(self, node: str) -> str:
         """Return what flannel writes of a node's subnet for CNI plugins."""

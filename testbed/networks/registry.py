@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.networks.backends.bgp import Bird
+from testbed.networks.backends.host_gw import Gateways
+from testbed.networks.backends.ipip import Tunnels
 from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.pod_network import PodNetwork
 from testbed.scenario import networks
@@ -12,7 +15,7 @@ from testbed.scenario.networks import Network
 
 Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
-_known: dict[str, Make] = {"vxlan": Overlay}
+_known: dict[str, Make] = {"vxlan": Overlay, "host-gw": Gateways, "ipip": Tunnels, "bgp": Bird}
 
 
 def register(kind: Network, make: Make) -> None:

@@ -85,7 +85,7 @@ def tunnel(device: str, kind: str, local: str, remote: str, mtu: int) -> str:
     return f"{device}, {kind} from {local} to {remote}, with an MTU of {mtu} bytes"
 
 
-def route(subnet: str, via: str, device: str, table: str = MAIN) -> str:
+def route(subnet: object, via: object, device: str, table: str = MAIN) -> str:
     """Say that there is a route; without ``via`` one to neighbours."""
     way = f" via {via}" if via else ""
     where = f" in table {table}" if table != MAIN else ""

@@ -150,7 +150,7 @@ class KubernetesOrchestrator:
         if not pods:
             return
         client = self._clients[cluster]
-        if published := manifests.publication(self._enforcement, self._programs.version):
+        if published := manifests.publication(self._enforcement, cluster, self._programs.version):
             for worker in self._scenario.clusters[cluster].workers:
                 client.publish(name_of(worker), published, READY_SECONDS)
         client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])

@@ -82,6 +82,7 @@ def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
 def unfit(scenario: Scenario) -> list[Fault]:
     """Return what of a scenario cannot be made of machines."""
     faults = []
+    addressing = Addressing(scenario)
     masters: dict[str, str] = {}
     for name, cluster in scenario.clusters.items():
         if (first := masters.setdefault(cluster.master, name)) != name:
@@ -90,6 +91,11 @@ def unfit(scenario: Scenario) -> list[Fault]:
         if cluster.master in cluster.workers:
             words = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
             faults.append(Fault(("clusters", name, "master"), words))
+        network = of_cluster(addressing, name)
+        made = network.devices(cluster.master), network.daemons(cluster.master)
+        if made != ([addressing.vtep(name)], []):  # which is what they know how to make and to remove
+            words = f"the playbooks join machines by flannel's vxlan, not by {cluster.backend}"
+            faults.append(Fault(("clusters", name, "backend"), words))
     return faults
 
 
@@ -205,7 +211,7 @@ def _publications(
     scenario: Scenario, enforcement: Enforcement, cluster: str, bundle: Bundle
 ) -> list[dict[str, str]]:
     """Return the bandwidth of workers that is to be published again, for their kubelets take it out."""
-    status = manifests.publication(enforcement, bundle.version)
+    status = manifests.publication(enforcement, cluster, bundle.version)
     workers = scenario.clusters[cluster].workers if status else []
     patch = json.dumps(status)
     return [{"cluster": cluster, "node": name_of(name), "patch": patch} for name in workers]

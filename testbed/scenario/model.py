@@ -117,6 +117,27 @@ class Flannel(Part):
     port: int = Field(8472, ge=1, le=65_535, description="UDP port of the VTEPs")
 
 
+class Bgp(Part):
+    """How the nodes of a cluster with backend ``bgp`` tell each other their pods' subnets."""
+
+    route_reflector: Name | None = Field(
+        None, description="the node that all others have their only session with; without one, a full mesh"
+    )
+    hold_time: int = Field(
+        9,
+        ge=3,
+        le=65_535,
+        description="seconds after which a silent node's routes go; keepalives are a third",
+    )
+    graceful_restart: bool = Field(
+        True, description="whether routes of a daemon that ends stay until it is back, as with Calico"
+    )
+    connect_delay: int = Field(2, ge=1, le=3600, description="seconds before a daemon connects to another")
+    port: int | None = Field(
+        None, ge=1, le=65_535, description="TCP port of the daemons; without one 179, then 1790 and so on"
+    )
+
+
 class Cluster(Part):
     """One master, its workers, one pod network. A worker may belong to several clusters."""
 
@@ -130,6 +151,7 @@ class Cluster(Part):
         description="how its pods reach those of other nodes",
         json_schema_extra=NETWORKS.describe,
     )
+    bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
 
     @model_validator(mode="before")
     @classmethod

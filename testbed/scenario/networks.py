@@ -5,12 +5,17 @@ How one is made on nodes is ``testbed.networks``; which one a cluster has is sai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.scenario.frames import IPV4_HEADER
 from testbed.scenario.model import Cluster, Scenario
 from testbed.scenario.names import NETWORKS
+
+FIRST_BGP_PORT = 179  # RFC 4271
+NEXT_BGP_PORTS = 1789  # and a position: 1790 for the second cluster
+FIRST_TABLE = 101  # the kernel's own are 253 to 255
 
 
 class Once(NamedTuple):
@@ -27,6 +32,7 @@ class Network:
     name: str  # as a cluster's ``backend`` says it
     overhead: int = 0  # bytes that a pod's packet grows by on the underlay
     has_vtep: bool = False  # whether pods' packets pass a VXLAN device on their nodes
+    needs_neighbours: bool = False  # whether routes lead to other nodes, which must be on the same layer 2
 
     def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
         """Return what may be on a node once only."""
@@ -35,6 +41,10 @@ class Network:
     def outside(self, cluster: Cluster) -> Sequence[str]:
         """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
         return ()
+
+    def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield what of a cluster does not fit, each with the cluster's field that says it."""
+        yield from ()
 
     def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
         """Return the TCP ports by which its daemons talk with those of other nodes."""
@@ -51,6 +61,56 @@ class Vxlan(Network):
     def outside(self, cluster: Cluster) -> Sequence[str]:
         """Return the UDP port of the VTEPs."""
         return [f"udp dport {cluster.flannel.port}"]
+
+
+class Ipip(Network):
+    """IP in IP, as flannel does it: a node has one device that takes all that is sent to its address."""
+
+    def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
+        """Return the device."""
+        return [Once("an IPIP device", ("backend",))]
+
+    def outside(self, cluster: Cluster) -> Sequence[str]:
+        """Return the protocol of the outer header."""
+        return ["ip protocol ipip"]
+
+
+class BgpRouted(Network):
+    """Routes told by BGP: a node has one daemon of each port, and tables that are told apart by numbers."""
+
+    def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
+        """Return the port on which the daemon listens."""
+        return [Once(f"BGP port {bgp_port(scenario, cluster)}", ("bgp", "port"))]
+
+    def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield a route reflector that is no node of the cluster."""
+        own = scenario.clusters[cluster]
+        reflector = own.bgp.route_reflector if own.bgp else None
+        if reflector is not None and reflector not in own.nodes:
+            words = f"{reflector!r} is no node of this cluster (nodes: {', '.join(own.nodes)})"
+            yield ("bgp", "route_reflector"), words
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the port on which the daemon listens."""
+        return [bgp_port(scenario, cluster)]
+
+
+def bgp_port(scenario: Scenario, cluster: str) -> int:
+    """Return the TCP port of a cluster's BGP daemons: BGP's own for the first cluster that states none."""
+    own = scenario.clusters[cluster].bgp
+    position = _position(scenario, cluster)
+    return own.port if own and own.port else FIRST_BGP_PORT if position == 0 else NEXT_BGP_PORTS + position
+
+
+def bgp_table(scenario: Scenario, cluster: str) -> int:
+    """Return the number of the routing table that a cluster's BGP daemons write."""
+    return FIRST_TABLE + _position(scenario, cluster)
+
+
+def _position(scenario: Scenario, cluster: str) -> int:
+    """Return how many earlier clusters have the same backend."""
+    own = scenario.clusters[cluster].backend
+    return [name for name, one in scenario.clusters.items() if one.backend == own].index(cluster)
 
 
 _known: dict[str, Network] = {}
@@ -82,3 +142,6 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
 register(Vxlan("vxlan", overhead=50, has_vtep=True))
+register(Network("host-gw", needs_neighbours=True))
+register(Ipip("ipip", overhead=IPV4_HEADER))
+register(BgpRouted("bgp", needs_neighbours=True))

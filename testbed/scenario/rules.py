@@ -109,7 +109,7 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:
-    """What a network has once only, no other may have on the same node."""
+    """What a network has once only, no other may have on the same node; and what each kind knows itself."""
     taken: dict[tuple[str, str], str] = {}
     for name, cluster in scenario.clusters.items():
         for once in networks.of(cluster).once(scenario, name):
@@ -122,6 +122,8 @@ def _overlays(scenario: Scenario) -> Iterator[Fault]:
                 )
             for one in own:
                 taken.setdefault(one, name)
+        for field, words in networks.of(cluster).faults(scenario, name):
+            yield Fault(("clusters", name, *field), words)
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:

@@ -66,6 +66,17 @@ class Tree(_Artefact):
         return f"root qdisc of {self.interface}"
 
 
+class Routes(_Artefact):
+    """Routes by an interface of the machine's own into a network that had none."""
+
+    kind: Literal["routes"] = "routes"
+    network: str
+    interface: str
+
+    def __str__(self) -> str:
+        return f"routes into {self.network} by {self.interface}"
+
+
 class Setting(_Artefact):
     """A kernel setting, to be given back its former value unless somebody else has changed it since."""
 
@@ -118,4 +129,4 @@ class Mount(_Artefact):
         return f"mount {self.path}"
 
 
-Artefact = Link | Namespace | Attached | Table | Tree | Setting | File | State | Directory | Mount
+Artefact = Link | Namespace | Attached | Table | Tree | Routes | Setting | File | State | Directory | Mount

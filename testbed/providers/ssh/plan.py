@@ -38,6 +38,7 @@ def everything(addressing: Addressing, node: str, seen: Seen, directory: str) ->
     if seen.forwarding != "1":
         made.append(artefacts.Setting(path=FORWARDING, value="1", former=seen.forwarding))
     made += [artefacts.Link(name=name) for one in _networks(addressing, node) for name in one.devices(node)]
+    made += _by_uplink(addressing, node)
     made += [artefacts.File(path=path) for path in _files(addressing, node)]
     if own := addressing.containers_on(node):
         made.append(artefacts.Link(name=containers.BRIDGE))
@@ -72,13 +73,27 @@ def obstacles(addressing: Addressing, node: str, seen: Seen) -> Iterator[str]:
                 yield f"somebody shapes {interface}: its root qdisc is {seen.trees[interface]}"
     for cluster in addressing.clusters_of(node):
         overlay = addressing.scenario.clusters[cluster].flannel
-        for one in seen.interfaces:
+        for one in seen.interfaces if addressing.network(cluster).has_vtep else ():
             if one.vxlan == (overlay.vni, overlay.port):
                 yield f"interface {one.name} is VXLAN {overlay.vni} at port {overlay.port} already"
     for network in _routes(addressing, node):
         for route in seen.routes:
             if network.overlaps(route):
                 yield f"there is a route to {route} already, within {network}"
+
+
+def strangers(addressing: Addressing, node: str, uplink: Interface) -> Iterator[str]:
+    """Yield, in words, the nodes that are no neighbours on a machine's link, where routes lead to them."""
+    for name in addressing.clusters_of(node):
+        cluster = addressing.scenario.clusters[name]
+        others = cluster.nodes if addressing.network(name).needs_neighbours else ()
+        for other in others:
+            address = addressing.address(other)
+            if not any(address in network for network in uplink.networks):
+                yield (
+                    f"clusters.{name}.backend: {cluster.backend} needs nodes on one layer 2, and {other} at "
+                    f"{address} is no neighbour on {uplink.name}; vxlan does not"
+                )
 
 
 def unfit(scenario: Scenario, uplink: Interface, speed: int | None) -> Iterator[str]:
@@ -115,6 +130,17 @@ def _bridges(addressing: Addressing, node: str) -> list[str]:
 
 def _networks(addressing: Addressing, node: str) -> list[PodNetwork]:
     return [of_cluster(addressing, cluster) for cluster in addressing.clusters_of(node)]
+
+
+def _by_uplink(addressing: Addressing, node: str) -> list[artefacts.Routes]:
+    """Return the routes of networks without a device, which would take them with it."""
+    uplink = addressing.uplink(node)
+    return [
+        artefacts.Routes(network=str(network), interface=uplink)
+        for one in _networks(addressing, node)
+        if not one.devices(node)
+        for network in one.routes(node)
+    ]
 
 
 def _directories(addressing: Addressing, node: str) -> list[str]:

@@ -32,6 +32,8 @@ def remove(node: Node, thing: artefacts.Artefact) -> None:
         case artefacts.Tree(interface=interface):
             if interface in root_handles(node.run(["tc", "-j", "qdisc", "show"])):
                 node.run(["tc", "qdisc", "delete", "dev", interface, "root"])
+        case artefacts.Routes(network=network, interface=interface):
+            node.run(["ip", "route", "flush", "root", network, "dev", interface])
         case artefacts.Setting(path=path, value=value, former=former):
             node.run(["sh", "-c", RESTORE, "sh", path, value, former])
         case artefacts.File(path=path):

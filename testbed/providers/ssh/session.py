@@ -72,6 +72,7 @@ class Session:
         found = survey.look(self.node, plan.paths(addressing, self.name))
         faults = [
             *plan.unfit(addressing.scenario, uplink, survey.speed(self.node, uplink.name)),
+            *plan.strangers(addressing, self.name, uplink),
             *plan.obstacles(addressing, self.name, found),
         ]
         if faults:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
 from testbed.access.place import Node, Result
@@ -27,6 +27,7 @@ class Interface:
     mtu: int
     addresses: tuple[IPv4Address, ...]
     vxlan: tuple[int, int] | None = None  # network identifier and port
+    networks: tuple[IPv4Network, ...] = ()  # whose hosts are neighbours
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,13 @@ def _interface(shown: Mapping[str, Any]) -> Interface:
         if information.get("info_kind") == "vxlan" and "id" in data
         else None
     )
-    addresses = tuple(IPv4Address(one["local"]) for one in shown["addr_info"] if one["family"] == "inet")
-    return Interface(shown["ifname"], shown["mtu"], addresses, inside)
+    own = [
+        IPv4Interface((one["local"], one["prefixlen"]))
+        for one in shown["addr_info"]
+        if one["family"] == "inet"
+    ]
+    addresses, networks = tuple(one.ip for one in own), tuple(one.network for one in own)
+    return Interface(shown["ifname"], shown["mtu"], addresses, inside, networks)
 
 
 def _routes(shown: Iterable[Mapping[str, Any]]) -> Iterable[IPv4Network]:

@@ -13,9 +13,9 @@ from tests.unit.testbed.enforcements.doubles import standing
 def test_published_bandwidth_is_counted_as_guarantees_are(congested: Addressing) -> None:
     rate = congested.scenario.underlay.rate
     assert rate is not None
-    layer2 = NodeEnforcement(congested).capacity()
-    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity()
-    limit = registry.of(addressed("congested", "enforcement=pod")).capacity()
+    layer2 = NodeEnforcement(congested).capacity("a")
+    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity("a")
+    limit = registry.of(addressed("congested", "enforcement=pod")).capacity("a")
     assert limit == rate
     assert layer2 == int(rate * 0.99 * 0.98 * 1464 / 1514)
     assert payload == int(rate * 0.99 * 0.98 * 1398 / 1514)
