@@ -87,6 +87,7 @@ def render(
                     "charted": figure.charted,
                 }
                 for name, figure in FIGURES.items()
+                if name in drawn
             ],
             yaml=recording.scenario_file.read_text(encoding="utf-8"),
             environment=_environment(recording),

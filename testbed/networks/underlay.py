@@ -88,8 +88,8 @@ def render_rates(scenario: Scenario) -> str:
 def _spreading(scenario: Scenario) -> set[str]:
     """Return the nodes whose traffic goes to several others."""
     towards: dict[str, set[str]] = {}
-    for traffic in scenario.traffic:
-        source, destination = scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+    for transfer in scenario.transfers:
+        source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
         towards.setdefault(source, set()).add(destination)
     return {node for node, others in towards.items() if len(others - {node}) > 1}
 
