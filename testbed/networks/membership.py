@@ -49,7 +49,7 @@ class Membership:
             self._component(node, daemon).kill()
 
     def start(self, node: str, addressing: Addressing) -> None:
-        """Start the daemons of a node, with the files that they need. They may not be ready yet after that."""
+        """Start the daemons of a node, with the files that they need; they may not be ready yet after it."""
         for daemon in self._network(addressing).daemons(node):
             take(self._nodes[node], _files(daemon.files))
             self._component(node, daemon).start()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import network_of
-from bench.measurement.ways.talking import Talk, SilenceError, talking
+from bench.measurement.ways.talking import SilenceError, Talk, talking
 from bench.recording.ways import DaemonUse, Entries, Event, Nodes, Streams
 from testbed.access.place import in_parallel
 from testbed.networks import registry, underlay

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -75,17 +76,17 @@ def _steps(wanted: Wanted, study: Path) -> Iterator[_Step]:
     beside = wanted.of(THROUGHPUT)
     for number in range(1, wanted.rounds[THROUGHPUT] + 1 if beside else 1):
         file = study / RAW / f"{THROUGHPUT}-{number}.json"
-        yield file, f"throughput, round {number}", lambda n=number: throughput(beside, n, wanted.seed)
+        yield file, f"throughput, round {number}", partial(throughput, beside, number, wanted.seed)
     for part, make in ((COST, cost), (FIRST, exchanges)):
         ways = wanted.of(part)
         for number, order in enumerate(blocks(range(len(ways)), wanted.rounds[part], wanted.seed), start=1):
             for way in (ways[place] for place in order):
                 file = directory_of(study, way.name) / f"{part}-{number}.json"
-                yield file, f"{way.name}: {part}, round {number}", lambda w=way, n=number, m=make: m(w, n)
+                yield file, f"{way.name}: {part}, round {number}", partial(make, way, number)
     for size in wanted.sizes:
         for way in wanted.of(NODES):
             file = directory_of(study, way.name) / f"{NODES}-{size}.json"
-            yield file, f"{way.name}: {size} nodes", lambda w=way, s=size: many(w, s)
+            yield file, f"{way.name}: {size} nodes", partial(many, way, size)
 
 
 def throughput(ways: Sequence[Way], number: int, seed: int) -> Throughput:
