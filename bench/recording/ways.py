@@ -65,10 +65,14 @@ class Throughput(Entry):
     flows: list[Flow]  # in the order in which they flowed
 
 
+# With what an exchange is the first one, or that it is none.
+Kind = Literal["node", "pod", "known"]
+
+
 class Exchange(Entry):
     """One exchange of a byte, by a new connection of TCP."""
 
-    with_: Literal["node", "pod", "known"] = Field(alias="with")  # what it was the first one with
+    kind: Kind  # what it was the first one with
     to: str  # the pod
     ns: int | None  # that it took; None: it did not end in time
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import network_of
 from bench.measurement.ways.talking import talking
-from bench.recording.ways import Exchange, Exchanges
+from bench.recording.ways import Exchange, Exchanges, Kind
 from testbed.providers import Together
 from testbed.testbed import Testbed
 
@@ -17,10 +17,11 @@ MOST_SECONDS = 8.0  # that one exchange may take; a neighbour that is not there 
 def measure(testbed: Testbed, together: Together, backend: str, number: int) -> Exchanges:
     """Ask pods of all other workers, each for the first time. Raises RuntimeError."""
     asking, *asked = scenarios.workers(testbed.scenario)
+    kinds: tuple[tuple[Kind, int], ...] = (("node", 0), ("known", 0), ("pod", 1))
     order = [
-        (with_, scenarios.pod(node, pod))
+        (kind, scenarios.pod(node, pod))
         for node in asked
-        for with_, pod in (("node", 0), ("known", 0), ("pod", 1))
+        for kind, pod in kinds
     ]
     wishes = {
         "source": network_of(testbed, together, scenarios.pod(asking)),
@@ -35,7 +36,7 @@ def measure(testbed: Testbed, together: Together, backend: str, number: int) -> 
         talk.begin()
         took = talk.data(MOST_SECONDS * (len(order) + 1))
     exchanges = [
-        Exchange.model_validate({"with": with_, "to": pod, "ns": ns})
-        for (with_, pod), ns in zip(order, took, strict=True)
+        Exchange(kind=kind, to=pod, ns=ns)
+        for (kind, pod), ns in zip(order, took, strict=True)
     ]
     return Exchanges(backend=backend, round=number, exchanges=exchanges)

@@ -12,8 +12,8 @@ from bench.studies.backends.spread import percentile
 def firsts(rounds: Iterable[Exchanges]) -> list[First]:
     """Return the percentiles of each kind, over all rounds of one backend."""
     all_of_them = [one for each in rounds for one in each.exchanges]
-    kinds = dict.fromkeys(one.with_ for one in all_of_them)
-    return [first for kind in kinds if (first := _first([one for one in all_of_them if one.with_ == kind]))]
+    kinds = dict.fromkeys(one.kind for one in all_of_them)
+    return [first for kind in kinds if (first := _first([one for one in all_of_them if one.kind == kind]))]
 
 
 def _first(exchanges: list[Exchange]) -> First | None:
@@ -21,7 +21,7 @@ def _first(exchanges: list[Exchange]) -> First | None:
     if not took:
         return None
     return First(
-        with_=exchanges[0].with_,
+        kind=exchanges[0].kind,
         p50_ns=percentile(took, 0.5),
         p95_ns=percentile(took, 0.95),
         count=len(exchanges),

@@ -49,7 +49,7 @@ class PacketCost(Entry):
 class First(Entry):
     """The first exchange with something, and those with what is known."""
 
-    with_: Literal["node", "pod", "known"]
+    kind: Literal["node", "pod", "known"]
     p50_ns: float
     p95_ns: float
     count: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.studies.backends.index import Backends, Convergence, First, Measured, PacketCost, Row, Size, Spread
 
 NOTHING = "–"
+SPREAD = "median ± half of the spread"
 
 
 @dataclass(frozen=True)
@@ -21,31 +22,51 @@ class Sheet:
 
 def sheets(found: Backends) -> list[Sheet]:
     """Return what is there to be shown."""
-    return [sheet for sheet in (packets(found), moves(found), growth(found)) if sheet.rows]
+    made = (promises(found), packets(found), firsts(found), moves(found), growth(found))
+    return [sheet for sheet in made if sheet.rows]
 
 
-def packets(found: Backends) -> Sheet:
-    """Return what packets cost: throughput, processor time, first exchanges, and whether promises hold."""
-    kinds = list(dict.fromkeys((one.size, one.rate) for each in found.measured.values() for one in each.cost))
-    firsts = list(dict.fromkeys(one.with_ for each in found.measured.values() for one in each.first))
-    first = next((name for name, each in found.measured.items() if each.of_first), "")
-    headings = ["backend", "full link", "TCP, Gbit/s", f"of {first}" if first else "share"]
-    headings += [f"ns a packet, {size} B at {rate / 1000:g} k/s" for size, rate in kinds]
-    headings += [f"first with {'what is known' if kind == 'known' else 'a ' + kind}" for kind in firsts]
-    rows = []
-    for name in found.backends:
-        each = found.measured.get(name, Measured())
-        if name not in found.cannot and not (each.throughput_bps or each.cost or each.first):
-            continue
-        cells = [
+def promises(found: Backends) -> Sheet:
+    """Return whether promises hold on a full link, and what one flow alone gets of an empty one."""
+    first = next((name for name, each in found.measured.items() if each.of_first), "the first")
+    headings = ["backend", "full link", "TCP, Gbit/s", f"of {first}"]
+    rows = [
+        [name, f"cannot be run here: {found.cannot[name]}", NOTHING, NOTHING]
+        if name in found.cannot
+        else [
+            name,
             _guarantee(name, found.rows),
             _spread(each.throughput_bps, lambda value: f"{value / 1e9:.2f}"),
             _spread(each.of_first, lambda value: f"{value:.3f}"),
-            *(_cost(each.cost, kind) for kind in kinds),
-            *(_first(each.first, kind) for kind in firsts),
         ]
-        rows.append([name, *_or_reason(found, name, cells)])
-    return Sheet("what packets cost: median ± half of the spread; first exchanges: p50 / p95", headings, rows)
+        for name in found.backends
+        for each in [found.measured.get(name, Measured())]
+        if name in found.cannot or each.throughput_bps or any(row.backend == name for row in found.rows)
+    ]
+    return Sheet(f"promises on a full link; one flow on an empty one, {SPREAD}", headings, rows)
+
+
+def packets(found: Backends) -> Sheet:
+    """Return what packets cost."""
+    kinds = list(dict.fromkeys((one.size, one.rate) for each in found.measured.values() for one in each.cost))
+    headings = ["backend", *(f"{size} B, {rate / 1000:g} k/s" for size, rate in kinds)]
+    rows = [
+        [name, *(_cost(each.cost, kind) for kind in kinds)]
+        for name, each in found.measured.items()
+        if each.cost
+    ]
+    return Sheet(f"processor time for a packet from pod to pod, ns, {SPREAD}", headings, rows)
+
+
+def firsts(found: Backends) -> Sheet:
+    """Return what first exchanges take."""
+    headings = ["backend", "with a node", "with a pod", "with what is known"]
+    rows = [
+        [name, *(_first(each.first, kind) for kind in ("node", "pod", "known"))]
+        for name, each in found.measured.items()
+        if each.first
+    ]
+    return Sheet("the first exchange by TCP: p50 / p95", headings, rows)
 
 
 def moves(found: Backends) -> Sheet:
@@ -102,13 +123,6 @@ def _sizes(found: Backends) -> Iterable[tuple[str, Size]]:
             for size in found.measured[name].sizes)  # fmt: skip
 
 
-def _or_reason(found: Backends, name: str, cells: Sequence[str]) -> Sequence[str]:
-    """Return cells, or, of a backend that cannot be run, why that is so instead of numbers."""
-    if name not in found.cannot:
-        return cells
-    return [f"cannot be run here: {found.cannot[name]}", *(NOTHING for _ in cells[1:])]
-
-
 def _guarantee(name: str, rows: Sequence[Row]) -> str:
     row = next((row for row in rows if row.backend == name), None)
     if row is None:
@@ -130,7 +144,7 @@ def _cost(costs: Sequence[PacketCost], kind: tuple[int, int]) -> str:
 
 
 def _first(firsts: Sequence[First], kind: str) -> str:
-    one = next((one for one in firsts if one.with_ == kind), None)
+    one = next((one for one in firsts if one.kind == kind), None)
     if one is None:
         return NOTHING
     failed = f", {one.failed} of {one.count} not at all" if one.failed else ""

@@ -39,11 +39,13 @@ Lack = Callable[[Way], str | None]
 
 def lack(way: Way) -> str | None:
     """Return why this machine cannot run a way: it is tried. None if it can."""
+    scenario = scenarios.of_nodes(way.cluster, PAIR)
     try:
-        with ground(scenarios.of_nodes(way.cluster, PAIR)):
+        with ground(scenario):
             return None
     except (LookupError, RuntimeError) as error:
-        return str(error.args[0] if error.args else error).partition("\n")[0]
+        words = str(error.args[0] if error.args else error).partition("\n")[0]
+        return words.removeprefix(f"scenario {scenario.name}: clusters.{scenarios.CLUSTER}.backend: ")
 
 
 class BackendsStudy(Study):
