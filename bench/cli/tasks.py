@@ -56,6 +56,9 @@ LONG = {
     "CONCORDE_KILLS": 50,
     "CONCORDE_AT_ONCE": 8,
     "CONCORDE_STARVED_RUNS": 3,
+    "CONCORDE_OVERLAY_INPUTS": 100_000,
+    "CONCORDE_OVERLAY_EVENTS": 20_000,
+    "CONCORDE_OVERLAY_DATAGRAMS": 100_000,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
 
@@ -617,7 +620,7 @@ def lint(context: Context) -> None:
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
         "zizmor --offline --quiet .github/workflows",
-        "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
+        "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",
     ):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.components import Component, ComponentError
-from testbed.access.place import Node, in_parallel
+from testbed.access.place import Node, in_parallel, path_on
 from testbed.access.steps import Step, take
 from testbed.networks.pod_network import Daemon, PodNetwork
 from testbed.scenario.addressing import Addressing
@@ -71,6 +71,9 @@ class Joining:
         written = [Step(["tee", path], text) for path, text in daemon.files.items()]
         take(node, [Step(["mkdir", "-p", *directories]), *written])
         argv = located(daemon, daemon.argv, self._find)
+        if daemon.brings is not None:
+            there = path_on(node, daemon.brings)
+            argv = [there if word == str(daemon.brings) else word for word in argv]
         component = Component(daemon.name, node, daemon.directory, argv, daemon.env)
         component.start()
         if daemon.ready:

@@ -138,6 +138,21 @@ class Bgp(Part):
     )
 
 
+class Resolve(Part):
+    """When the entries of backend ``vxlan-miss`` are made: as by flannel's three generations."""
+
+    l2: Literal["miss", "ahead"] = Field(
+        "miss", description="behind which node a VTEP is: asked for by the kernel, or known ahead"
+    )
+    l3: Literal["miss", "ahead"] = Field(
+        "miss", description="at which VTEP a pod is: asked for by the kernel, or routed ahead"
+    )
+    refresh: Literal["ignore", "answer"] = Field(
+        "ignore",
+        description="entries that are in use: asked for again when they are over, or kept",
+    )
+
+
 class Cluster(Part):
     """One master, its workers, one pod network. A worker may belong to several clusters."""
 
@@ -152,6 +167,9 @@ class Cluster(Part):
         json_schema_extra=NETWORKS.describe,
     )
     bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
+    resolve: Resolve | None = Field(
+        None, description="with backend vxlan-miss: when its entries are made; without it, all by miss"
+    )
 
     @model_validator(mode="before")
     @classmethod

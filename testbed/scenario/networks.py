@@ -16,6 +16,7 @@ from testbed.scenario.names import NETWORKS
 FIRST_BGP_PORT = 179  # RFC 4271
 NEXT_BGP_PORTS = 1789  # and a position: 1790 for the second cluster
 FIRST_TABLE = 101  # the kernel's own are 253 to 255
+ETCD_PORT = 4001  # that of the first etcd, which flannel's documents name; Kubernetes' own has another
 
 
 class Once(NamedTuple):
@@ -45,6 +46,10 @@ class Network:
     def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield what of a cluster does not fit, each with the cluster's field that says it."""
         yield from ()
+
+    def settings(self) -> Sequence[str]:
+        """Return the fields of a cluster that only this kind has a use for."""
+        return ()
 
     def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
         """Return the TCP ports by which its daemons talk with those of other nodes."""
@@ -113,6 +118,18 @@ def _position(scenario: Scenario, cluster: str) -> int:
     return [name for name, one in scenario.clusters.items() if one.backend == own].index(cluster)
 
 
+class VxlanMiss(Vxlan):
+    """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
+
+    def settings(self) -> Sequence[str]:
+        """Return what says when they are made."""
+        return ["resolve"]
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the port of etcd, which has what the nodes tell each other."""
+        return [etcd_port(scenario, cluster)]
+
+
 _known: dict[str, Network] = {}
 
 
@@ -140,8 +157,16 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
     return pod_mtu(scenario, cluster), of(scenario.clusters[cluster]).overhead
 
 
+def etcd_port(scenario: Scenario, cluster: str) -> int:
+    """Return the port of the etcd of a cluster's overlay, on its master; the next one is etcd's own, too."""
+    master = scenario.clusters[cluster].master
+    same = [name for name, other in scenario.clusters.items() if other.master == master]
+    return ETCD_PORT + 2 * same.index(cluster)
+
+
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
 register(Vxlan("vxlan", overhead=50, has_vtep=True))
+register(VxlanMiss("vxlan-miss", overhead=50, has_vtep=True))
 register(Network("host-gw", needs_neighbours=True))
 register(Ipip("ipip", overhead=IPV4_HEADER))
 register(BgpRouted("bgp", needs_neighbours=True))

@@ -59,6 +59,7 @@ def _throughput(axes: Axes, found: Backends, names: list[str], looks: dict[str, 
         if carried := found.measured[name].throughput_bps:
             _mark(axes, place, (carried.median, carried.least, carried.most), 1e-9, looks[name])
     axes.set_xticks([])
+    axes.margins(0.15)
     axes.set_ylim(bottom=0)
 
 
@@ -73,6 +74,7 @@ def _cost(axes: Axes, found: Backends, names: list[str], looks: dict[str, tuple[
                 _mark(axes, where, (cost.ns.median, cost.ns.least, cost.ns.most), 1e-3, looks[name])
     middles = [group * (len(names) + 1) + (len(names) - 1) / 2 for group in range(len(kinds))]
     axes.set_xticks(middles, [f"{size} B\n{rate / 1000:g} k/s" for size, rate in kinds], fontsize=6)
+    axes.margins(0.1)
     axes.set_ylim(bottom=0)
 
 
@@ -90,6 +92,7 @@ def _against_nodes(
         ]
         if points:
             axes.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=3, linewidth=1.0)
+    axes.set_xticks(sorted({size.nodes for each in found.measured.values() for size in each.sizes}))
     axes.set_xlabel("nodes")
 
 
