@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from testbed.access.components import Component
 from testbed.access.place import Node, in_parallel
 from testbed.access.steps import Step, take
 from testbed.networks import registry
 from testbed.networks.differences import difference, removal
-from testbed.networks.joining import Find, located
-from testbed.networks.pod_network import Daemon, PodNetwork
+from testbed.networks.joining import Find, component_of, located
+from testbed.networks.pod_network import PodNetwork
 from testbed.scenario.addressing import Addressing
 
 
@@ -46,19 +45,21 @@ class Membership:
     def kill(self, node: str, addressing: Addressing) -> None:
         """Kill the daemons of a node, which have no time to tell anybody."""
         for daemon in reversed(self._network(addressing).daemons(node)):
-            self._component(node, daemon).kill()
+            component_of(daemon, self._nodes[node], self._find).kill()
 
     def start(self, node: str, addressing: Addressing) -> None:
         """Start the daemons of a node, with the files that they need; they may not be ready yet after it."""
         for daemon in self._network(addressing).daemons(node):
             take(self._nodes[node], _files(daemon.files))
-            self._component(node, daemon).start()
+            component_of(daemon, self._nodes[node], self._find).start()
 
     def _move(self, node: str, before: Addressing, after: Addressing) -> None:
         place, uplink = self._nodes[node], before.uplink(node)
         if node in self._members(before):
             self.kill(node, before)
             network = self._network(before)
+            if node not in self._members(after):
+                take(place, self._farewells(network, node))
             text = removal(network.links(node), network.devices(node))
             take(place, [Step(["ip", "-batch", "-"], text)] if text else [])
         if before.address(node) != after.address(node):
@@ -74,6 +75,14 @@ class Membership:
             take(place, [*steps, *_files(network.files(node))])
             self.start(node, after)
 
+    def _farewells(self, network: PodNetwork, node: str) -> list[Step]:
+        """Return what tells the others that a node leaves, where daemons do not see it by themselves."""
+        return [
+            Step(located(daemon, daemon.leave, self._nodes[node], self._find))
+            for daemon in network.daemons(node)
+            if daemon.leave
+        ]
+
     def _told(self, old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:
         """Return what tells a node's daemons of a change."""
         former = {daemon.name: daemon.files for daemon in old.daemons(node)}
@@ -82,12 +91,8 @@ class Membership:
             if daemon.files != former.get(daemon.name):
                 steps += _files(daemon.files)
                 if daemon.reload:
-                    steps.append(Step(located(daemon, daemon.reload, self._find)))
+                    steps.append(Step(located(daemon, daemon.reload, self._nodes[node], self._find)))
         return steps
-
-    def _component(self, node: str, daemon: Daemon) -> Component:
-        argv = located(daemon, daemon.argv, self._find)
-        return Component(daemon.name, self._nodes[node], daemon.directory, argv, daemon.env)
 
     def _network(self, addressing: Addressing) -> PodNetwork:
         return registry.of_cluster(addressing, self._cluster)
