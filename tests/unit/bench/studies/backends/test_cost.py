@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.recording.ways import Offered
 from bench.studies.backends import cost
 from bench.studies.backends.processors import spent
 from bench.studies.backends.spread import percentile, spread
@@ -39,7 +40,7 @@ def test_a_quiet_machine_is_valid() -> None:
         (known.offered(0.8, packets=30_000), "75.0 % of that were received"),
     ],
 )
-def test_what_says_nothing_about_packets_is_no_number(one: known.Offered, words: str) -> None:
+def test_what_says_nothing_about_packets_is_no_number(one: Offered, words: str) -> None:
     (found,) = cost.packet_costs([known.cost(one)])
     assert found.ns is None
     assert len(found.invalid) == 1
@@ -52,7 +53,8 @@ def test_valid_rounds_count_without_the_others() -> None:
     rounds.append(known.cost(known.offered(2.4, idle=0.9), number=4))
     (found,) = cost.packet_costs(rounds)
     assert found.ns is not None
-    assert (found.ns.count, found.ns.median) == (3, pytest.approx(20_500))
+    assert found.ns.count == 3
+    assert found.ns.median == pytest.approx(20_500)
     assert found.ns.share == pytest.approx(1 / 20.5)
     assert len(found.invalid) == 2
 
@@ -72,7 +74,8 @@ def test_throughputs_are_compared_round_by_round() -> None:
     assert found == {"vxlan": {1: 40e9, 2: 50e9}, "host-gw": {1: 44e9, 2: 55e9}}
     shares = cost.shares(found["host-gw"], found["vxlan"])
     assert shares is not None
-    assert (shares.least, shares.most) == (pytest.approx(1.1), pytest.approx(1.1))
+    assert shares.least == pytest.approx(1.1)
+    assert shares.most == pytest.approx(1.1)
 
 
 def test_a_round_beside_a_hog_counts_for_nobody() -> None:

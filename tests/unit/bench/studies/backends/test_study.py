@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from bench.cli.progress import Display
 from bench.recording import atomic
 from bench.recording.records import StudyRequest
-from bench.recording.ways import Event
+from bench.recording.ways import Cost, Event, Nodes
 from bench.studies import loop
 from bench.studies.backends import measuring, page, sheets, ways
 from bench.studies.backends.index import Backends, read
@@ -62,7 +63,10 @@ def test_settings_are_measured_where_they_matter() -> None:
     ("choices", "words"),
     [
         ({"backend": ("pigeons",)}, r"--backend: no backend 'pigeons' \(backends: vxlan, .*bgp"),
-        ({"part": ("costs",)}, r"--part: no part 'costs' \(parts: guarantee, throughput, cost, first, nodes\)"),
+        (
+            {"part": ("costs",)},
+            r"--part: no part 'costs' \(parts: guarantee, throughput, cost, first, nodes\)",
+        ),
         ({"nodes": ("2",)}, "--nodes: '2' is no number from 3 to 200"),
         ({"nodes": ("many",)}, "--nodes: 'many' is no number"),
         ({"repetitions": ("0",)}, "--repetitions: '0' is no number from 1 to 1000"),
@@ -84,14 +88,13 @@ def test_other_providers_are_refused() -> None:
 class Made(BackendsStudy):
     """A study whose measuring leaves files that are known, and that can be told to fail on its way."""
 
-    def __init__(self, faster: float = 1.2) -> None:
+    def __init__(self) -> None:
         super().__init__(lacks)
-        self.faster = faster
         self.failing = False
 
     def measure(self, asked: StudyRequest, directory: Path, displays: object) -> None:
-        rates = {"vxlan": [30.0, 30.0], "host_gw": [30 * self.faster, 30 * self.faster]}
-        self._write(directory / "raw" / "throughput-1.json", known.throughput(1, None, **rates))
+        beside = known.throughput(1, None, vxlan=[30.0, 30.0], host_gw=[36.0, 36.0])
+        self._write(directory / "raw" / "throughput-1.json", beside)
         if self.failing:
             raise RuntimeError("it broke")
         join = Event(name="join", begun_ns=2 * SECOND, done_ns=2 * SECOND)
@@ -122,9 +125,14 @@ def run(study: BackendsStudy, to: Path) -> Path:
     return loop.run(study, wanted, partial(Display, Console(file=io.StringIO())))
 
 
-def test_what_was_measured_is_summed_up_from_files_alone(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that is complete; nobody may change it."""
+    return run(Made(), tmp_path_factory.mktemp("reports"))
+
+
+def test_what_was_measured_is_summed_up_from_files_alone(directory: Path) -> None:
     study = Made()
-    directory = run(study, tmp_path)
     found = read(directory)
     assert found.backends == ["vxlan", "host-gw", "ipip"]
     assert found.cannot == {"ipip": NO_IPIP}
@@ -144,23 +152,23 @@ def test_what_was_measured_is_summed_up_from_files_alone(tmp_path: Path) -> None
     assert (directory / "figures" / "backends.svg").stat().st_size > 1000
 
 
-def test_a_slow_path_that_is_planted_is_seen(tmp_path: Path) -> None:
-    found = read(run(Made(faster=0.9), tmp_path))
+def test_a_slow_path_that_is_planted_is_seen(directory: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(directory, tmp_path / "copy")
+    slow = known.throughput(1, None, vxlan=[30.0], host_gw=[27.0])
+    atomic.write_model(copy / "raw" / "throughput-1.json", slow)
+    found = Made().summed_up(copy)
     slower = found.measured["host-gw"].of_first
     assert slower is not None
     assert slower.median == pytest.approx(0.9)
 
 
-def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
-    study = Made()
-    directory = run(study, tmp_path)
-    outputs = {path: (directory / path).read_bytes() for path in study.outputs(directory)}
-    study.analyse(directory)
-    assert outputs == {path: (directory / path).read_bytes() for path in study.outputs(directory)}
+def test_the_same_files_give_the_same_bytes(directory: Path) -> None:
+    outputs = Made().outputs(directory)
+    assert outputs == {path: (directory / path).read_bytes() for path in outputs}
 
 
-def test_a_backend_that_cannot_be_run_is_a_row_that_says_why_and_never_a_number(tmp_path: Path) -> None:
-    text = (run(Made(), tmp_path) / "backends.md").read_text()
+def test_a_backend_that_cannot_be_run_is_a_row_that_says_why_and_never_a_number(directory: Path) -> None:
+    text = (directory / "backends.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ipip ")]
     assert rows == [f"| ipip | cannot be run here: {NO_IPIP} | – | – |"]
 
@@ -181,7 +189,7 @@ def test_a_study_that_broke_goes_on_with_what_it_lacks(tmp_path: Path) -> None:
 def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def many(way: Way, size: int) -> known.Nodes:
+    def many(way: Way, size: int) -> Nodes:
         made.append(f"{way.name} {size}")
         return known.nodes([], [], backend=way.name, number=size)
 
@@ -198,7 +206,7 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
 def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, int]] = []
 
-    def cost(way: Way, number: int) -> known.Cost:
+    def cost(way: Way, number: int) -> Cost:
         made.append((way.name, number))
         return known.cost(backend=way.name, number=number)
 
@@ -213,15 +221,13 @@ def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len({tuple(name for name, _ in block) for block in blocks}) > 1
 
 
-def test_a_study_without_a_valid_run_is_invalid(tmp_path: Path) -> None:
-    study = Made()
-    directory = run(study, tmp_path)
-    where = measuring.directory_of(directory, "vxlan")
+def test_a_study_without_a_valid_run_is_invalid(directory: Path, tmp_path: Path) -> None:
+    study, copy = Made(), shutil.copytree(directory, tmp_path / "copy")
+    where = measuring.directory_of(copy, "vxlan")
     atomic.write_model(where / "cost-1.json", known.cost(known.offered(0.8, idle=1.0)))
-    study.analyse(directory)
-    assert not study.valid(directory)
-    assert any("processors were busy before it" in note for note in study.notes(directory))
-    assert "| vxlan | invalid |" in (directory / "backends.md").read_text()
+    assert not study.valid(copy)
+    assert any("processors were busy before it" in note for note in study.notes(copy))
+    assert "| vxlan | invalid |" in page.tables(study.summed_up(copy))
 
 
 def test_a_page_gets_the_tables_between_its_marks() -> None:
@@ -243,7 +249,6 @@ def test_an_index_of_before_anything_was_measured_shows_nothing() -> None:
     assert sheets.sheets(Backends(backends=["vxlan"])) == []
 
 
-def test_raw_files_can_be_read_by_anybody(tmp_path: Path) -> None:
-    directory = run(Made(), tmp_path)
+def test_raw_files_can_be_read_by_anybody(directory: Path) -> None:
     for file in (directory / "raw").rglob("*.json"):
         assert json.loads(file.read_text())["schema_version"] == 1
