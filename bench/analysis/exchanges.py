@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.analysis import statistics
+from bench.analysis import phases, statistics
 from bench.analysis.causes import Cause
 from bench.generators import Exchange, RawDataError, exchanger_of, idle
 from bench.recording.directory import Recording
-from bench.recording.records import RunRecord
+from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Requests, Scenario
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 COLUMNS = {
     "repetition": "int64",  # as its directory raw/repetition-N counts: from 0
@@ -25,7 +28,9 @@ COLUMNS = {
     "answered_s": "float64",  # NaN: there was no answer
     "status": "str",  # answered, late, lost, or the name of a system's error
     "round_trip_s": "float64",  # TCP's own, smoothed; NaN: not known
+    "phase": "str",  # in which it counts; warm-up: in none
 }
+DIGITS = 7  # of a time in seconds: as many as are recorded
 ANSWERED = "answered"  # in time; with any other status an exchange counts as lost
 MOMENTS = {"before": idle.BEFORE, "after": idle.AFTER}  # when idle paths are looked at, and where that is
 
@@ -55,8 +60,6 @@ class Readings(NamedTuple):
 
 def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Readings:
     """Return the exchanges of a recording; requests that failed are a fault, and no exchanges."""
-    import pandas as pd
-
     tables, faults = [], []
     for number, repetition in enumerate(record.repetitions):
         for requests in scenario.requests:
@@ -65,16 +68,25 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                 words = "the requests were not made" if transfer is None else transfer.error or ""
                 faults.append(_lost(requests, words, number))
                 continue
-            file = recording.raw_file(number, transfer.slug, "sender", exchanger_of(requests).suffix_of("sender"))
+            exchanger = exchanger_of(requests)
+            file = recording.raw_file(number, transfer.slug, "sender", exchanger.suffix_of("sender"))
             try:
-                found = exchanger_of(requests).read_exchanges(file, requests.count)
+                found = exchanger.read_exchanges(file, requests.count)
             except RawDataError as error:
                 faults.append(_lost(requests, f"{file.relative_to(recording.directory)}: {error}", number))
                 continue
-            tables.append(_table(found, number, requests.label, transfer.started_s))
+            table = _table(found, number, requests.label, transfer.started_s)
+            tables.append(table.assign(phase=phases_of(requests, table, scenario, repetition)))
     paths, unknown = _idle(recording, scenario)
-    whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({name: [] for name in COLUMNS})
-    return Readings(whole.astype(COLUMNS), paths, [*faults, *unknown])
+    return Readings(joined(tables), paths, [*faults, *unknown])
+
+
+def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return several tables of exchanges as one."""
+    import pandas as pd
+
+    nothing = pd.DataFrame({name: [] for name in COLUMNS})
+    return (pd.concat(tables, ignore_index=True) if tables else nothing).astype(COLUMNS)
 
 
 def _table(found: list[Exchange], repetition: int, label: str, started_s: float) -> pd.DataFrame:
@@ -84,10 +96,30 @@ def _table(found: list[Exchange], repetition: int, label: str, started_s: float)
         {name: kind for name, kind in COLUMNS.items() if name in Exchange._fields}
     )
     for name in ("due_s", "sent_s", "answered_s"):
-        table[name] = (table[name] + started_s).round(7)
+        table[name] = (table[name] + started_s).round(DIGITS)
     table.insert(0, "requests", label)
     table.insert(0, "repetition", repetition)
     return table
+
+
+def phases_of(
+    requests: Requests, table: pd.DataFrame, scenario: Scenario, repetition: Repetition
+) -> NDArray[np.str_]:
+    """Return the phase of each exchange: that in which it was due, or by which it was disturbed."""
+    import numpy as np
+
+    disturbed = phases.disturbances(scenario, requests, repetition)
+    warm_up = scenario.measurement.warm_up
+    due = table["due_s"].to_numpy()
+    ended = table["answered_s"].fillna(-1).to_numpy()
+    begun = phases.span_of(requests, repetition).start
+    # One without an answer counts by the moment at which it was due.
+    found = phases.classify(due, np.maximum(ended, np.nextafter(due, math.inf)), begun + warm_up, disturbed)
+    # What a disturbance left in buffers and queues is still on its way after it.
+    for stretch in disturbed:
+        settling = (due >= stretch.end) & (due < stretch.end + warm_up) & (found == phases.QUIET)
+        found = np.where(settling, phases.WARM_UP, found)
+    return found
 
 
 def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[IdlePath]], list[Cause]]:
@@ -142,5 +174,5 @@ def latencies(table: pd.DataFrame) -> statistics.Floats:
     """Return how long each exchange took from when it was due, seconds; one that was lost: for ever."""
     import numpy as np
 
-    took = (table["answered_s"] - table["due_s"]).to_numpy()
+    took = (table["answered_s"] - table["due_s"]).round(DIGITS).to_numpy()
     return np.where(table["status"].to_numpy() == ANSWERED, took, math.inf)

@@ -1,8 +1,7 @@
 """How long requests took in each phase, and how many were lost, over all repetitions and in each.
 
-An exchange belongs to the phase in which it was due; what lay within a disturbance for a part of its time was
-disturbed. Left out are the requests' warm-up, and as much time after each disturbance: what it left in
-buffers and queues is still on its way then. One that was lost took longer than any that was answered, so a
+Which phase an exchange belongs to is in the table (``exchanges``); left out are the requests' warm-up, and as
+much time after each disturbance. One that was lost took longer than any that was answered, so a
 percentile may be among the lost, and is infinite then.
 """
 
@@ -112,25 +111,18 @@ def _slices(
     requests: Requests, table: pd.DataFrame | None, scenario: Scenario, repetition: Repetition
 ) -> Iterator[tuple[Phase, _Slice | None]]:
     """Yield each phase that there should be exchanges of, with those there are."""
-    import numpy as np
-
     disturbed = phases.disturbances(scenario, requests, repetition)
     begun, end = phases.span_of(requests, repetition)
-    warm_up = scenario.measurement.warm_up
-    judged = Span(begun + warm_up, end)
+    judged = Span(begun + scenario.measurement.warm_up, end)
     required = phases.required(judged, disturbed, scenario.measurement.interval)
     if table is None:
         yield from ((phase, None) for phase in required)
         return
     due = table["due_s"].to_numpy()
     ended = table["answered_s"].fillna(table["due_s"]).to_numpy()
-    belongs = phases.classify(due, np.maximum(due, ended), judged.start, disturbed)
-    for stretch in disturbed:
-        settling = (due >= stretch.end) & (due < stretch.end + warm_up) & (belongs == phases.QUIET)
-        belongs[settling] = phases.WARM_UP
     doubtful = excuses.stalled(due, ended, repetition, 0.0)
     for phase in required:
-        chosen = belongs == phase
+        chosen = (table["phase"] == phase).to_numpy()
         if chosen.any():
             busy, watched = _busy(due[chosen], repetition)
             rows = table[chosen]
@@ -138,7 +130,7 @@ def _slices(
                 phase,
                 _Slice(
                     took=exchanges.latencies(rows),
-                    late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).to_numpy(),
+                    late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy(),
                     round_trips=rows["round_trip_s"].to_numpy(),
                     doubtful=doubtful[chosen],
                     busy=busy,

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from bench.analysis import promptness, spread
-from bench.analysis.exchanges import IdlePath
+from bench.analysis.exchanges import DIGITS, IdlePath
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import Phase
 from bench.analysis.summary_parts import IntervalSummary, Part, interval
 from testbed.scenario import Requests, Scenario
 from testbed.scenario.model import Title
-
-DIGITS = 7  # of a time in seconds: as many as are recorded
 
 
 class IdleSummary(Part):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bench.analysis.summary import Summary
-from bench.presentation.figures import throughput
+from bench.presentation.figures import latency, throughput
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -39,3 +39,4 @@ def register(figure: Figure) -> None:
 
 
 register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render, charted=True))
+register(Figure("latency", latency.TITLE, latency.caption, latency.render, of="exchanges"))
