@@ -172,7 +172,7 @@ def places(
     help={
         **STUDY,
         "backend": "one backend, or one of its settings; may be repeated (default: all that there are)",
-        "part": "guarantee, throughput, cost, first or nodes; may be repeated (default: all)",
+        "part": "guarantee, round-trip, throughput, cost, first, nodes; may be repeated (default: all)",
         "nodes": "how many nodes a cluster has in the last part; may be repeated (default: 3, 10, 30, 60)",
         "repetitions": "how often each is measured but the nodes (default: 12 throughput, 5 cost and first)",
         "seed": "of the order in which backends take turns (default: 0)",

@@ -80,10 +80,11 @@ class Size(Entry):
 
 
 class RoundTrip(Entry):
-    """Exchanges of the recording of requests."""
+    """One kind of requests, of their recording."""
 
-    p50_s: float
-    p99_s: float
+    name: Title
+    p50_s: float | None  # null: among those that were lost
+    p99_s: float | None
     lost: int
     count: int
 
@@ -96,14 +97,18 @@ class Measured(Entry):
     throughput_invalid: list[str] = []
     cost: list[PacketCost] = []
     first: list[First] = []
-    round_trip: RoundTrip | None = None
+    round_trips: list[RoundTrip] = []
     sizes: list[Size] = []
+
+
+RecordedPart = Literal["guarantee", "round-trip"]
 
 
 class Row(Entry):
     """One recording of a backend, or why there is none."""
 
     backend: Title
+    part: RecordedPart
     scenario: Title
     recording: str | None = None  # its directory within the study; None: there is none
     reason: str | None = None  # why it cannot be run

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.studies.backends.index import Backends, Convergence, First, Measured, PacketCost, Row, Size, Spread
+from bench.studies.backends.ways import GUARANTEE
 
 NOTHING = "–"
 SPREAD = "median ± half of the spread"
@@ -29,6 +30,7 @@ def sheets(found: Backends) -> list[Sheet]:
 def promises(found: Backends) -> Sheet:
     """Return whether promises hold on a full link, and what one flow alone gets of an empty one."""
     first = next((name for name, each in found.measured.items() if each.of_first), "the first")
+    recorded = {row.backend for row in found.rows if row.part == GUARANTEE}
     headings = ["backend", "full link", "TCP, Gbit/s", f"of {first}"]
     rows = [
         [name, f"cannot be run here: {found.cannot[name]}", NOTHING, NOTHING]
@@ -41,7 +43,7 @@ def promises(found: Backends) -> Sheet:
         ]
         for name in found.backends
         for each in [found.measured.get(name, Measured())]
-        if name in found.cannot or each.throughput_bps or any(row.backend == name for row in found.rows)
+        if name in found.cannot or each.throughput_bps or name in recorded
     ]
     return Sheet(f"promises on a full link; one flow on an empty one, {SPREAD}", headings, rows)
 
@@ -124,7 +126,7 @@ def _sizes(found: Backends) -> Iterable[tuple[str, Size]]:
 
 
 def _guarantee(name: str, rows: Sequence[Row]) -> str:
-    row = next((row for row in rows if row.backend == name), None)
+    row = next((row for row in rows if row.backend == name and row.part == GUARANTEE), None)
     if row is None:
         return NOTHING
     return row.verdict or f"not run: {row.reason}" if row.reason or row.verdict else NOTHING

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis.phases import QUIET
+from bench.analysis.summary import Summary
 from bench.measurement.display import Displays
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
@@ -18,18 +20,22 @@ from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
 from bench.recording.ways import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends import convergence, cost, first, ways
-from bench.studies.backends.index import INDEX, Backends, Measured, Row, read
+from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, RoundTrip, Row, read
 from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
 from bench.studies.backends.spread import spread
-from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, THROUGHPUT, Way
+from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
 from bench.studies.study import Case, Promised, Study
 from testbed.scenario import Scenario, ScenarioError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-SCENARIO = "congested"  # links that are too slow for all that wants to pass
-KEPT_BY = "enforcement=node"  # what can keep a promise there
+# The recordings, by part: the scenario, and what is set in it beside the backend. On links that are too slow
+# for all that wants to pass, enforcement node can keep a promise.
+RECORDED: dict[RecordedPart, tuple[str, tuple[str, ...]]] = {
+    GUARANTEE: ("congested", ("enforcement=node",)),
+    ROUND_TRIP: ("backends/round-trip", ()),
+}
 ROUNDS = {THROUGHPUT: 12, COST: 5, FIRST: 5}
 SIZES = (3, 10, 30, 60)
 LEAST_NODES, MOST_NODES = 3, 200
@@ -61,14 +67,14 @@ class BackendsStudy(Study):
         self._lacks: dict[str, str | None] = {}
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
-        """Return a run on a full link for each backend. Raises LookupError for what cannot be asked for."""
+        """Return the recordings of each backend. Raises LookupError for what cannot be asked for."""
         if (asked.provider, asked.orchestrator) != (PROVIDER, ORCHESTRATOR):
             raise LookupError(
                 f"backends: measured on nodes of one kernel: --provider {PROVIDER} and "
                 f"--orchestrator {ORCHESTRATOR}, or neither"
             )
         wanted = self._wanted(asked)
-        return [self._case(asked, way) for way in wanted.of(GUARANTEE)]
+        return [self._case(asked, way, part) for part in RECORDED for way in wanted.of(part)]
 
     def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
         """Measure what is no recording, of the ways that this machine can run."""
@@ -126,6 +132,9 @@ class BackendsStudy(Study):
             atomic.read(file, Throughput) for file in throughput_files(directory)
         )
         beside = next(iter(carried.values()), {})
+        asking = {
+            row.backend: result for row, result in zip(rows, summaries, strict=True) if row.part == ROUND_TRIP
+        }
         measured = {
             name: Measured(
                 throughput_bps=spread(carried.get(name, {}).values()),
@@ -133,6 +142,7 @@ class BackendsStudy(Study):
                 throughput_invalid=[words for words in invalid if f": {name}: " in words],
                 cost=cost.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
                 first=first.firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
+                round_trips=_round_trips(asking.get(name)),
                 sizes=[convergence.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
             )
             for name in index.backends
@@ -147,11 +157,11 @@ class BackendsStudy(Study):
         return all(result.verdict != "invalid" for result in recorded) and not any(missing)
 
     def promised(self, directory: Path) -> Sequence[Promised]:
-        """Return every recording: on a full link, too, a promise is to hold under each backend."""
+        """Return the recordings with promises: on a full link they are to hold under each backend."""
         return [
             Promised(f"{row.scenario}, {row.backend}", row.recording, result.verdict)
             for row, result in zip(self.rows(directory), self.summaries(directory), strict=True)
-            if row.recording and result
+            if row.recording and result and any(flow.guarantee_bps for flow in result.flows)
         ]
 
     def notes(self, directory: Path) -> Sequence[str]:
@@ -161,16 +171,17 @@ class BackendsStudy(Study):
         failed = [f"not run: {row.backend}: {row.reason}" for row in found.rows if row.reason]
         return list(dict.fromkeys([*cannot, *failed, *_invalid(found)]))
 
-    def _case(self, asked: StudyRequest, way: Way) -> Case:
-        row = Row(backend=way.name, scenario=SCENARIO)
-        reason, name = self._why(way), f"{SCENARIO}, {way.name}"
+    def _case(self, asked: StudyRequest, way: Way, part: RecordedPart) -> Case:
+        scenario, settings = RECORDED[part]
+        row = Row(backend=way.name, scenario=scenario, part=part)
+        reason, name = self._why(way), f"{scenario}, {way.name}"
         if reason is None:
             try:
-                request, scenario = _request(asked, way)
-                return Case(name, request, scenario, row, promised=True)
+                request, read = _request(asked, way, part)
+                return Case(name, request, read, row, promised=part == GUARANTEE)
             except ScenarioError as error:
                 reason = str(error)
-        return Case(name, asked.case(SCENARIO, ()), None, row.model_copy(update={"reason": reason}))
+        return Case(name, asked.case(scenario, settings), None, row.model_copy(update={"reason": reason}))
 
     def _why(self, way: Way) -> str | None:
         """Return why a way cannot be run; it is tried once."""
@@ -200,20 +211,31 @@ class BackendsStudy(Study):
         )  # fmt: skip
 
 
-def _request(asked: StudyRequest, way: Way) -> tuple[Request, Scenario]:
-    """Return the run of the full link with every cluster on a backend, or with one, if only one may be.
+def _request(asked: StudyRequest, way: Way, part: RecordedPart) -> tuple[Request, Scenario]:
+    """Return the run of a part with every cluster on a backend, or with one, if only one may be.
 
     Raises ScenarioError.
     """
-    kept = (KEPT_BY, *asked.overrides)
-    clusters = list(requests.read(asked.case(SCENARIO, kept)).clusters)
+    scenario, settings = RECORDED[part]
+    kept = (*settings, *asked.overrides)
+    clusters = list(requests.read(asked.case(scenario, kept)).clusters)
     all_of_them = [setting for cluster in clusters for setting in way.overrides(cluster)]
-    request = asked.case(SCENARIO, (*all_of_them, *kept))
+    request = asked.case(scenario, (*all_of_them, *kept))
     try:
         return request, requests.read(request)
     except ScenarioError:
-        request = asked.case(SCENARIO, (*way.overrides(clusters[0]), *kept))
+        request = asked.case(scenario, (*way.overrides(clusters[0]), *kept))
         return request, requests.read(request)
+
+
+def _round_trips(summary: Summary | None) -> list[RoundTrip]:
+    """Return what each kind of requests took where nothing disturbed them."""
+    return [
+        RoundTrip(name=one.name, p50_s=took.p50_s, p99_s=took.p99_s, lost=took.lost, count=took.exchanges)
+        for one in (summary.requests if summary else ())
+        for took in [one.phases.get(QUIET)]
+        if took is not None
+    ]
 
 
 def _missing(found: Backends) -> Iterator[str]:

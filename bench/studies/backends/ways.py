@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from testbed.scenario.names import NETWORKS
 
 # What can be measured of a way, in the order in which it is.
-GUARANTEE, THROUGHPUT, COST, FIRST, NODES = PARTS = ("guarantee", "throughput", "cost", "first", "nodes")
+GUARANTEE: Final = "guarantee"
+ROUND_TRIP: Final = "round-trip"
+THROUGHPUT: Final = "throughput"
+COST: Final = "cost"
+FIRST: Final = "first"
+NODES: Final = "nodes"
+PARTS = (GUARANTEE, ROUND_TRIP, THROUGHPUT, COST, FIRST, NODES)
 
 
 @dataclass(frozen=True)

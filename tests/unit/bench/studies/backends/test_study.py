@@ -43,9 +43,9 @@ def test_every_backend_is_a_case_on_a_full_link() -> None:
             assert (case.scenario, case.row.reason) == (None, NO_IPIP)
             continue
         assert case.scenario is not None
-        assert case.scenario.enforcement == "node"
+        assert case.promised == (case.row.part == "guarantee")
+        assert case.scenario.enforcement == ("node" if case.promised else "none")
         assert {cluster.backend for cluster in case.scenario.clusters.values()} == {case.row.backend}
-        assert case.promised
 
 
 def test_settings_are_measured_where_they_matter() -> None:
@@ -65,7 +65,7 @@ def test_settings_are_measured_where_they_matter() -> None:
         ({"backend": ("pigeons",)}, r"--backend: no backend 'pigeons' \(backends: vxlan, .*bgp"),
         (
             {"part": ("costs",)},
-            r"--part: no part 'costs' \(parts: guarantee, throughput, cost, first, nodes\)",
+            r"--part: no part 'costs' \(parts: guarantee, round-trip, throughput, cost, first, nodes\)",
         ),
         ({"nodes": ("2",)}, "--nodes: '2' is no number from 3 to 200"),
         ({"nodes": ("many",)}, "--nodes: 'many' is no number"),
