@@ -18,11 +18,7 @@ def measure(testbed: Testbed, together: Together, backend: str, number: int) -> 
     """Ask pods of all other workers, each for the first time. Raises RuntimeError."""
     asking, *asked = scenarios.workers(testbed.scenario)
     kinds: tuple[tuple[Kind, int], ...] = (("node", 0), ("known", 0), ("pod", 1))
-    order = [
-        (kind, scenarios.pod(node, pod))
-        for node in asked
-        for kind, pod in kinds
-    ]
+    order = [(kind, scenarios.pod(node, pod)) for node in asked for kind, pod in kinds]
     wishes = {
         "source": network_of(testbed, together, scenarios.pod(asking)),
         "ends": [
@@ -35,8 +31,5 @@ def measure(testbed: Testbed, together: Together, backend: str, number: int) -> 
         talk.expect("ready", MOST_SECONDS)
         talk.begin()
         took = talk.data(MOST_SECONDS * (len(order) + 1))
-    exchanges = [
-        Exchange(kind=kind, to=pod, ns=ns)
-        for (kind, pod), ns in zip(order, took, strict=True)
-    ]
+    exchanges = [Exchange(kind=kind, to=pod, ns=ns) for (kind, pod), ns in zip(order, took, strict=True)]
     return Exchanges(backend=backend, round=number, exchanges=exchanges)

@@ -80,11 +80,12 @@ class Size(Entry):
 
 
 class RoundTrip(Entry):
-    """One kind of requests, of their recording."""
+    """One kind of requests, of their recording: from when they were sent."""
 
     name: Title
-    p50_s: float | None  # null: among those that were lost
+    p50_s: float | None  # of those that were answered; null: none was
     p99_s: float | None
+    late_p99_s: float | None  # how late the generator sent them
     lost: int
     count: int
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.studies.backends.index import Backends, Convergence, First, Measured, PacketCost, Row, Size, Spread
+from bench.studies.backends.index import (
+    Backends,
+    Convergence,
+    First,
+    Measured,
+    PacketCost,
+    RoundTrip,
+    Row,
+    Size,
+    Spread,
+)
 from bench.studies.backends.ways import GUARANTEE
 
 NOTHING = "–"
@@ -23,8 +33,8 @@ class Sheet:
 
 def sheets(found: Backends) -> list[Sheet]:
     """Return what is there to be shown."""
-    made = (promises(found), packets(found), firsts(found), moves(found), growth(found))
-    return [sheet for sheet in made if sheet.rows]
+    made = (promises, packets, round_trips, firsts, moves, growth)
+    return [sheet for make in made if (sheet := make(found)).rows]
 
 
 def promises(found: Backends) -> Sheet:
@@ -58,6 +68,17 @@ def packets(found: Backends) -> Sheet:
         if each.cost
     ]
     return Sheet(f"processor time for a packet from pod to pod, ns, {SPREAD}", headings, rows)
+
+
+def round_trips(found: Backends) -> Sheet:
+    """Return what requests take."""
+    names = list(dict.fromkeys(one.name for each in found.measured.values() for one in each.round_trips))
+    rows = [
+        [name, *(_round_trip(each.round_trips, kind) for kind in names)]
+        for name, each in found.measured.items()
+        if each.round_trips
+    ]
+    return Sheet("a request and its answer, from when it was sent: p50 / p99", ["backend", *names], rows)
 
 
 def firsts(found: Backends) -> Sheet:
@@ -151,6 +172,15 @@ def _first(firsts: Sequence[First], kind: str) -> str:
         return NOTHING
     failed = f", {one.failed} of {one.count} not at all" if one.failed else ""
     return f"{duration(one.p50_ns / 1e9)} / {duration(one.p95_ns / 1e9)}{failed}"
+
+
+def _round_trip(found: Sequence[RoundTrip], name: str) -> str:
+    one = next((one for one in found if one.name == name), None)
+    if one is None:
+        return NOTHING
+    words = [NOTHING if took is None else duration(took) for took in (one.p50_s, one.p99_s)]
+    lost = f", {one.lost} of {one.count} lost" if one.lost else ""
+    return f"{' / '.join(words)}{lost}"
 
 
 def _event(size: Size, event: str, what: Callable[[Convergence], float | None]) -> str:

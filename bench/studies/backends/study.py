@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.analysis.phases import QUIET
-from bench.analysis.summary import Summary
 from bench.measurement.display import Displays
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
@@ -20,7 +18,7 @@ from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
 from bench.recording.ways import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends import convergence, cost, first, ways
-from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, RoundTrip, Row, read
+from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, read
 from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
 from bench.studies.backends.spread import spread
 from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
@@ -133,7 +131,9 @@ class BackendsStudy(Study):
         )
         beside = next(iter(carried.values()), {})
         asking = {
-            row.backend: result for row, result in zip(rows, summaries, strict=True) if row.part == ROUND_TRIP
+            row.backend: round_trips(Recording(directory / row.recording))
+            for row in rows
+            if row.part == ROUND_TRIP and row.recording
         }
         measured = {
             name: Measured(
@@ -142,7 +142,7 @@ class BackendsStudy(Study):
                 throughput_invalid=[words for words in invalid if f": {name}: " in words],
                 cost=cost.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
                 first=first.firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
-                round_trips=_round_trips(asking.get(name)),
+                round_trips=asking.get(name, []),
                 sizes=[convergence.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
             )
             for name in index.backends
@@ -152,9 +152,10 @@ class BackendsStudy(Study):
 
     def valid(self, directory: Path) -> bool:
         """Tell whether nothing that could be run is invalid."""
-        recorded = [result for result in self.summaries(directory) if result]
-        missing = _missing(self.summed_up(directory))
-        return all(result.verdict != "invalid" for result in recorded) and not any(missing)
+        found = self.summed_up(directory)
+        # Without a promise there is nothing to hold, and requests on an idle way are judged here.
+        verdicts = [row.verdict for row in found.rows if row.part == GUARANTEE]
+        return "invalid" not in verdicts and not any(_missing(found))
 
     def promised(self, directory: Path) -> Sequence[Promised]:
         """Return the recordings with promises: on a full link they are to hold under each backend."""
@@ -226,16 +227,6 @@ def _request(asked: StudyRequest, way: Way, part: RecordedPart) -> tuple[Request
     except ScenarioError:
         request = asked.case(scenario, (*way.overrides(clusters[0]), *kept))
         return request, requests.read(request)
-
-
-def _round_trips(summary: Summary | None) -> list[RoundTrip]:
-    """Return what each kind of requests took where nothing disturbed them."""
-    return [
-        RoundTrip(name=one.name, p50_s=took.p50_s, p99_s=took.p99_s, lost=took.lost, count=took.exchanges)
-        for one in (summary.requests if summary else ())
-        for took in [one.phases.get(QUIET)]
-        if took is not None
-    ]
 
 
 def _missing(found: Backends) -> Iterator[str]:
