@@ -15,11 +15,13 @@ from bench.measurement.display import Displays
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
 from bench.recording import atomic, requests
+from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
 from bench.recording.ways import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends import convergence, cost, first, ways
 from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, read
 from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
+from bench.studies.backends.round_trip import round_trips
 from bench.studies.backends.spread import spread
 from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
 from bench.studies.study import Case, Promised, Study
