@@ -99,7 +99,7 @@ def measure(testbed: Testbed, together: Together, backend: str, up_s: float) -> 
     """Measure all there is of a cluster that is up. Raises RuntimeError."""
     *others, node = scenarios.workers(testbed.scenario)
     rest = entries(testbed, others[0])
-    with _watching(testbed, together, others) as watched, _probing(testbed, together, others, node) as probes:
+    with _watching(testbed, together, others) as watched, probing(testbed, together, others, node) as probes:
         time.sleep(QUIET)
         talked = entries(testbed, others[0])
         daemons = _daemons(testbed)
@@ -162,7 +162,7 @@ class _Probes:
 
 
 @contextmanager
-def _probing(testbed: Testbed, together: Together, others: list[str], node: str) -> Iterator[_Probes]:
+def probing(testbed: Testbed, together: Together, others: list[str], node: str) -> Iterator[_Probes]:
     """Let packets go to and fro between a node and the others until the end of the block."""
     nodes, last = [*others, node], len(others)
     pairs = [pair for place in range(last) for pair in ((place, last), (last, place))]
