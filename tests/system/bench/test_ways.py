@@ -103,7 +103,6 @@ def test_packets_that_are_offered_are_counted(pair: Testbed) -> None:
     found = offered.offer(*pair.pods.values(), offered.Offer(1400, 2_000), SHORT)
     assert found.packets == pytest.approx(2_000 * 0.5, rel=0.1)
     assert found.sent >= found.packets
-    assert cost.per_packet_ns(found) > 0
 
 
 @pytest.mark.long(one_in=0)
@@ -118,7 +117,11 @@ def test_a_slow_path_that_is_planted_is_slow(pair: Testbed) -> None:
 
 
 @pytest.mark.long(one_in=0)
-def test_every_backend_of_this_machine_is_measured_alike(tmp_path: Path) -> None:
+def test_every_backend_of_this_machine_is_measured_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offered, "OFFERS", (offered.Offer(64, 5_000),))
+    monkeypatch.setattr(offered, "Plan", lambda: SHORT)
     study = BackendsStudy()
     asked = StudyRequest(
         study="backends",
