@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from testbed.access.clocks import Clock
@@ -70,7 +71,14 @@ class Testbed:
     @property
     def overlay(self) -> str:
         """What made the entries between the nodes, for the recording."""
-        return (self.orchestrator.overlay if self.orchestrator else None) or ENTRIES
+        others = self.orchestrator.overlay if self.orchestrator else None
+        own = f"{ENTRIES}; {', '.join(self.programs)} on the nodes" if self.programs else ENTRIES
+        return others or own
+
+    @property
+    def programs(self) -> Mapping[str, Path]:
+        """The programs of packages that pod networks run on nodes, by name."""
+        return self._joining.programs if self._joining else {}
 
     @property
     def clients(self) -> Sequence[Client]:

@@ -43,7 +43,11 @@ KEPT = {
 WORDS = {"figures": "run", "reproduce": "claim"}
 
 # These run alone: they are judged by how much gets through, or keep it from others.
-ALONE = ("tests/system/plugin/test_attacks.py", "tests/system/bench/test_starved.py")
+ALONE = (
+    "tests/system/plugin/test_attacks.py",
+    "tests/system/bench/test_starved.py",
+    "tests/system/bench/test_backends.py",
+)
 # How often tests marked "long" do what they do; without these variables they do a part of it.
 LONG = {
     "CONCORDE_CHURN_STEPS": 3000,
@@ -59,6 +63,7 @@ LONG = {
     "CONCORDE_OVERLAY_INPUTS": 100_000,
     "CONCORDE_OVERLAY_EVENTS": 20_000,
     "CONCORDE_OVERLAY_DATAGRAMS": 100_000,
+    "CONCORDE_BACKEND_RUNS": 5,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
 

@@ -22,6 +22,7 @@ from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
 from testbed.networks import containers
 from testbed.resources import HOME, REQUIREMENTS
+from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
 
 TOOLS = {
@@ -33,6 +34,8 @@ TOOLS = {
     "nsenter": ["nsenter", "--version"],
     "python": ["/usr/bin/python3", "--version"],
 }
+# Some say it where errors go.
+VERSION = ["sh", "-c", 'exec "$0" --version 2>&1']
 SYSCTLS = (
     "net/core/rmem_max",
     "net/core/wmem_max",
@@ -67,7 +70,8 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         f"node {name}": (node, _looks_at_pod(addressing.uplink(name)) | LOOKS_AT_NODE)
         for name, node in testbed.nodes.items()
     }
-    looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS)
+    asked = {name: [*VERSION, str(path)] for name, path in testbed.programs.items()}
+    looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS | asked)
     said = batch.look_around(looks)
     return {
         **surroundings(),
@@ -77,6 +81,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
             "underlay": addressing.scenario.underlay.mtu,
             "pod": min(map(addressing.pod_mtu, addressing.scenario.clusters)),
         },
+        "backends": {name: _backend(addressing, name) for name in addressing.scenario.clusters},
         "container_bridge": containers.BRIDGE,
         "overlay": testbed.overlay,
         "clusters": testbed.facts,
@@ -84,6 +89,16 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         "nodes": {name: _node(said[f"node {name}"]) for name in testbed.nodes},
         "pods": {name: _pod(said[f"pod {name}"]) for name in ends},
         "shaping": dict(testbed.enforcement.counters(testbed)),
+    }
+
+
+def _backend(addressing: Addressing, cluster: str) -> Environment:
+    """Return what joins a cluster's nodes, and what that leaves its pods, bytes."""
+    network = addressing.network(cluster)
+    return {
+        "backend": network.name,
+        "overhead": network.overhead,
+        "pod_mtu": addressing.pod_mtu(cluster),
     }
 
 

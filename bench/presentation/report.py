@@ -59,7 +59,6 @@ def render(
     """Return the page; ``drawn`` has each figure's files, by its name and their format."""
     request = again.asked(recording)
     start = request or again.known(recording, record)
-    mtu = min(pod_mtu(scenario, cluster) for cluster in scenario.clusters)
     return (
         templates()
         .get_template("report.html.j2")
@@ -94,9 +93,7 @@ def render(
             cpu=_cpu(record),
             limits=verdict,
             fewest_samples=FEWEST_SAMPLES,
-            pod_mtu=mtu,
-            frame=frame_bytes(mtu),
-            payload={"tcp": payload_bytes(mtu, "tcp"), "udp": payload_bytes(mtu, "udp")},
+            full_packets=_full_packets(scenario),
             asked=again.bench(request) if request else None,
             start=start,
             source_known=recording.beginning_file.exists(),
@@ -104,6 +101,23 @@ def render(
             figures_again=again.figures(record.run_id, request),
         )
     )
+
+
+def _full_packets(scenario: Scenario) -> list[dict[str, Any]]:
+    """Return, for each MTU that pods have, what a full packet holds, bytes, and whose it is."""
+    clusters: dict[int, list[str]] = {}
+    for name in scenario.clusters:
+        clusters.setdefault(pod_mtu(scenario, name), []).append(name)
+    return [
+        {
+            "mtu": mtu,
+            "clusters": names,
+            "frame": frame_bytes(mtu),
+            "tcp": payload_bytes(mtu, "tcp"),
+            "udp": payload_bytes(mtu, "udp"),
+        }
+        for mtu, names in clusters.items()
+    ]
 
 
 def templates() -> Environment:

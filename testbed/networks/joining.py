@@ -41,15 +41,25 @@ class Joining:
         """What must be running."""
         return [one for started in self._started.values() for one in started]
 
+    @property
+    def programs(self) -> Mapping[str, Path]:
+        """The daemons' programs that come from packages, by name."""
+        every = (
+            daemon
+            for name, network in self._networks.items()
+            for node in self._clusters[name].nodes
+            for daemon in network.daemons(node)
+        )
+        return {one.argv[0]: self._find(one.package, one.argv[0]) for one in every if one.package}
+
     def up(self) -> None:
         """Start the daemons, and wait until they have joined all nodes.
 
         Where there are none, what was made is there. Raises ComponentError or CommandError.
         """
         members = [(name, node) for name in self._networks for node in self._clusters[name].nodes]
-        for (name, _), started in zip(
-            members, in_parallel(lambda one: self._start(*one), members), strict=True
-        ):
+        begun = in_parallel(lambda one: self._start(*one), members)
+        for (name, _), started in zip(members, begun, strict=True):
             self._started[name] += started
         in_parallel(self._wait, [name for name, started in self._started.items() if started])
 

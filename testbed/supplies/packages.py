@@ -75,7 +75,9 @@ def get(package: str, say: Say = lambda _stage: None, sources: Path = apt.SOURCE
 def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sources: Path) -> Path:
     """Return a directory with what a package and those that it needs hold."""
     what, root = f"getting {package}", scratch / "root"
-    fetching = Apt(what, scratch, apt.source_texts(sources))
+    texts = apt.source_texts(sources)
+    # apt leaves the archives of a mirror in a directory where they are, if it may.
+    fetching = Apt(what, scratch, {name: text.replace("file:/", "copy:/") for name, text in texts.items()})
     say(f"fetching Debian's package {package}")
     complaints = fetching.update()
     try:

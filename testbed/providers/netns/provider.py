@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.networks import underlay
-from testbed.providers.netns import limits
+from testbed.providers.netns import limits, neighbours
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
@@ -55,6 +55,7 @@ class NetnsProvider:
         if rates := underlay.render_rates(scenario):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         in_parallel(self._connect, scenario.nodes)
+        neighbours.introduce(self._addressing, self.nodes)
         return Found()
 
     @property

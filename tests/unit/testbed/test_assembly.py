@@ -14,8 +14,12 @@ from testbed.orchestrators.clusters.on_machines import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
+from testbed.scenario import ScenarioError
 from testbed.scenario.addressing import Addressing
+from testbed.supplies import binaries, packages, versions
+from testbed.supplies.binaries import Binaries
 from testbed.testbed import Testbed
+from tests.unit.testbed.builders import addressed
 
 
 @pytest.fixture
@@ -52,6 +56,41 @@ def test_clusters_are_made_on_namespaces_and_found_on_machines(monkeypatch: pyte
 def test_what_has_no_source_is_given_none(contmec: Addressing, provider: str) -> None:
     with pytest.raises(LookupError, match=f"--provider {provider}: "):
         assemble(contmec.scenario, provider, "cni")
+
+
+@pytest.mark.parametrize("provider", ["ssh", "vagrant"])
+def test_machines_are_not_given_daemons(provider: str, inventory: Path) -> None:
+    scenario = addressed("contmec", "clusters.b.backend=bgp").scenario
+    source = f"ssh:{inventory}" if provider == "ssh" else provider
+    words = (
+        r"^scenario contmec: clusters\.b\.backend: bgp has daemons on the nodes, which only --provider netns"
+    )
+    with pytest.raises(ScenarioError, match=words):
+        assemble(scenario, source, "cni")
+
+
+def test_a_backend_whose_program_is_missing_is_refused_with_what_gets_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CONCORDE_CACHE", str(tmp_path))
+    monkeypatch.setattr("shutil.which", lambda name, path: None)
+    scenario = addressed("contmec", "clusters.a.backend=bgp").scenario
+    words = r"clusters\.a\.backend: bgp: no program bird, of Debian's package bird2: \./invokew programs\.get"
+    with pytest.raises(ScenarioError, match=words):
+        assemble(scenario, "netns", "cni")
+
+
+@pytest.mark.parametrize(("flanneld", "refused"), [("v0.22.0", ["a"]), ("", [])])
+def test_a_flanneld_that_is_given_must_know_the_backend(
+    monkeypatch: pytest.MonkeyPatch, flanneld: str, refused: list[str]
+) -> None:
+    found = Binaries(versions.parse("1.20.2"), Path("/kept"), "a test", (), flanneld)
+    monkeypatch.setattr(binaries, "find", lambda: found)
+    monkeypatch.setattr(packages, "find", lambda package, program: Path("/kept", program))
+    addressing = addressed("contmec", "clusters.a.backend=bgp", "clusters.b.backend=host-gw")
+    faults = list(assembly.OWN.refuse(addressing))
+    assert [fault.path for fault in faults] == [("clusters", name, "backend") for name in refused]
+    assert all(fault.message.startswith("flanneld has no backend bgp: ") for fault in faults)
 
 
 @pytest.fixture

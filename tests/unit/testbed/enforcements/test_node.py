@@ -29,6 +29,15 @@ def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congest
     assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
 
 
+def test_each_cluster_counts_what_its_own_packets_grow_by() -> None:
+    enforcement = NodeEnforcement(addressed("congested", "clusters.b.backend=host-gw"))
+    plugins = [enforcement.network_list(cluster, "worker-01").plugins[0] for cluster in ("a", "b")]
+    assert [plugin["encapsulation"] for plugin in plugins] == [50, 0]
+    tree = enforcement.addressing.scenario.underlay.rate or 0
+    assert enforcement.capacity("a") == int(tree * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("b") == int(tree * 0.99 * 0.98)
+
+
 def test_the_uplinks_of_nodes_with_promised_pods_are_guarded(congested: Addressing) -> None:
     up = standing(congested)
     promised = {pod.node for pod in congested.scenario.pods.values() if pod.guarantee is not None}

@@ -43,6 +43,14 @@ def test_each_cluster_has_its_own_network_vni_and_port(contmec: Addressing) -> N
     ]
 
 
+def test_flannel_has_the_clusters_backend() -> None:
+    own = ["clusters.a.backend=host-gw", "clusters.b.backend=ipip"]
+    addressing = Addressing(load(SCENARIOS / "contmec.yaml", own))
+    told = [json.loads(flanneld.render_network(addressing, cluster))["Backend"] for cluster in ("a", "b")]
+    assert told == [{"Type": "host-gw"}, {"Type": "ipip"}]
+    assert list(flanneld.refused(addressing)) == []
+
+
 def test_two_on_one_worker_share_no_file(contmec: Addressing) -> None:
     both = [flanneld.arguments(contmec, cluster, "worker-01") for cluster in ("a", "b")]
     files = [{word for word in words if "-file=" in word or "-path=" in word} for words in both]

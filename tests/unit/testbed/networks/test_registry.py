@@ -39,7 +39,9 @@ def test_clusters_of_one_scenario_may_have_different_networks(routed: None) -> N
 
 
 def test_a_network_that_nobody_knows_is_refused_with_those_there_are(routed: None) -> None:
-    with pytest.raises(ScenarioError, match=r"clusters\.a\.backend: input should be 'vxlan', .*'bgp' or 'routed'"):
+    with pytest.raises(
+        ScenarioError, match=r"clusters\.a\.backend: input should be 'vxlan', .*'bgp' or 'routed'"
+    ):
         addressed("contmec", "clusters.a.backend=carrier-pigeons")
 
 

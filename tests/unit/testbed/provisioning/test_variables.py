@@ -102,6 +102,14 @@ def test_ansible_gets_to_machines_as_everything_else_does(contmec: Scenario) -> 
     assert "UserKnownHostsFile=/known" in options
 
 
+@pytest.mark.parametrize("backend", ["host-gw", "bgp"])
+def test_machines_are_joined_by_vxlan_alone(backend: str) -> None:
+    scenario = load(SCENARIOS / "contmec.yaml", [f"clusters.b.backend={backend}"])
+    words = rf"clusters\.b\.backend: the playbooks join machines by flannel's vxlan, not by {backend}"
+    with pytest.raises(ScenarioError, match=words):
+        hosts(scenario)
+
+
 @pytest.mark.parametrize(("version", "nodes"), [("1.25.16", []), ("1.26.0", ["worker-01", "worker-02"])])
 def test_bandwidth_is_published_again_where_kubelets_take_it_out(version: str, nodes: list[str]) -> None:
     congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Network
 
 from testbed.providers.ssh import plan
-from testbed.providers.ssh.artefacts import Directory, Mount, Setting, Tree
+from testbed.providers.ssh.artefacts import Directory, Mount, Routes, Setting, Tree
+from testbed.providers.ssh.removal import remove
 from testbed.providers.ssh.survey import Interface, Seen
+from tests.doubles import RecordingNode
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.providers.ssh.builders import EMPTY, UPLINK
 
@@ -26,6 +29,33 @@ def test_everything_of_a_worker_is_in_the_plan() -> None:
         "interface flannel.1",
         "/run/flannel/subnet-a.env",
     ]
+
+
+def test_routes_that_no_device_takes_along_are_in_the_plan() -> None:
+    addressing = addressed("contmec", "clusters.a.backend=host-gw")
+    made = [str(thing) for thing in plan.everything(addressing, "worker-01", EMPTY, "/d")]
+    assert "routes into 172.16.0.0/16 by eth0" in made
+    assert not any("172.17" in one for one in made)  # flannel.2 takes them along
+    assert "interface flannel.1" not in made
+
+
+def test_routes_are_taken_away_by_what_they_lead_into() -> None:
+    node = RecordingNode()
+    remove(node, Routes(network="172.16.0.0/16", interface="ens5"))
+    assert node.commands == [["ip", "route", "flush", "root", "172.16.0.0/16", "dev", "ens5"]]
+
+
+def test_routes_need_nodes_that_are_neighbours() -> None:
+    addressing = addressed("contmec", "clusters.a.backend=host-gw")
+    wide = replace(UPLINK, networks=(IPv4Network("192.168.56.0/24"),))
+    narrow = replace(UPLINK, networks=(IPv4Network("192.168.56.12/31"),))
+    assert list(plan.strangers(addressing, "worker-01", wide)) == []
+    assert list(plan.strangers(addressing, "worker-01", narrow)) == [
+        f"clusters.a.backend: host-gw needs nodes on one layer 2, and {node} at {address} is no neighbour on "
+        "ens5; vxlan does not"
+        for node, address in (("master-01", "192.168.56.11"), ("worker-02", "192.168.56.14"))
+    ]
+    assert list(plan.strangers(addressed("contmec"), "worker-01", narrow)) == []
 
 
 def test_the_uplink_is_in_the_plan_only_if_it_is_shaped() -> None:
