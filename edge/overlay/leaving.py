@@ -1,7 +1,7 @@
 """The program: takes a node's subnet out of the store, for all to see, as the end of its lease would.
 
-``/usr/bin/python3 -IS PATH/edge leave SETTINGS.json``, with the settings of the node's resolver, once that has
-ended: it would write its subnet again. From a cluster's API nodes are taken by deleting them there.
+``/usr/bin/python3 -IS PATH/edge leave SETTINGS.json``, with the settings of the node's resolver, once that
+has ended: it would write its subnet again. From a cluster's API nodes are taken by deleting them there.
 """
 
 from __future__ import annotations

@@ -89,9 +89,10 @@ HOG = "while True: pass"
 @pytest.mark.long(one_in=20)
 @pytest.mark.parametrize("number", range(20))
 def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
+    source, destination = pair.pods.values()
     hog = subprocess.Popen([sys.executable, "-c", HOG], start_new_session=True)
     try:
-        found = offered.offer(*pair.pods.values(), offered.Offer(64, 5_000), SHORT)
+        found = offered.offer(source, destination, offered.Offer(64, 5_000), SHORT)
     finally:
         hog.kill()
         hog.wait()
@@ -100,7 +101,8 @@ def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
 
 @pytest.mark.long(one_in=0)
 def test_packets_that_are_offered_are_counted(pair: Testbed) -> None:
-    found = offered.offer(*pair.pods.values(), offered.Offer(1400, 2_000), SHORT)
+    source, destination = pair.pods.values()
+    found = offered.offer(source, destination, offered.Offer(1400, 2_000), SHORT)
     assert found.packets == pytest.approx(2_000 * 0.5, rel=0.1)
     assert found.sent >= found.packets
 
