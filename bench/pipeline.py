@@ -12,7 +12,17 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from bench.analysis import crosschecks, machine, observations, samples, summary, verdict
+from bench.analysis import (
+    crosschecks,
+    exchanges,
+    latency,
+    machine,
+    observations,
+    requests_summary,
+    samples,
+    summary,
+    verdict,
+)
 from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
 from bench.recording import atomic, inventory
@@ -48,14 +58,27 @@ def analyse(recording: Recording) -> Summary:
     observed = observations.observe(readings.samples, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
     changed = [Cause("measurement", words) for words in inventory.faults(recording, record)]
-    judged = verdict.judge(scenario, record, observed, [*changed, *readings.faults, *contradictions])
+    asked = exchanges.read(recording, scenario, record)
+    latencies = latency.observe(asked.exchanges, scenario, record)
+    faults = [*changed, *readings.faults, *asked.faults, *contradictions]
+    judged = verdict.judge(scenario, record, observed, faults, latencies)
     machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
-    result = summary.build(recording, scenario, record, observed, judged, machines)
-    drawn = {name: figure.render(readings.samples, scenario, result) for name, figure in FIGURES.items()}
+    told = requests_summary.build(scenario, latencies, asked.idle)
+    result = summary.build(recording, scenario, record, observed, judged, machines, told)
+    drawn_of = {
+        **({"samples": readings.samples} if scenario.traffic else {}),
+        **({"exchanges": asked.exchanges} if scenario.requests else {}),
+    }
+    drawn = {
+        name: figure.render(drawn_of[figure.of], scenario, result)
+        for name, figure in FIGURES.items()
+        if figure.of in drawn_of
+    }
     page = report.render(recording, scenario, record, result, readings.samples, drawn)
 
     made = {
         recording.samples_file: parquet(readings.samples),
+        **({recording.exchanges_file: parquet(asked.exchanges)} if scenario.requests else {}),
         **{
             recording.figures_directory / f"{name}.{kind}": content
             for name, files in drawn.items()

@@ -19,7 +19,7 @@ from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Traffic, links
+from testbed.scenario import Scenario, Transfer, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import packages
@@ -56,7 +56,7 @@ class Testbed:
         self.orchestrator: Orchestrator | None = None
         self._joining: Joining | None = None
         self.containers: Mapping[str, PodPlace] = {}
-        self.networks: Mapping[str, Place] = {}
+        self.networks: Mapping[str, PodPlace] = {}
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -130,18 +130,18 @@ class Testbed:
         """Return, in words, every way in which networks, pods and shaping are not as they were made."""
         if self.orchestrator is None:
             return ["the testbed is not up"]
-        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
         joining = self._joining.faults() if self._joining else []
+        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
         return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
         return self.pods[name] if name in self.pods else self.containers[name]
 
-    def address_for(self, traffic: Traffic) -> str:
+    def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
-        receiver, node_of = self.place(traffic.destination), self.scenario.node_of
-        if node_of(traffic.source) != node_of(traffic.destination) and receiver.published:
+        receiver, node_of = self.place(transfer.destination), self.scenario.node_of
+        if node_of(transfer.source) != node_of(transfer.destination) and receiver.published:
             return receiver.published
         return receiver.address
 

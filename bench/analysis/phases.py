@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.recording.records import Repetition
-from testbed.scenario import Scenario, Traffic
+from testbed.scenario import Scenario, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,20 +49,20 @@ class Disturbed(NamedTuple):
     phase: Phase = DISTURBED
 
 
-def span_of(traffic: Traffic, repetition: Repetition) -> Span:
+def span_of(transfer: Transfer, repetition: Repetition) -> Span:
     """Return when a transfer really took place; as planned, if the record does not know."""
-    transfer = repetition.transfers.get(traffic.label)
-    start = traffic.start if transfer is None else transfer.started_s
-    return Span(start, start + traffic.duration)
+    made = repetition.transfers.get(transfer.label)
+    start = transfer.start if made is None else made.started_s
+    return Span(start, start + transfer.duration)
 
 
-def disturbances(scenario: Scenario, traffic: Traffic, repetition: Repetition) -> list[Disturbed]:
+def disturbances(scenario: Scenario, transfer: Transfer, repetition: Repetition) -> list[Disturbed]:
     """Return the stretches in which anything disturbs a transfer, in order, disjoint.
 
     What is on together by accident, because one began late, or for hardly a sample, is no phase of its own:
     it belongs to the one that is most like it.
     """
-    phases = _phases(scenario, _within(scenario, traffic))
+    phases = _phases(scenario, _within(scenario, transfer))
     spans = {one.label: span_of(one, repetition) for one in scenario.disturbances}
     return _joined(Disturbed(*span, _nearest(on, phases)) for span, on in _cut(spans))
 
@@ -132,10 +132,10 @@ def _nearest(on: Labels, phases: Mapping[Labels, Phase]) -> Phase:
     return phases[min(phases, key=lambda known: len(known ^ on))]
 
 
-def _within(scenario: Scenario, traffic: Traffic) -> Span:
+def _within(scenario: Scenario, transfer: Transfer) -> Span:
     """Return the time in which a transfer is judged, as planned: a disturbance has no warm-up."""
-    warm_up = 0.0 if traffic in scenario.disturbances else scenario.measurement.warm_up
-    return Span(traffic.start + warm_up, traffic.end)
+    warm_up = 0.0 if transfer in scenario.disturbances else scenario.measurement.warm_up
+    return Span(transfer.start + warm_up, transfer.end)
 
 
 def _planned(scenario: Scenario) -> dict[str, Span]:

@@ -34,8 +34,9 @@ COLUMNS = {
     "source": "str",  # receiver or sender
     "window_bps": "float64",  # a sender's congestion window over its round trip; NaN: not known
     "exchange_s": "float64",  # median time of the exchanges in it, seconds; NaN: none was timed
+    "round_trip_s": "float64",  # a TCP sender's own, smoothed, at its end, seconds; NaN: not known
 }
-ADDED = ("exchange_s",)  # samples of earlier versions do not have these
+ADDED = ("exchange_s", "round_trip_s")  # samples of earlier versions do not have these
 # What pyarrow raises for bytes that it cannot read, and pandas for values that are no column's.
 UNREADABLE = (ValueError, TypeError, OSError, KeyError, IndexError, NotImplementedError)
 SIDES = ("receiver", "sender")
@@ -65,7 +66,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     totals: dict[tuple[int, str, str], int] = {}
     retransmits: dict[tuple[int, str], int] = {}
     faults: list[Cause] = []
-    planned = {traffic.label for traffic in scenario.traffic}
+    planned = {transfer.label for transfer in scenario.transfers}
     for number, repetition in enumerate(record.repetitions):
         for label in sorted(repetition.transfers.keys() - planned):
             faults.append(_lost(label, number, f"the transfer is not in {recording.scenario_file.name}"))
@@ -101,6 +102,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                         source,
                         entry.window_bps,
                         entry.exchange_s,
+                        entry.round_trip_s,
                     )
                     for column, value in zip(columns.values(), values, strict=True):
                         column.append(value)

@@ -6,6 +6,7 @@ both cases the shortfall's interval is the mean's, told as shares of what is exp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -102,6 +103,16 @@ def difference(quiet: Mapping[int, Series], disturbed: Mapping[int, Series]) -> 
         return None
     without, within = _resampled(before, block)[0], _resampled(during, other, apart=True)[0]
     return Difference("within this run", value, intervals.percentiles(within - without))
+
+
+def over_repetitions(values: Sequence[float]) -> Interval | None:
+    """Return the interval of something that each repetition has one of.
+
+    None for too few of them, or if one has none (infinity).
+    """
+    if len(values) < FEWEST_REPETITIONS or not all(map(math.isfinite, values)):
+        return None
+    return intervals.student(values)
 
 
 def _block(repetitions: Sequence[Series]) -> int | None:

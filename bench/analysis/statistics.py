@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,3 +46,20 @@ def overlaps(starts: Floats, ends: Floats, other_starts: Floats, other_ends: Flo
 
     shared = np.minimum.outer(ends, other_ends) - np.maximum.outer(starts, other_starts)
     return np.asarray(np.clip(shared, 0.0, None).sum(axis=1), dtype=np.float64)
+
+
+def percentile(values: Sequence[float] | Floats, share: float) -> float:
+    """Return ``ranked`` of values in any order."""
+    return ranked(sorted(values), share)
+
+
+def ranked(ordered: Sequence[float] | Floats, share: float) -> float:
+    """Return the smallest of ordered values that at least this share of them does not exceed.
+
+    That is one that was measured, be it infinite (nearest rank; Hyndman and Fan's type 1).
+    """
+    if not len(ordered):
+        raise ValueError("a percentile needs values")
+    # A hair less: 0.99 of 100 is 99, and not the next whole number above 99.00000000000001.
+    rank = math.ceil(share * len(ordered) - 1e-9)
+    return float(ordered[max(rank, 1) - 1])

@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bench.analysis import delays, intervals, spread
 from bench.analysis.causes import Cause, Kind
 from bench.analysis.machine import Machine
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import QUIET, Phase
+from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import Role, role_of
+from bench.analysis.summary_parts import IntervalSummary, Part, interval
 from bench.analysis.verdict import Outcome, Verdict, missed
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -32,26 +34,6 @@ from testbed.scenario.model import Title
 
 # The first percentile of fewer samples lies between the lowest two of them.
 FEWEST_FOR_A_PERCENTILE = 100
-
-
-class Part(BaseModel):
-    """Base of everything in the summary; fields of later additions are ignored when reading."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
-
-
-class IntervalSummary(Part):
-    """What is estimated lies between both ends in ``level`` of the cases."""
-
-    low: float
-    high: float
-    level: float
-    unit: spread.Unit  # what was drawn: repetitions, or blocks of samples, which tell of this run alone
-
-    @property
-    def half(self) -> float:
-        """Half its width: what stands behind a plus-minus."""
-        return (self.high - self.low) / 2
 
 
 class SpreadSummary(Part):
@@ -210,11 +192,13 @@ class Summary(Part):
     enforcement: str
     verdict: Outcome
     reasons: list[str]
-    causes: list[CauseSummary] = []  # one for each reason, in the same order
+    causes: list[CauseSummary] = Field([])  # one for each reason, in the same order
     notes: list[str]
     flows: list[FlowSummary]
+    # Not in the file without any, so that summaries of earlier versions stay what they are.
+    requests: list[RequestsSummary] = Field([], exclude_if=lambda known: not known)
     calibration: CalibrationSummary | None
-    machine: list[MachineSummary] = []
+    machine: list[MachineSummary] = Field([])
     seconds: SecondsSummary
 
     def analysed(self, seconds: float) -> Summary:
@@ -230,6 +214,7 @@ def build(
     observations: Iterable[Observation],
     verdict: Verdict,
     machines: Iterable[Machine] = (),
+    requests: Sequence[RequestsSummary] = (),
 ) -> Summary:
     """Put together what the recording shows; figures are rounded only here, after the verdict.
 
@@ -251,6 +236,7 @@ def build(
         causes=[_cause(cause) for cause in verdict.causes],
         notes=[*verdict.notes, *_once(record)],
         flows=[_flow(scenario, traffic, observed.get(traffic.label, [])) for traffic in scenario.traffic],
+        requests=list(requests),
         calibration=_calibration(record),
         machine=[_machine(one) for one in machines],
         seconds=SecondsSummary(
@@ -322,9 +308,9 @@ def _intervals(observation: Observation) -> SpreadSummary | None:
         return None
     expected = observation.expected_bps
     return SpreadSummary(
-        mean_bps=_interval(known.mean, known.unit, 1),
-        attainment=None if expected is None else _interval(known.attainment, known.unit, 6),
-        shortfall=None if expected is None else _interval(known.shortfall(expected), known.unit, 6),
+        mean_bps=interval(known.mean, known.unit, 1),
+        attainment=None if expected is None else interval(known.attainment, known.unit, 6),
+        shortfall=None if expected is None else interval(known.shortfall(expected), known.unit, 6),
         block_length=known.block,
         seed=None if known.block is None else intervals.SEED,
         lag1=_share(known.lag1),
@@ -345,17 +331,8 @@ def _effect(
     low, high = found.interval
     return EffectSummary(
         share=round(found.value / expected, 6),
-        interval=_interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
+        interval=interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
         threshold=scenario.thresholds.effect,
-    )
-
-
-def _interval(interval: intervals.Interval, unit: spread.Unit, digits: int) -> IntervalSummary:
-    return IntervalSummary(
-        low=round(interval.low, digits),
-        high=round(interval.high, digits),
-        level=intervals.LEVEL,
-        unit=unit,
     )
 
 

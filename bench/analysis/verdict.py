@@ -13,14 +13,15 @@ is none without the samples that may be low because of the machine (``excuses``)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import delays
+from bench.analysis import delays, promptness
 from bench.analysis.causes import Cause
 from bench.analysis.excuses import CPU_SATURATED
+from bench.analysis.latency import Latency
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.recording.records import RunRecord
@@ -66,18 +67,25 @@ class _Shortfall(NamedTuple):
 
 
 def judge(
-    scenario: Scenario, record: RunRecord, observations: Iterable[Observation], faults: Iterable[Cause]
+    scenario: Scenario,
+    record: RunRecord,
+    observations: Iterable[Observation],
+    faults: Iterable[Cause],
+    latencies: Sequence[Latency] = (),
 ) -> Verdict:
     """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree."""
     guaranteed = [o for o in observations if o.role == "guaranteed"]
+    prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
     invalid = [
         *_recorded(record),
         *delays.faults(record),
         *faults,
-        *_gaps(scenario, record, guaranteed),
+        *_gaps(scenario, record, guaranteed, latencies),
+        *(cause for cause in prompt if cause.kind == "measurement"),
         *_calibration(scenario, record),
     ]
     misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
+    misses += [cause for cause in prompt if cause.kind != "measurement"]
     violated = [miss for miss in misses if miss.kind == "promise"]
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
@@ -119,10 +127,14 @@ def _recorded(record: RunRecord) -> Iterator[Cause]:
     yield from (Cause("state", text) for text in record.faults if text not in known)
 
 
-def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) -> Iterator[Cause]:
+def _gaps(
+    scenario: Scenario, record: RunRecord, guaranteed: list[Observation], latencies: Sequence[Latency]
+) -> Iterator[Cause]:
     """What was to be measured and was not."""
-    if not generators.guaranteed(scenario):
-        yield Cause("measurement", "no flow has a guarantee, so there is nothing to hold")
+    judged = [one for one in latencies if one.requests.judged]
+    if not generators.guaranteed(scenario) and not any(one.judged for one in scenario.requests):
+        lacking = "no flow has a guarantee" + (", and no requests a threshold" if scenario.requests else "")
+        yield Cause("measurement", f"{lacking}, so there is nothing to hold")
         return
     wanted, done = scenario.measurement.repetitions, len(record.repetitions)
     if done < wanted:
@@ -137,8 +149,14 @@ def _gaps(scenario: Scenario, record: RunRecord, guaranteed: list[Observation]) 
                     f"(at least {FEWEST_SAMPLES})"
                 )
                 yield Cause("measurement", text, o.flow, o.phase, number, count, FEWEST_SAMPLES)
-    if done and scenario.disturbances and all(o.phase == QUIET for o in guaranteed):
-        yield Cause("measurement", "no guaranteed flow was measured while anything disturbed it")
+    looked_at = [*(o.phase for o in guaranteed), *(one.phase for one in judged)]
+    if done and scenario.disturbances and all(phase == QUIET for phase in looked_at):
+        what = (
+            "neither a guaranteed flow nor requests with a threshold were"
+            if scenario.requests
+            else ("no guaranteed flow was")
+        )
+        yield Cause("measurement", f"{what} measured while anything disturbed it")
 
 
 def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
@@ -165,8 +183,11 @@ def _promised(scenario: Scenario) -> float:
     """The most that is promised at one time, bits per second."""
     flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in generators.guaranteed(scenario)]
     return max(
-        math.fsum(rate for flow, rate in flows if flow.start <= moment.start < flow.end)
-        for moment in scenario.flows
+        (
+            math.fsum(rate for flow, rate in flows if flow.start <= moment.start < flow.end)
+            for moment in scenario.flows
+        ),
+        default=0.0,
     )
 
 

@@ -111,7 +111,7 @@ def bench(
     iterable=["scenario", "enforcement", "set_"],
     help={
         **STUDY,
-        "scenario": f"{SCENARIO}; may be repeated (default: contmec and congested)",
+        "scenario": f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
         "enforcement": "none, bandwidth, pod, node; may be repeated (default: all)",
         "repetitions": "of each cell, in blocks: every cell once, in a random order",
         "seed": "of that order (default: 0)",

@@ -8,22 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.generators.generator import Generator, RawDataError, Record
+from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
 from bench.generators.iperf3 import Iperf3
-from testbed.scenario import Scenario, Traffic, rules
+from bench.generators.requests.tool import RequestsTool
+from testbed.scenario import Requests, Scenario, Traffic, rules
 
-__all__ = ["Generator", "RawDataError", "Record", "generator_of", "guaranteed", "is_guaranteed", "register"]
+__all__ = [
+    "Exchange",
+    "Exchanger",
+    "Generator",
+    "RawDataError",
+    "Record",
+    "Tool",
+    "exchanger_of",
+    "generator_of",
+    "guaranteed",
+    "is_guaranteed",
+    "register",
+]
 
-DEFAULT = Iperf3.name  # of transfers whose scenario names none
+DEFAULT = Iperf3.name  # of flows and disturbances that name none
+DEFAULT_EXCHANGER = RequestsTool.name  # of requests that name none
 
 _registered: dict[str, Generator] = {}
+_exchangers: dict[str, Exchanger] = {}
 
 
-def register(generator: Generator) -> None:
-    """Let scenarios ask for a generator by its name. Raises ValueError if the name is taken."""
-    if generator.name in _registered:
-        raise ValueError(f"there is a generator {generator.name!r} already")
-    _registered[generator.name] = generator
+def register(tool: Generator | Exchanger) -> None:
+    """Let scenarios ask for a tool by its name. Raises ValueError if the name is taken."""
+    if tool.name in _registered or tool.name in _exchangers:
+        raise ValueError(f"there is a generator {tool.name!r} already")
+    if isinstance(tool, Exchanger):
+        _exchangers[tool.name] = tool
+    else:
+        _registered[tool.name] = tool
 
 
 def generator_of(traffic: Traffic) -> Generator:
@@ -32,6 +50,14 @@ def generator_of(traffic: Traffic) -> Generator:
     if name not in _registered:
         raise LookupError(_unknown(name))
     return _registered[name]
+
+
+def exchanger_of(requests: Requests) -> Exchanger:
+    """Return what makes requests. Raises LookupError for an unknown one."""
+    name = requests.generator or DEFAULT_EXCHANGER
+    if name not in _exchangers:
+        raise LookupError(_unknown_exchanger(name))
+    return _exchangers[name]
 
 
 def is_guaranteed(scenario: Scenario, flow: Traffic) -> bool:
@@ -52,6 +78,10 @@ def _unknown(name: str) -> str:
     return f"no generator {name!r} (generators: {', '.join(_registered)})"
 
 
+def _unknown_exchanger(name: str) -> str:
+    return f"no generator {name!r} of requests (generators: {', '.join(_exchangers)})"
+
+
 def _faults(scenario: Scenario) -> Iterator[rules.Fault]:
     """The rule of which generators there are, and what each can do."""
     for at, traffic in rules.enumerated(scenario):
@@ -61,7 +91,15 @@ def _faults(scenario: Scenario) -> Iterator[rules.Fault]:
             continue
         for field, words in _registered[name].faults(traffic):
             yield rules.Fault((*at, field), f"generator {name!r}: {words}")
+    for index, requests in enumerate(scenario.requests):
+        name = requests.generator or DEFAULT_EXCHANGER
+        if name not in _exchangers:
+            yield rules.Fault(("requests", index, "generator"), _unknown_exchanger(name))
+            continue
+        for field, words in _exchangers[name].faults(requests):
+            yield rules.Fault(("requests", index, field), f"generator {name!r}: {words}")
 
 
 register(Iperf3())
+register(RequestsTool())
 rules.add(_faults)

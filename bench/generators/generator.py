@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.scenario import Traffic
+from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing
 
 
@@ -25,18 +25,45 @@ class Record(NamedTuple):
     window_bps: float | None = None  # what TCP would have sent at once, per round trip; None: not known
     exchange_s: float | None = None  # median of the exchanges that ended in it; None: it timed none
     retransmits: int | None = None  # segments that were sent again; None: not known, as at a receiver
+    round_trip_s: float | None = None  # TCP's own, smoothed, at its end; None: not known, as at a receiver
 
 
-class Generator(ABC):
-    """One traffic tool: a receiver and a sender that run in pods, and a reader of what they leave.
+class Tool(ABC):
+    """What both kinds of traffic tools have in common: a receiver, and a sender that it serves.
 
     The receiver listens on the transfer's port, serves one sender, and ends with it. Both sides write a
-    report of their own to standard output, with a record for each interval.
+    report of their own to standard output.
     """
 
     name: str  # what a scenario calls it
     programs: Sequence[str]  # what it needs where it runs, as names or paths
     suffix: str = "json"  # of the files with its output: <transfer>.receiver.json
+    # It runs in the pods; else in their networks, by programs of the pods' nodes.
+    in_pods: bool = True
+    # Its sender itself says by an empty line among its errors that it is ready, and waits for a line.
+    waits: bool = False
+
+    def suffix_of(self, role: str) -> str:
+        """Return how the file with one side's output ends; ``role`` is ``receiver`` or ``sender``."""
+        return self.suffix
+
+    @abstractmethod
+    def complaint(self, output: Path, errors: Path) -> str | None:
+        """Return what one side said went wrong, in its output or on standard error; None if nothing did."""
+
+    def ready(self, addressing: Addressing, transfer: Transfer) -> list[str]:
+        """Return a command that says something, where the receiver runs, once the receiver is ready.
+
+        Here it is the kernel that says that somebody listens on the port by TCP.
+        """
+        return ["ss", "-Hltn", f"sport = :{addressing.port_of(transfer)}"]
+
+
+class Generator(Tool):
+    """A tool that makes flows and disturbances: what counts is how much of them arrives, when.
+
+    Both sides' reports have a record for each interval.
+    """
 
     # What its numbers may be compared with. What a generator does not claim is not compared.
     #
@@ -57,17 +84,40 @@ class Generator(ABC):
     def read_records(self, file: Path) -> list[Record]:
         """Return the records in one side's output, in order of time; at least one. Raises RawDataError."""
 
-    @abstractmethod
-    def complaint(self, output: Path, errors: Path) -> str | None:
-        """Return what one side said went wrong, in its output or on standard error; None if nothing did."""
-
-    def ready(self, addressing: Addressing, traffic: Traffic) -> list[str]:
-        """Return a command that says something, where the receiver runs, once the receiver is ready.
-
-        Here it is the kernel that says that somebody listens on the port by TCP.
-        """
-        return ["ss", "-Hltn", f"sport = :{addressing.port_of(traffic)}"]
-
     def faults(self, traffic: Traffic) -> Iterable[tuple[str, str]]:
         """Return what it cannot do of what a transfer asks for: the field, and what would be right."""
+        return ()
+
+
+class Exchange(NamedTuple):
+    """One request and its answer; times in seconds since the first was due."""
+
+    due_s: float
+    sent_s: float  # later than it was due by the generator's own lateness
+    answered_s: float | None  # None: there was no answer
+    status: str  # answered; late: after more seconds than one waits; lost; or the name of a system's error
+    round_trip_s: float | None  # TCP's own, smoothed, when the answer came; None: not known
+
+
+class Exchanger(Tool):
+    """A tool that makes requests: what counts is how long each exchange takes, and whether it ends."""
+
+    @abstractmethod
+    def receiver(self, addressing: Addressing, requests: Requests) -> list[str]:
+        """Return the command of what answers."""
+
+    @abstractmethod
+    def sender(self, addressing: Addressing, requests: Requests, address: str) -> list[str]:
+        """Return the command of what asks; ``address`` is the receiver's."""
+
+    @abstractmethod
+    def echo(self, requests: Requests, address: str) -> list[str]:
+        """Return the command of what asks the kernel at ``address``, as ping does, and writes the same."""
+
+    @abstractmethod
+    def read_exchanges(self, file: Path, count: int) -> list[Exchange]:
+        """Return the ``count`` exchanges in a sender's output, as they were due. Raises RawDataError."""
+
+    def faults(self, requests: Requests) -> Iterable[tuple[str, str]]:
+        """Return what it cannot do of what requests ask for: the field, and what would be right."""
         return ()

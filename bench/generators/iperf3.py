@@ -146,12 +146,20 @@ def _record(streams: list[dict[str, Any]]) -> Record:
         ),
         window_bps=_window(streams),
         retransmits=_retransmits(streams),
+        round_trip_s=_round_trip(streams),
     )
 
 
 def _retransmits(streams: list[dict[str, Any]]) -> int | None:
     counts = [int(stream["retransmits"]) for stream in streams if "retransmits" in stream]
     return sum(counts) if counts else None
+
+
+def _round_trip(streams: list[dict[str, Any]]) -> float | None:
+    """Return TCP's own round trip, the mean of the streams'; None where a stream does not have one."""
+    # In microseconds (iperf3's src/tcp_info.c); 0 where the system tells none.
+    times = [int(stream.get("rtt", 0)) for stream in streams]
+    return math.fsum(times) / len(times) / 1e6 if times and all(times) else None
 
 
 def _window(streams: list[dict[str, Any]]) -> float | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from bench.generators import Generator, RawDataError, guaranteed
+from bench.generators import Generator, RawDataError, generator_of, guaranteed
 from bench.measurement import transfers
 from bench.measurement.plan import plan
 from bench.recording.records import Calibration, Transfer
@@ -81,13 +81,13 @@ def measure(testbed: Testbed, probes: Mapping[str, Traffic], directory: Path) ->
     done = transfers.run(planned, directory, lambda _seconds, _rates: None)
     rates: dict[str, float] = {}
     errors: list[str] = []
-    for flow, one in zip(probes, planned.transfers, strict=True):
-        label = one.traffic.label
+    for flow, probe in probes.items():
+        label = probe.label
         transfer = done.transfers[label]
         try:
             if transfer.error:
                 raise RawDataError(transfer.error)
-            rates[flow] = _received(directory, transfer, one.generator)
+            rates[flow] = _received(directory, transfer, generator_of(probe))
         except RawDataError as error:
             errors.append(f"{label}: {error}")
     return Calibration(

@@ -17,7 +17,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.measurement import calibration, classes, delays, environment, neighbours, plan, queues, transfers
+from bench.generators.idle import AFTER, BEFORE
+from bench.measurement import (
+    calibration,
+    classes,
+    delays,
+    environment,
+    idle,
+    neighbours,
+    plan,
+    queues,
+    transfers,
+)
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
@@ -162,10 +173,11 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
     try:
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
-        planned = plan.plan(testbed, scenario.traffic, scenario.measurement.interval)
+        planned = plan.plan(testbed, scenario.transfers, scenario.measurement.interval)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = _calibrate(begun, recording, calibration.BEFORE)
+            idle.measure(testbed, scenario.requests, recording.raw_directory / BEFORE)
         testbed.enforcement.install(testbed)
         for number in range(len(finished), last):
             _repeat(begun, planned, recording, number, calibrated, display)
@@ -176,6 +188,7 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         with clock.measure("calibration"):
             display.stage("calibration once more: is the machine still the same?")
             calibrated = _calibrate(begun, recording, calibration.AFTER)
+            idle.measure(testbed, scenario.requests, recording.raw_directory / AFTER)
         display.measured()
     finally:
         with clock.measure("down"):

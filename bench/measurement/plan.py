@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.generators import Generator, generator_of
+from bench.generators import Tool, exchanger_of, generator_of
 from testbed.access.place import Place, in_parallel
 from testbed.access.pods import PodPlace
-from testbed.scenario import Traffic
+from testbed.scenario import Requests, Traffic, Transfer
+from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
 
 # Says which of its arguments, names or paths of programs, are none where it runs.
@@ -19,8 +20,8 @@ LACKING = 'for program; do command -v "$program" >/dev/null || echo "$program"; 
 class Planned:
     """One transfer, with all that it takes to make it."""
 
-    traffic: Traffic
-    generator: Generator
+    traffic: Transfer
+    generator: Tool
     source: PodPlace
     destination: PodPlace
     node: Place  # of the destination
@@ -38,11 +39,11 @@ class Plan:
     way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
 
 
-def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Plan:
+def plan(testbed: Testbed, transfers: Sequence[Transfer], interval: float) -> Plan:
     """Plan transfers of a testbed that is up, with samples of ``interval`` seconds.
 
     They must be transfers of the testbed's scenario, which gives each its port. Raises RuntimeError if an end
-    of one lacks a program that its generator needs.
+    of one lacks a program that its generator needs, or cannot be entered where that runs.
     """
     planned = [_planned(testbed, one, interval) for one in transfers]
     if found := _lacking(planned):
@@ -50,7 +51,7 @@ def plan(testbed: Testbed, transfers: Sequence[Traffic], interval: float) -> Pla
     return Plan(planned, testbed.provider.hosts, _way(testbed, transfers))
 
 
-def _way(testbed: Testbed, transfers: Sequence[Traffic]) -> list[Place]:
+def _way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
     """Return the senders, the nodes at both ends, and what is between these."""
     node_of = testbed.addressing.scenario.node_of
     senders = [testbed.place(name) for name in dict.fromkeys(one.source for one in transfers)]
@@ -58,18 +59,46 @@ def _way(testbed: Testbed, transfers: Sequence[Traffic]) -> list[Place]:
     return [*senders, *(testbed.nodes[name] for name in nodes), *testbed.provider.hops]
 
 
-def _planned(testbed: Testbed, traffic: Traffic, interval: float) -> Planned:
-    addressing, generator = testbed.addressing, generator_of(traffic)
+def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
+    addressing, address = testbed.addressing, testbed.address_for(transfer)
+    tool, receiver, sender = _commands(addressing, transfer, address, interval)
     return Planned(
-        traffic=traffic,
-        generator=generator,
-        source=testbed.place(traffic.source),
-        destination=testbed.place(traffic.destination),
-        node=testbed.nodes[addressing.scenario.node_of(traffic.destination)],
-        receiver=generator.receiver(addressing, traffic, interval),
-        ready=generator.ready(addressing, traffic),
-        sender=generator.sender(addressing, traffic, testbed.address_for(traffic), interval),
+        traffic=transfer,
+        generator=tool,
+        source=place(testbed, transfer.source, tool),
+        destination=place(testbed, transfer.destination, tool),
+        node=testbed.nodes[addressing.scenario.node_of(transfer.destination)],
+        receiver=receiver,
+        ready=tool.ready(addressing, transfer),
+        sender=sender,
     )
+
+
+def _commands(
+    addressing: Addressing, transfer: Transfer, address: str, interval: float
+) -> tuple[Tool, list[str], list[str]]:
+    """Return the tool of a transfer, and its commands at both ends: of the receiver, of the sender."""
+    if isinstance(transfer, Requests):
+        exchanger = exchanger_of(transfer)
+        answering = exchanger.receiver(addressing, transfer)
+        return exchanger, answering, exchanger.sender(addressing, transfer, address)
+    assert isinstance(transfer, Traffic), f"nothing makes a transfer of kind {type(transfer).__name__}"
+    generator = generator_of(transfer)
+    return (
+        generator,
+        generator.receiver(addressing, transfer, interval),
+        generator.sender(addressing, transfer, address, interval),
+    )
+
+
+def place(testbed: Testbed, end: str, tool: Tool) -> PodPlace:
+    """Return where a tool runs: in a pod, or in its network. Raises RuntimeError where nobody gets there."""
+    if tool.in_pods:
+        return testbed.place(end)
+    if end not in testbed.networks:
+        words = f"generator {tool.name!r} runs in a pod's network, and its node's runtime does not say which"
+        raise RuntimeError(f"{end}: {words} that is")
+    return testbed.networks[end]
 
 
 def _lacking(planned: Sequence[Planned]) -> list[str]:

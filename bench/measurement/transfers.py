@@ -35,7 +35,7 @@ class _Running:
     sender: Process | None = None
 
     def output(self, role: str) -> Path:
-        return self.directory / f"{self.transfer.slug}.{role}.{self.planned.generator.suffix}"
+        return self.directory / f"{self.transfer.slug}.{role}.{self.planned.generator.suffix_of(role)}"
 
     def errors(self, role: str) -> Path:
         return self.directory / f"{self.transfer.slug}.{role}.stderr"
@@ -119,7 +119,8 @@ def _make_ready(one: _Running) -> None:
     Getting there takes tenths of a second where Kubernetes leads the way, which must not pass for time in
     which it sends.
     """
-    held = held_back(one.planned.sender)
+    sender = one.planned.sender
+    held = sender if one.planned.generator.waits else held_back(sender)
     one.sender = one.planned.source.start(
         held, stdout=one.output("sender"), stderr=one.errors("sender"), held=True
     )

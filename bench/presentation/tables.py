@@ -12,20 +12,33 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analysis import spread
+from bench.analysis.requests_summary import RequestsPhaseSummary
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
 from bench.presentation import words
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
-from testbed.scenario.units import Unit, format_fixed, format_percentage, format_share, unit_for
+from testbed.scenario.units import (
+    Unit,
+    format_digits,
+    format_fixed,
+    format_percentage,
+    format_share,
+    unit_for,
+)
 
 STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"}
 
 
 def show(console: Console, summary: Summary, recording: Recording) -> None:
     """Print the table and the conclusion."""
-    console.print(flows(summary))
+    if summary.flows:
+        console.print(flows(summary))
     for line in certainty(summary):
         console.print(line, soft_wrap=True)
+    if summary.requests:
+        console.print(requests(summary))
+        for line in paths(summary):
+            console.print(line, soft_wrap=True)
     console.print(conclusion(summary, recording), soft_wrap=True)
 
 
@@ -50,6 +63,40 @@ def flows(summary: Summary) -> Table:
         if not flow.phases:
             table.add_row(*_promise(flow, unit), "no samples", "", "", "", "")
     return table
+
+
+def requests(summary: Summary) -> Table:
+    """Return a table with a row for each phase of each kind of requests; times in milliseconds."""
+    title = verbatim(f"{summary.scenario}, enforcement {summary.enforcement}, from due to answered in ms")
+    table = Table(
+        title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("requests", overflow="fold", ratio=1)
+    table.add_column("/s", justify="right", no_wrap=True)
+    table.add_column("phase", no_wrap=True)
+    for heading in ("p50", "p90", "p99", "p99.9", "max", "late p99", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for one in summary.requests:
+        for index, (name, phase) in enumerate(one.phases.items()):
+            first = (verbatim(one.name), format_digits(one.rate)) if index == 0 else ("", "")
+            table.add_row(*first, name, *_times(phase), str(phase.lost), _mark(phase.met))
+        if not one.phases:
+            table.add_row(verbatim(one.name), format_digits(one.rate), "no times", *[""] * 8)
+    return table
+
+
+def paths(summary: Summary) -> Iterator[Text]:
+    """Yield a line for each kind of requests on what they take where nothing else is under way."""
+    for one in summary.requests:
+        if said := words.idle(one):
+            yield verbatim(f"{one.name}: {said}")
+
+
+def _times(phase: RequestsPhaseSummary) -> list[str]:
+    percentiles = (phase.p50_s, phase.p90_s, phase.p99_s, phase.p999_s)
+    shown = [words.percentile(seconds) for seconds in percentiles]
+    return [*shown, words.milliseconds(phase.max_s), words.milliseconds(phase.lateness_p99_s)]
 
 
 def certainty(summary: Summary) -> Iterator[Text]:
@@ -105,14 +152,16 @@ def _promise(flow: FlowSummary, unit: Unit) -> tuple[Text, str, str]:
 
 def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str, str, str, Text]:
     """Return the numbers that the phase was judged by."""
-    mark = (
-        Text("") if phase.met is None else Text("held", "green") if phase.met else Text("MISSED", "bold red")
-    )
     judged = phase.judged
     return (
         words.judged_in(name, phase),
         format_fixed(judged.mean_bps, unit),
         format_fixed(judged.lowest_bps, unit),
         format_percentage(judged.attainment),
-        mark,
+        _mark(phase.met),
     )
+
+
+def _mark(met: bool | None) -> Text:
+    """Return whether a phase met its thresholds; nothing without any."""
+    return Text("") if met is None else Text("held", "green") if met else Text("MISSED", "bold red")

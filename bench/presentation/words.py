@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
+from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary
 from testbed.scenario.texts import escaped
-from testbed.scenario.units import format_percentage
+from testbed.scenario.units import format_digits, format_percentage, format_seconds
 
 NOT_RECORDED = "not recorded"
 
@@ -46,6 +47,27 @@ def low_briefly(samples: SamplesSummary) -> str:
     return f"{samples.low} ({samples.low_doubtful})" if samples.low else "0"
 
 
+def percentile(seconds: float | None) -> str:
+    """Return a percentile of requests' times, milliseconds, where it may be among the lost."""
+    return "lost" if seconds is None else format_digits(seconds * 1000)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a time in milliseconds, for a column, or a dash for none."""
+    return "–" if seconds is None else format_digits(seconds * 1000)
+
+
+def idle(requests: RequestsSummary) -> str:
+    """Return what requests take on an idle path, and what of that is not the path's; empty if not known."""
+    parts = []
+    for path in requests.idle:
+        said = f"{format_seconds(path.exchange_s)} {path.moment} the traffic"
+        if path.echo_s is not None and path.overhead_s is not None:
+            said += f" (ping {format_seconds(path.echo_s)} + {format_seconds(path.overhead_s)})"
+        parts.append(said)
+    return f"on the idle path {', '.join(parts)}" if parts else ""
+
+
 def softirq(machine: MachineSummary) -> str:
     """Return the share of each processor's time in software interrupts, machine by machine."""
     if machine.softirq is None:
@@ -70,11 +92,6 @@ def counts(of: Mapping[str, int] | None) -> str:
 def direction(trunk: DelayedSummary) -> str:
     """Return which direction of which zone's trunk it is."""
     return f"{'out of' if trunk.out else 'into'} zone {trunk.zone}"
-
-
-def milliseconds(seconds: float | None) -> str:
-    """Return a time, or a dash for what nobody counted."""
-    return "–" if seconds is None else f"{seconds * 1000:.3f} ms"
 
 
 def count(of: int | None) -> str:

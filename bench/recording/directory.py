@@ -124,6 +124,11 @@ class Recording:
         return self.directory / "samples.parquet"
 
     @property
+    def exchanges_file(self) -> Path:
+        """One row an exchange; only of a scenario with requests."""
+        return self.directory / "exchanges.parquet"
+
+    @property
     def summary_file(self) -> Path:
         """The contract other tools read."""
         return self.directory / "summary.json"

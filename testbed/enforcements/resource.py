@@ -20,7 +20,7 @@ def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:
 
 
 def request(enforcement: Enforcement, pod: Pod) -> dict[str, str]:
-    """Return the resource a container must ask for to get a guarantee; nothing where none is published."""
+    """Return the resource a pod's container must ask for; nothing where none is published."""
     if pod.guarantee is None or enforcement.capacity(pod.cluster, pod.node) is None:
         return {}
     return {RESOURCE: str(pod.guarantee)}

@@ -101,8 +101,8 @@ def _switch_of(scenario: Scenario, node: str) -> str:
 def _spreading(scenario: Scenario) -> set[str]:
     """Return the nodes whose links have a rate that only a queue of their own keeps."""
     towards: dict[str, set[str]] = {}
-    for traffic in scenario.traffic:
-        source, destination = scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+    for transfer in scenario.transfers:
+        source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
         towards.setdefault(source, set()).add(destination)
 
     def faster(one: str, other: str) -> bool:

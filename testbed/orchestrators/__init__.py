@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from testbed.access.place import InNamespace, Place
+from testbed.access.place import InNamespace
 from testbed.access.pods import PodPlace
 from testbed.kubernetes.client import Client
 from testbed.scenario.found import Found
@@ -35,7 +35,7 @@ class Orchestrator(Protocol):
         """The running pods, by name."""
 
     @property
-    def networks(self) -> Mapping[str, Place]:
+    def networks(self) -> Mapping[str, PodPlace]:
         """The pods' networks by the pods' names, entered with the rights of their nodes' root."""
 
     @property

@@ -2,16 +2,27 @@
 
 from testbed.scenario import enforcements, networks  # whose names the model knows
 from testbed.scenario.files import ScenarioError, load, render_schema, render_yaml
-from testbed.scenario.model import Cluster, Container, Pod, Scenario, Traffic, TrafficEndpoint
+from testbed.scenario.model import (
+    Cluster,
+    Container,
+    Pod,
+    Requests,
+    Scenario,
+    Traffic,
+    TrafficEndpoint,
+    Transfer,
+)
 
 __all__ = [
     "Cluster",
     "Container",
     "Pod",
+    "Requests",
     "Scenario",
     "ScenarioError",
     "Traffic",
     "TrafficEndpoint",
+    "Transfer",
     "enforcements",
     "load",
     "networks",

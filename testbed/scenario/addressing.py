@@ -12,7 +12,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from testbed.scenario import networks
-from testbed.scenario.model import Scenario, Traffic
+from testbed.scenario.model import Scenario, Transfer
 
 UPLINK = "eth0"
 # Leaves .1 to .10 to gateways and hosts, as lab networks do, where the network is large enough.
@@ -100,9 +100,9 @@ class Addressing:
         """Return the path, on its node, of the network namespace of a pod or container."""
         return f"{NAMESPACES}/{place}"
 
-    def port_of(self, traffic: Traffic) -> int:
+    def port_of(self, transfer: Transfer) -> int:
         """Return the port of a transfer's own receiver: one receiver serves one sender."""
-        return self._ports[traffic.label]
+        return self._ports[transfer.label]
 
     @cached_property
     def _clusters_of(self) -> dict[str, list[str]]:
@@ -141,7 +141,7 @@ class Addressing:
 
     @cached_property
     def _ports(self) -> dict[str, int]:
-        return {traffic.label: port for port, traffic in enumerate(self.scenario.traffic, start=FIRST_PORT)}
+        return {one.label: port for port, one in enumerate(self.scenario.transfers, start=FIRST_PORT)}
 
 
 def _by_node(nodes: Mapping[str, str]) -> dict[str, list[str]]:

@@ -218,8 +218,8 @@ class Container(Part):
 TrafficEndpoint = Name
 
 
-class Traffic(Part):
-    """One transfer between two pods or containers."""
+class Transfer(Part):
+    """What goes from one pod or container to another for some time; what it is says its kind."""
 
     name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
@@ -227,9 +227,6 @@ class Traffic(Part):
     protocol: Literal["tcp", "udp"] = "tcp"
     start: Seconds = Field(0.0, description="seconds after the run's beginning")
     duration: int = Field(10, ge=1, le=86_400, description="seconds; iperf3 counts whole ones")
-    parallel: int = Field(1, ge=1, le=128, description="streams")
-    rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
-    generator: Name | None = Field(None, description="the tool that makes the traffic; without one, iperf3")
 
     @property
     def label(self) -> str:
@@ -240,6 +237,43 @@ class Traffic(Part):
     def end(self) -> float:
         """Seconds after the run's beginning at which the transfer ends."""
         return self.start + self.duration
+
+
+class Traffic(Transfer):
+    """As much as there is room for, or as is offered: what counts is how much arrives."""
+
+    parallel: int = Field(1, ge=1, le=128, description="streams")
+    rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
+    generator: Name | None = Field(None, description="the tool that makes the traffic; without one, iperf3")
+
+
+class Requests(Transfer):
+    """Small exchanges, a request and its answer each, at a given rate: what counts is how long each takes.
+
+    Exchange number k is due k / rate seconds after the start, whatever has become of the others.
+    """
+
+    rate: float = Field(ge=0.1, le=20_000, allow_inf_nan=False, description="exchanges a second")
+    size: int = Field(64, ge=16, le=65_536, description="bytes of payload of a request")
+    answer: int = Field(64, ge=16, le=65_536, description="bytes of payload of an answer")
+    connections: Literal["new", "kept"] = Field(
+        "kept", description="a connection, or with UDP a socket, for each exchange, or one for all"
+    )
+    latency: float | None = Field(
+        None, gt=0, le=60, allow_inf_nan=False, description="seconds that 99 % take at most; none: not judged"
+    )
+    lost: float | None = Field(None, ge=0, lt=1, description="the share lost at most; none: not judged")
+    generator: Name | None = Field(None, description="the tool that makes them; without one, requests")
+
+    @property
+    def count(self) -> int:
+        """How many exchanges are due."""
+        return max(1, round(self.rate * self.duration))
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is anything to hold."""
+        return self.latency is not None or self.lost is not None
 
 
 class Measurement(Part):
@@ -310,8 +344,9 @@ class Scenario(Part):
     shaping: Shaping | None = Field(None, description="HTB at one place; with enforcement none only")
     pods: dict[Name, Pod] = Field(min_length=1)
     containers: dict[Name, Container] = {}
-    flows: list[Traffic] = Field(min_length=1)
+    flows: list[Traffic] = []
     disturbances: list[Traffic] = []
+    requests: list[Requests] = []
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 
@@ -323,26 +358,39 @@ class Scenario(Part):
 
     @property
     def traffic(self) -> tuple[Traffic, ...]:
-        """Everything that sends: flows, then disturbances."""
+        """Everything that is sent for its own sake: flows, then disturbances."""
         return (*self.flows, *self.disturbances)
 
     @property
+    def transfers(self) -> tuple[Transfer, ...]:
+        """All that is sent: the traffic, then the requests."""
+        return (*self.traffic, *self.requests)
+
+    @property
+    def measured(self) -> tuple[Transfer, ...]:
+        """What is looked at: flows and requests."""
+        return (*self.flows, *self.requests)
+
+    @property
     def duration(self) -> float:
-        """Seconds from the run's beginning to the end of its last flow."""
-        return max(flow.end for flow in self.flows)
+        """Seconds from the run's beginning to the end of its last flow, or of its last requests."""
+        return max(one.end for one in self.measured)
 
     def node_of(self, endpoint: TrafficEndpoint) -> str:
         """Return the node on which a pod or container runs."""
         place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
         return place.node
 
-    def guarantee_of(self, flow: Traffic) -> int | None:
-        """Return what the flow's sender was promised, bits per second; None without a promise."""
-        pod = self.pods.get(flow.source)
+    def guarantee_of(self, transfer: Transfer) -> int | None:
+        """Return what a transfer's sender was promised, bits per second; None without a promise."""
+        pod = self.pods.get(transfer.source)
         return pod.guarantee if pod else None
 
     def scaled(self, factor: float) -> Scenario:
-        """Return the same experiment with every rate multiplied by ``factor``."""
+        """Return the same experiment with every rate in bits per second multiplied by ``factor``.
+
+        Requests stay as they are: they fill no link, and a tenth of them would show no percentile.
+        """
 
         def times(rate: int | None) -> int | None:
             return None if rate is None else max(1, round(rate * factor))

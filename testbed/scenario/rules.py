@@ -13,7 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from testbed.scenario import enforcements, links, networks
-from testbed.scenario.model import Scenario, Traffic, Zone
+from testbed.scenario.frames import payload_bytes
+from testbed.scenario.model import Requests, Scenario, Traffic, Transfer, Zone
 from testbed.scenario.quantities import format_rate
 from testbed.scenario.texts import shortened, unshown
 
@@ -30,6 +31,8 @@ LONGEST_CLUSTER_NAME = 11
 LONGEST_DELAY = 1.0  # of a trunk, seconds: once round the earth is 0.2 in fibre
 LONGEST_NAME = 60  # that is shown whole
 MOST_NAMED = 20  # of the names there are
+# Exchanges of one kind of requests that are kept, each with its times: 100 MB of them in the pod.
+MOST_EXCHANGES = 5_000_000
 
 
 class Fault(NamedTuple):
@@ -67,6 +70,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _traffic,
         _disturbances,
         _schedules,
+        _requests,
         *_added,
     )
     return [fault for rule in rules for fault in rule(scenario)]
@@ -318,29 +322,41 @@ def enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
             yield (group, index), traffic
 
 
+def transfers(scenario: Scenario) -> Iterator[tuple[Path, Transfer]]:
+    """Return all that is sent, the traffic before the requests, each with the path to it."""
+    yield from enumerated(scenario)
+    for index, requests in enumerate(scenario.requests):
+        yield ("requests", index), requests
+
+
 def _traffic(scenario: Scenario) -> Iterator[Fault]:
+    if not scenario.measured:
+        yield Fault(("flows",), "there is nothing to measure: write flows, requests, or both")
     labels: dict[str, Path] = {}
-    kinds = {"flows": "pod", "disturbances": "pod or container"}
+    kinds = {"flows": "pod", "disturbances": "pod or container", "requests": "pod"}
     # As keys of a dictionary: in order, and found at once.
-    known = {"flows": scenario.pods.keys(), "disturbances": {**scenario.pods, **scenario.containers}.keys()}
-    for at, traffic in enumerated(scenario):
+    anything = {**scenario.pods, **scenario.containers}.keys()
+    known = {"flows": scenario.pods.keys(), "disturbances": anything, "requests": scenario.pods.keys()}
+    for at, transfer in transfers(scenario):
         group = str(at[0])
         ends = known[group]
-        for field, end in (("from", traffic.source), ("to", traffic.destination)):
+        for field, end in (("from", transfer.source), ("to", transfer.destination)):
             if end not in ends:
                 yield Fault((*at, field), _unknown(kinds[group], end, ends))
-        if traffic.source == traffic.destination:
-            yield Fault((*at, "to"), f"{traffic.destination!r} would send to itself")
-        elif traffic.source in ends and traffic.destination in ends:
-            yield from _reachable(scenario, at, traffic)
-        if traffic.protocol == "udp" and traffic.rate is None and at[0] == "flows":
-            yield Fault((*at, "rate"), "UDP needs the load to offer: a rate such as 1G")
-        if traffic.label in labels:
-            yield Fault((*at, "name"), f"{traffic.label!r} is taken by {render_path(labels[traffic.label])}")
-        labels.setdefault(traffic.label, at)
+        if transfer.source == transfer.destination:
+            yield Fault((*at, "to"), f"{transfer.destination!r} would send to itself")
+        elif transfer.source in ends and transfer.destination in ends:
+            yield from _reachable(scenario, at, transfer)
+        if transfer.label in labels:
+            taken = render_path(labels[transfer.label])
+            yield Fault((*at, "name"), f"{transfer.label!r} is taken by {taken}")
+        labels.setdefault(transfer.label, at)
+    for index, flow in enumerate(scenario.flows):
+        if flow.protocol == "udp" and flow.rate is None:
+            yield Fault(("flows", index, "rate"), "UDP needs the load to offer: a rate such as 1G")
 
 
-def _reachable(scenario: Scenario, at: Path, traffic: Traffic) -> Iterator[Fault]:
+def _reachable(scenario: Scenario, at: Path, traffic: Transfer) -> Iterator[Fault]:
     """Pods talk within their cluster, containers to the published ports of containers on other nodes."""
     source, destination = scenario.pods.get(traffic.source), scenario.pods.get(traffic.destination)
     if source and destination:
@@ -355,7 +371,9 @@ def _reachable(scenario: Scenario, at: Path, traffic: Traffic) -> Iterator[Fault
 
 
 def _disturbances(scenario: Scenario) -> Iterator[Fault]:
-    begin, end = min(flow.start for flow in scenario.flows), scenario.duration
+    if not scenario.measured:
+        return
+    begin, end = min(one.start for one in scenario.measured), scenario.duration
     for index, disturbance in enumerate(scenario.disturbances):
         if disturbance.start < begin or disturbance.end > end:
             yield Fault(
@@ -379,6 +397,48 @@ def _schedules(scenario: Scenario) -> Iterator[Fault]:
             f"{scenario.flows[index].source!r} already sends flows[{earlier}] then, and its guarantee is one "
             "for all it sends; use parallel, or another pod",
         )
+
+
+def _requests(scenario: Scenario) -> Iterator[Fault]:
+    for index, requests in enumerate(scenario.requests):
+        at: Path = ("requests", index)
+        if requests.duration <= scenario.measurement.warm_up:
+            words = f"{requests.duration:g} s end within the warm-up of {scenario.measurement.warm_up:g} s"
+            yield Fault((*at, "duration"), words)
+        if requests.count > MOST_EXCHANGES:
+            words = f"{requests.count:,} exchanges are more than the {MOST_EXCHANGES:,} that are kept"
+            yield Fault((*at, "rate"), words)
+        yield from _datagrams(scenario, at, requests)
+        for flow_index, flow in enumerate(scenario.flows):
+            if _takes_all(scenario, flow, requests):
+                yield Fault(
+                    (*at, "from"),
+                    f"{requests.source!r} sends flows[{flow_index}] then, which takes all of its guarantee; "
+                    "give that a rate, or use another pod",
+                )
+
+
+def _datagrams(scenario: Scenario, at: Path, requests: Requests) -> Iterator[Fault]:
+    """A message by UDP is one packet: of several, the loss of one would be that of all."""
+    pod = scenario.pods.get(requests.source)
+    cluster = scenario.clusters.get(pod.cluster) if pod else None
+    if requests.protocol != "udp" or pod is None or cluster is None:
+        return
+    most = payload_bytes(networks.pod_mtu(scenario, pod.cluster), "udp")
+    for field, size in (("size", requests.size), ("answer", requests.answer)):
+        if size > most:
+            yield Fault((*at, field), f"{size} bytes do not fit one packet; at most {most}")
+
+
+def _takes_all(scenario: Scenario, flow: Traffic, requests: Requests) -> bool:
+    """Tell whether a flow takes all that was promised to the sender of requests, at the same time."""
+    return (
+        flow.source == requests.source
+        and flow.rate is None
+        and scenario.guarantee_of(flow) is not None
+        and flow.start < requests.end
+        and requests.start < flow.end
+    )
 
 
 def _simultaneous(scenario: Scenario) -> list[tuple[int, int]]:

@@ -50,3 +50,15 @@ def format_share(share: float) -> str:
 def format_percentage(share: float | None) -> str:
     """Return a share for a column of percentages: one decimal, or a dash for none."""
     return "–" if share is None else f"{share * 100:.1f} %"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a short time with three significant digits: ``0.213 ms``, ``600 ms``, ``1.25 s``."""
+    if 0 < abs(seconds) < 1:
+        return f"{format_digits(seconds * 1000)} ms"
+    return f"{format_digits(seconds)} s"
+
+
+def format_digits(value: float) -> str:
+    """Return a number with three significant digits and no exponent: ``0.213``, ``15``, ``1250``."""
+    return f"{float(f'{value:.3g}'):.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -62,7 +62,7 @@ class RateWatcher(Watcher):
         for one in plan.transfers:
             self._places[one.node.name] = one.node
             interfaces = self._targets.setdefault(one.node.name, {})
-            interfaces[one.destination.host_interface] = one.traffic.label
+            interfaces.setdefault(one.destination.host_interface, one.traffic.label)
         self._on_rates = on_rates
 
     def _watch(self) -> None:

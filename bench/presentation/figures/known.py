@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.analysis.summary import Summary
-from bench.presentation.figures import throughput
+from bench.presentation.figures import latency, throughput
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Figure:
     # Returns the content of its files by format, of which one is png and one pdf; see ``style.files``.
     render: Callable[[pd.DataFrame, Scenario, Summary], Mapping[str, bytes]]
     charted: bool = False  # whether the report's chart shows the same, where scripts run
+    # What it is drawn of: what each flow got, or when each request was answered; without any it is not drawn.
+    of: Literal["samples", "exchanges"] = "samples"
 
 
 FIGURES: dict[str, Figure] = {}
@@ -37,3 +39,4 @@ def register(figure: Figure) -> None:
 
 
 register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render, charted=True))
+register(Figure("latency", latency.TITLE, latency.caption, latency.render, of="exchanges"))

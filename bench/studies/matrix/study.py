@@ -23,7 +23,7 @@ from testbed.scenario.enforcements import shall_hold
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-COMPARED = ("contmec", "congested")
+COMPARED = ("contmec", "congested", "latency")
 
 
 class MatrixStudy(Study):
@@ -86,11 +86,15 @@ class MatrixStudy(Study):
         return read(directory)[0].cells
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
-        """Return a table for each scenario."""
-        from bench.studies.matrix import table
+        """Return a table for each scenario, and one more for its requests, if it has any."""
+        from bench.studies.matrix import latency, table
 
         index, summaries = read(directory)
-        return [table.compare(index, summaries, scenario) for scenario in index.scenarios]
+        shown = [
+            (table.compare(index, summaries, scenario), latency.compare(index, summaries, scenario))
+            for scenario in index.scenarios
+        ]
+        return [one for both in shown for one in both if one is not None]
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``figures/matrix.*`` and ``matrix.html``."""

@@ -84,7 +84,7 @@ def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
         "processes", readings.processes, 1 + nodes + 2 * len(delayed) + PASSING_PROCESSES,
         "sysctl kernel.pid_max and kernel.threads-max, pids.max of the cgroup, ulimit -u",
     )  # fmt: skip
-    yield Limit("open files", readings.files, PASSING_FILES + len(scenario.traffic), "ulimit -n")
+    yield Limit("open files", readings.files, PASSING_FILES + len(scenario.transfers), "ulimit -n")
     yield Limit("MB of memory", readings.memory, ceil(memory), "what is free, or the cgroup's limit")
 
 

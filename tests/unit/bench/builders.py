@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from bench.analysis.exchanges import COLUMNS as EXCHANGES
+from bench.analysis.exchanges import phases_of as phases
 from bench.analysis.samples import COLUMNS, role_of
 from bench.recording.records import Calibration, CpuUse, Repetition, RunRecord, Seconds, Transfer
 from testbed.scenario import Scenario
@@ -44,7 +46,7 @@ def repetition(of: Scenario, late: float = 0.0, busy: float = 0.5) -> Repetition
     return Repetition(
         transfers={
             traffic.label: Transfer(slug=f"t{number}", started_s=traffic.start + late)
-            for number, traffic in enumerate(of.traffic)
+            for number, traffic in enumerate(of.transfers)
         },
         cpu=[CpuUse(start_s=0.0, end_s=of.duration + 1, busy=busy, steal=0.0)],
     )
@@ -79,6 +81,7 @@ def samples(of: Scenario, rate: Rate, repetitions: int | None = None) -> pd.Data
             "receiver",
             None,
             None,
+            None,
         )
         for number in range(repetitions or of.measurement.repetitions)
         for traffic in of.traffic
@@ -86,6 +89,33 @@ def samples(of: Scenario, rate: Rate, repetitions: int | None = None) -> pd.Data
         for got in [rate(traffic.label, start)]
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def exchanges(
+    of: Scenario,
+    took: Callable[[str, float], float | None],
+    late: Callable[[float], float] = lambda _due: 0.0,
+    number: int = 0,
+    done: Repetition | None = None,
+) -> pd.DataFrame:
+    """Every exchange of a repetition; ``took`` says how long one took that was due at a time, None: lost."""
+    tables = []
+    for requests in of.requests:
+        due = [requests.start + index / requests.rate for index in range(requests.count)]
+        taken = [took(requests.label, moment) for moment in due]
+        table = pd.DataFrame(
+            {
+                "repetition": number,
+                "requests": requests.label,
+                "due_s": due,
+                "sent_s": [moment + late(moment) for moment in due],
+                "answered_s": [None if t is None else m + t for m, t in zip(due, taken, strict=True)],
+                "status": ["lost" if t is None else "answered" for t in taken],
+                "round_trip_s": 0.001,
+            }
+        ).astype({"answered_s": "float64"})
+        tables.append(table.assign(phase=phases(requests, table, of, done or repetition(of))))
+    return pd.concat(tables, ignore_index=True).astype(EXCHANGES)
 
 
 def with_senders(table: pd.DataFrame, windows: Callable[[float], float]) -> pd.DataFrame:

@@ -55,9 +55,8 @@ def test_kubelets_of_versions_that_leave_it_need_not_be_told_again_what_a_node_h
     assert published["status"]["capacity"] == published["status"]["allocatable"]
     assert list(published["status"]["capacity"]) == [RESOURCE]
     assert manifests.publication(registry.of(congested), "a", "worker-01", old) == {}
-    assert (
-        manifests.publication(registry.of(contmec), "a", "worker-01", new) == {}
-    )  # nobody knows how fast the link is
+    # Nobody knows how fast the link is.
+    assert manifests.publication(registry.of(contmec), "a", "worker-01", new) == {}
 
 
 def test_no_pod_is_placed_on_a_master(contmec: Addressing) -> None:
