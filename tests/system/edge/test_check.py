@@ -31,7 +31,10 @@ def test_what_was_taken_away_is_named(l2: str, l3: str, resolved: Callable[[str,
     testbed = resolved(l2, l3)
     assert testbed.check() == []
     node = testbed.nodes["minion01"]
-    node.run(["sh", "-c", "kill -KILL $(cat /run/overlay/a/resolver/pid)"])  # or it would mend the rest
+    # Or it would mend the rest.
+    node.run(
+        ["sh", "-c", "cd /run/overlay/a/resolver && kill -KILL $(cat pid); until [ -s ended ]; do :; done"]
+    )
     node.run(["tee", SOLICIT], stdin="0\n")
     for command in TAKEN[l2, l3]:
         node.run(command.split())
