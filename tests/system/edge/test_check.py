@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -35,10 +36,37 @@ def test_what_was_taken_away_is_named(l2: str, l3: str, resolved: Callable[[str,
     node.run(
         ["sh", "-c", "cd /run/overlay/a/resolver && kill -KILL $(cat pid); until [ -s ended ]; do :; done"]
     )
-    node.run(["tee", SOLICIT], stdin="0\n")
+    if l3 == "miss":
+        node.run(["tee", SOLICIT], stdin="0\n")
     for command in TAKEN[l2, l3]:
         node.run(command.split())
     ended, *lacking = testbed.check()
     assert ended.startswith("resolver of cluster a on minion01 ended with 137")
     prefix = "the network of cluster a lacks, on minion01: "
-    assert set(lacking) == {prefix + words for words in [*TAKEN[l2, l3].values(), f"3 in {SOLICIT}"]}
+    unasked = [f"3 in {SOLICIT}"] if l3 == "miss" else []
+    assert set(lacking) == {prefix + words for words in [*TAKEN[l2, l3].values(), *unasked]}
+
+
+SHOWN = (
+    ["ip", "-d", "-j", "link", "show", "dev", "flannel.1"],
+    ["ip", "-j", "-4", "address", "show", "dev", "flannel.1"],
+    ["ip", "-j", "route", "show", "dev", "flannel.1"],
+    ["ip", "-j", "neigh", "show", "dev", "flannel.1"],
+    ["bridge", "-j", "fdb", "show", "dev", "flannel.1"],
+)
+
+
+@pytest.mark.long(one_in=0)
+def test_all_ahead_the_kernel_has_what_it_has_with_backend_vxlan(
+    resolved: Callable[[str, str, Sequence[str]], Testbed],
+) -> None:
+    def states(testbed: Testbed) -> dict[str, list[list[str]]]:
+        return {
+            name: [sorted(json.dumps(one, sort_keys=True) for one in node.run(show).json()) for show in SHOWN]
+            for name, node in testbed.nodes.items()
+        }
+
+    ahead = states(resolved("ahead", "ahead", ()))
+    vxlan = states(resolved("ahead", "ahead", ["clusters.a.backend=vxlan", "clusters.a.resolve=null"]))
+    assert ahead == vxlan
+    assert all(len(routes) == len(entries) == 2 for _, _, routes, _, entries in ahead.values())

@@ -55,6 +55,7 @@ class Alone:
         command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "resolver", "/run/settings.json"]
         self.resolver = Component("resolver", node, "/run/resolver", command)
         self.etcd.start()
+        self.etcd.wait_until_it_answers(f"{url}/health", 20)
         self.resolver.start()
 
     def put(self, number: int) -> None:
