@@ -78,14 +78,8 @@ FEATURES = (
         "action mirred egress redirect dev d1\n",
         needed=False,
     ),
+    *(means.feature for means in (NETEM, RELAY) if means.feature),
     ipip.FEATURE,
-    Feature(
-        "netem (zones: delay, jitter, loss, reorder)",
-        tuple(NETEM.trial),
-        "CONFIG_NET_SCH_NETEM",
-        needed=False,
-    ),
-    Feature("TAP devices (zones: delay without netem)", tuple(RELAY.trial), "CONFIG_TUN", needed=False),
 )
 
 # Why an ordinary user may not have namespaces: the setting, the value that forbids it, the cure.

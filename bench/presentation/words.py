@@ -63,7 +63,9 @@ def idle(requests: RequestsSummary) -> str:
     for path in requests.idle:
         said = f"{format_seconds(path.exchange_s)} {path.moment} the traffic"
         if path.echo_s is not None and path.overhead_s is not None:
-            said += f" (ping {format_seconds(path.echo_s)} + {format_seconds(path.overhead_s)})"
+            sign = "-" if path.overhead_s < 0 else "+"
+            overhead = format_seconds(abs(path.overhead_s))
+            said += f" (ping {format_seconds(path.echo_s)} {sign} {overhead})"
         parts.append(said)
     return f"on the idle path {', '.join(parts)}" if parts else ""
 

@@ -24,6 +24,8 @@ class Daemon:
     brings: Path | None = None  # a directory of ours in argv, to be there where nodes have files of their own
     env: Mapping[str, str] = field(default_factory=dict)
     ready: Sequence[str] = ()  # a command that says something once the daemon is; tried again until then
+    reload: Sequence[str] = ()  # a command that makes it read changed files; none: it need not be told
+    leave: Sequence[str] = ()  # one that tells the others, once it has ended, that its node is no more there
 
 
 @dataclass(frozen=True)

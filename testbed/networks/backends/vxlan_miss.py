@@ -182,11 +182,12 @@ class Resolved(Overlay):
 
     def _resolver(self, node: str) -> Daemon:
         file = f"{self.directory}/resolver.json"
-        argv = ["/usr/bin/python3", "-IS", str(resources.EDGE), "resolver", file]
+        program = ["/usr/bin/python3", "-IS", str(resources.EDGE)]
         return Daemon(
             f"resolver of cluster {self.cluster}",
             f"{self.directory}/resolver",
-            argv,
+            [*program, "resolver", file],
+            leave=[*program, "leave", file],
             files={file: json.dumps(self._settings(node), indent=1) + "\n"},
             brings=resources.EDGE,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
+from bench.analysis.statistics import percentile
 from bench.generators import Exchange, exchanger_of, idle
 from bench.measurement import idle as idle_path
 from bench.measurement import transfers
@@ -146,6 +148,14 @@ def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> N
         file = idle.files([sample], tmp_path, role)[requests.label]
         exchanges = exchanger_of(sample).read_exchanges(file, sample.count)
         assert {one.status for one in exchanges} == {"answered"}
+    # The last are our pings: they tell what ping tells, but for what the machine does beside.
+    if shutil.which("ping") is None:
+        pytest.skip("ping is not installed")
+    address = testbed.address_for(requests)
+    said = testbed.networks["A-1"].run(["ping", "-n", "-q", "-c", "100", "-i", "0.01", address]).stdout
+    (average,) = re.findall(r"= [\d.]+/([\d.]+)/", said)
+    median = percentile([one.answered_s - one.sent_s for one in exchanges if one.answered_s], 0.5)
+    assert abs(float(average) / 1000 - median) < 0.001
 
 
 @pytest.mark.long(one_in=0)

@@ -15,7 +15,7 @@ STATIONS = "examples/two-stations"
 def able(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What the machine can do: the programs and devices that succeed."""
     found: set[str] = set()
-    monkeypatch.setattr(trials, "succeeds", lambda trial: bool(found & {*trial}))
+    monkeypatch.setattr(trials, "there", lambda feature: bool(found & {*feature.command}))
     return found
 
 
