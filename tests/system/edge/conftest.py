@@ -54,7 +54,7 @@ def resolved(etcd: str) -> Iterator[Callable[[str, str], Testbed]]:
 
 def give_vtep(node: Node, l2: str, l3: str) -> None:
     """Make a node with an uplink, behind which nobody is but a few addresses, and flannel's device."""
-    flags = " ".join([*(["proxy"] if l3 == "miss" else []), *(["l2miss"] if l2 == "miss" else [])])
+    flags = "" if l2 == "ahead" else "proxy l2miss" if l3 == "miss" else "l2miss"
     prefix = 16 if l3 == "miss" else 32
     lines = [
         "link set lo up",

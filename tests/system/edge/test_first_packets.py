@@ -24,7 +24,7 @@ FEW = 6
 ECHO = """
 import json, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE: who receives may be late
 s.bind(("", int(sys.argv[1])))
 s.settimeout(20)
 open("/proc/self/comm", "w").write("echo-ready")
@@ -42,7 +42,7 @@ SEND = """
 import json, socket, sys, time
 address, port, count, rate = sys.argv[1], *map(int, sys.argv[2:])
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE: who receives may be late
 s.connect((address, port))
 s.setblocking(False)
 seen = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from testbed import resources
 from testbed.access.components import Component
 from testbed.access.place import Node
+from testbed.networks.backends.vxlan_miss import Resolved
 from testbed.providers.netns.sandbox import Sandbox
+from testbed.testbed import Testbed
 from tests.system.edge import events
 from tests.system.edge.conftest import give_vtep
 
@@ -52,6 +55,7 @@ class Alone:
         command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "resolver", "/run/settings.json"]
         self.resolver = Component("resolver", node, "/run/resolver", command)
         self.etcd.start()
+        self.etcd.wait_until_it_answers(f"{url}/health", 20)
         self.resolver.start()
 
     def put(self, number: int) -> None:
@@ -167,3 +171,35 @@ def test_the_program_stands_alone(tmp_path: Path, box: Sandbox) -> None:
     done = box.node("bare").run(command, check=False)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.endswith("settings.json: network: it is missing\n")
+
+
+SHOW_FDB = ["bridge", "-j", "fdb", "show", "dev", "flannel.1"]
+SHOW_NEIGHBOURS = ["ip", "-j", "-4", "neigh", "show", "dev", "flannel.1"]
+BACK = """
+cd /run/overlay/a/resolver && kill -KILL $(cat pid); until [ -s ended ]; do :; done
+ip link set flannel.1 address "$1"
+"""
+
+
+@pytest.mark.long(one_in=0)
+@pytest.mark.parametrize(("l2", "l3"), [("miss", "miss"), ("ahead", "miss"), ("ahead", "ahead")])
+def test_a_node_that_is_back_with_another_mac_is_reached_again(
+    l2: str, l3: str, resolved: Callable[[str, str], Testbed]
+) -> None:
+    """The former MAC leads nowhere any more, and a pod whose neighbours knew it is reached by the new one."""
+    testbed = resolved(l2, l3)
+    here, there = testbed.nodes["minion01"], testbed.nodes["minion02"]
+    ping = ["ping", "-c", "1", "-i", "0.2", "-W", "1", "-w", "10", testbed.pods["A-3"].address]
+    testbed.pods["A-1"].run(ping)
+    (daemon,) = Resolved(testbed.addressing, "a").daemons("minion02")
+    there.run(["sh", "-c", BACK, "sh", mac(99)])
+    Component(daemon.name, there, daemon.directory, daemon.argv).start()
+    known = ["grep", f"10.1.2.0/24 at {mac(99)}", "/run/overlay/a/leases"]
+    Component(daemon.name, here, daemon.directory, daemon.argv).wait_until_it_says(known, 10)
+    testbed.pods["A-1"].run(ping)
+    behind = {one["mac"]: one["dst"] for one in here.run(SHOW_FDB).json() if one}
+    assert behind[mac(99)] == "192.168.122.102"
+    assert set(behind) <= {mac(99), "0e:01:c0:a8:7a:64"}
+    at = {one["lladdr"] for one in here.run(SHOW_NEIGHBOURS).json() if "lladdr" in one}
+    assert mac(99) in at
+    assert "0e:01:c0:a8:7a:66" not in at

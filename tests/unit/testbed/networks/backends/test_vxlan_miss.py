@@ -50,12 +50,14 @@ def test_by_miss_all_pods_are_neighbours_of_a_device_that_says_what_it_misses() 
 
 @pytest.mark.parametrize(
     ("l2", "l3", "flags", "prefix"),
-    [("ahead", "miss", " proxy", 16), ("ahead", "ahead", "", 32), ("miss", "ahead", " l2miss", 32)],
+    [("ahead", "miss", "", 16), ("ahead", "ahead", "", 32), ("miss", "ahead", " l2miss", 32)],
 )
 def test_what_is_made_ahead_is_not_asked_for(l2: str, l3: str, flags: str, prefix: int) -> None:
     lines = of_generation(l2, l3).links("worker-01").splitlines()
     assert lines[0].endswith(f"nolearning{flags}")
     assert lines[-1] == f"address add 172.16.1.0/{prefix} dev flannel.1"
+    asked = "/proc/sys/net/ipv4/neigh/flannel.1/app_solicit" in of_generation(l2, l3).files("worker-01")
+    assert asked == (l3 == "miss")
 
 
 def test_each_node_has_a_resolver_and_the_master_an_etcd() -> None:
