@@ -26,7 +26,7 @@ def _first(trunk: Trunk) -> Means:
             return means
     if RELAY.suits(trunk.settings):
         words = (
-            f"delay: {WITHOUT_NETEM}, and our own relay needs TAP devices: /dev/net/tun "
+            f"delay: {WITHOUT_NETEM}, and our own relay needs /dev/net/tun, open to you "
             "(CONFIG_TUN; modprobe tun)"
         )
     else:

@@ -229,10 +229,43 @@ for number in range(int(sys.argv[3])):
 """
 
 
+# The same with a header before each frame that says what is left to do (<linux/virtio_net.h>, virtio_net_hdr;
+# packet(7), PACKET_VNET_HDR): segments, lengths and checksums at random.
+UNFINISHED = """
+import os, random, socket, struct, sys
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.setsockopt(263, 15, 1)
+out.bind((sys.argv[1], 0))
+chosen = random.Random(int(sys.argv[2]))
+all, mine = b"\\xff" * 6, out.getsockname()[4]
+for number in range(int(sys.argv[3])):
+    size = chosen.choice([20, 60, 1000, int(sys.argv[4]), 9000, 60000])
+    protocol = chosen.choice([6, 17, 4, 47, chosen.randrange(256)])
+    ends = b"\\x0a\\0\\0\\x01\\x0a\\0\\0\\x02"
+    ip = struct.pack("!BBHHHBBH8s", 0x45, 0, 20 + size, 1, 0, 64, protocol, 0, ends)
+    frame = all + mine + b"\\x08\\0" + ip + chosen.randbytes(size)
+    head = struct.pack(
+        "<BBHHHH",
+        chosen.choice([0, 1, 1, 2, 3]),
+        chosen.choice([0, 1, 1, 3, 4, 5, 0x20, 0x80, 0x81]),
+        chosen.choice([0, 34, 42, 54, 54, 60000]),
+        chosen.choice([1, 8, 500, 1400, 1400, 65535]),
+        chosen.choice([0, 34, 34, 65535]),
+        chosen.choice([0, 6, 16, 16, 65535]),
+    )
+    try:
+        out.send(head + frame)
+    except OSError as error:
+        if error.errno not in (22, 90, 105):
+            raise
+"""
+
+
 def attack(testbed: Testbed, frames: int, seed: int) -> None:
     mtu = testbed.scenario.underlay.mtu
-    argv = [*PYTHON, "-c", MALFORMED, "eth0", str(seed), str(frames), str(mtu)]
-    testbed.nodes["worker-01"].run(argv)
+    for program in (MALFORMED, UNFINISHED):
+        argv = [*PYTHON, "-c", program, "eth0", str(seed), str(frames), str(mtu)]
+        testbed.nodes["worker-01"].run(argv)
 
 
 def test_frames_that_mean_nothing_pass_and_harm_nothing(apart: Testbed) -> None:

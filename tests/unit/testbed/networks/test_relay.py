@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -106,3 +107,30 @@ def test_lateness_is_counted_in_powers_of_two(ends: Ends, behind_us: int, step: 
 
 def test_who_does_not_answer_says_so(tmp_path: os.PathLike[str]) -> None:
     assert str(relay.ask(f"{tmp_path}/nobody")).startswith("the relay does not answer: ")
+
+
+def test_a_packet_that_cannot_be_read_is_lost_and_the_next_one_is_not(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, refused = os.read, [OSError(errno.EINVAL, "no words for it")]
+
+    def refuses_one(source: int, size: int) -> bytes:
+        if refused:
+            raise refused.pop()
+        return read(source, size)
+
+    ends.sender.send(b"two")
+    monkeypatch.setattr(os, "read", refuses_one)
+    ends.direction.take(0, ends.direction.looked, 0)
+    ends.direction.give(time.monotonic_ns(), LATE)
+    assert ends.received() == [b"two"]
+    assert ends.direction.said()["dropped"] == 1
+
+
+def test_a_device_that_is_gone_ends_the_relay(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(source: int, size: int) -> bytes:
+        raise OSError(errno.EBADFD, "gone")
+
+    monkeypatch.setattr(os, "read", gone)
+    with pytest.raises(OSError, match="gone"):
+        ends.direction.take(0, ends.direction.looked, 0)
