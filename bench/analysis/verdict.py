@@ -90,7 +90,7 @@ def judge(
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
     notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
-    if record.calibration is None:
+    if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
     if invalid:
         return Verdict("invalid", [*invalid, *violated, *starved], notes)

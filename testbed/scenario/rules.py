@@ -31,8 +31,8 @@ LONGEST_CLUSTER_NAME = 11
 LONGEST_DELAY = 1.0  # of a trunk, seconds: once round the earth is 0.2 in fibre
 LONGEST_NAME = 60  # that is shown whole
 MOST_NAMED = 20  # of the names there are
-# Exchanges of one kind of requests that are kept, each with its times: 100 MB of them in the pod.
-MOST_EXCHANGES = 5_000_000
+# Exchanges of one kind of requests that are kept, each with its times: an analysis takes 300 MB for them.
+MOST_EXCHANGES = 1_000_000
 
 
 class Fault(NamedTuple):
