@@ -112,6 +112,7 @@ class DaemonUse(Entry):
 
 Run = tuple[int, int, int, int]  # number and moment of arrival of the first packet, and of the last
 Error = tuple[int, int]  # moment, errno
+Late = tuple[int, int]  # moment, nanoseconds
 # Moment, place among ``watched``, and what became of an entry: "add" or "del", "route" or "forwarding", and
 # the network or the node's address that it leads to.
 Change = tuple[int, int, str, str, str]
@@ -124,7 +125,7 @@ class Streams(Entry):
     begun_ns: int
     ended_ns: int
     rounds: Count  # packets sent for each pair
-    late_ns: int  # the most by which a round was late
+    late: list[Late]  # the rounds that were later than 10 ms
     pairs: list[tuple[str, str]]  # nodes, from and to
     runs: list[list[Run]]  # of each pair
     errors: list[list[Error]]  # the first ones of each pair

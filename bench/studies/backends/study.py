@@ -236,7 +236,9 @@ def _missing(found: Backends) -> Iterator[str]:
     for name, measured in found.measured.items():
         costs = any(one.invalid and one.ns is None for one in measured.cost)
         carried = measured.throughput_invalid and measured.throughput_bps is None
-        if costs or carried or any(one.invalid for one in measured.sizes):
+        events = [event for one in measured.sizes for event in one.events]
+        moved = any(one.invalid for one in measured.sizes) or any(map(convergence.too_late, events))
+        if costs or carried or moved:
             yield name
 
 
@@ -245,7 +247,10 @@ def _invalid(found: Backends) -> Iterator[str]:
     for name, measured in found.measured.items():
         yield from (f"invalid: {name}: {words}" for words in measured.throughput_invalid)
         yield from (f"invalid: {name}: {words}" for one in measured.cost for words in one.invalid)
-        yield from (f"invalid: {name}: {one.nodes} nodes: {w}" for one in measured.sizes for w in one.invalid)
+        for one in measured.sizes:
+            late = [event for event in one.events if convergence.too_late(event)]
+            words = [f"{event.event}: probes were {event.late_s * 1e3:.0f} ms late" for event in late]
+            yield from (f"invalid: {name}: {one.nodes} nodes: {word}" for word in [*one.invalid, *words])
 
 
 def _number(choice: str, asked: StudyRequest, least: int, most: int) -> int | None:
