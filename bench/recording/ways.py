@@ -1,4 +1,4 @@
-"""What a study of backends leaves beside recordings, field by field: ``raw/`` in its directory.
+"""What a study of backends leaves beside recordings, field by field: ``measured/`` in its directory.
 
 Moments are nanoseconds of the machine's monotonic clock; rates are bits per second; sizes are bytes.
 """
@@ -41,7 +41,7 @@ class Offered(Entry):
 
 
 class Cost(Entry):
-    """``raw/<backend>/cost-<round>.json``: processor time, on one fresh pair of nodes."""
+    """``measured/<backend>/cost-<round>.json``: processor time, on one fresh pair of nodes."""
 
     schema_version: Literal[1] = 1
     backend: str
@@ -58,7 +58,7 @@ class Flow(Entry):
 
 
 class Throughput(Entry):
-    """``raw/throughput-<round>.json``: fresh pairs of nodes of all backends, side by side, by turns."""
+    """``measured/throughput-<round>.json``: fresh pairs of nodes of all backends, side by side, by turns."""
 
     schema_version: Literal[1] = 1
     round: Count
@@ -78,7 +78,7 @@ class Exchange(Entry):
 
 
 class Exchanges(Entry):
-    """``raw/<backend>/first-<round>.json``: the first exchanges of a pod with those of other nodes."""
+    """``measured/<backend>/first-<round>.json``: the first exchanges of a pod with those of other nodes."""
 
     schema_version: Literal[1] = 1
     backend: str
@@ -132,7 +132,7 @@ class Streams(Entry):
 
 
 class Nodes(Entry):
-    """``raw/<backend>/nodes-<number>.json``: a cluster of so many nodes, and what happens when one moves."""
+    """``measured/<backend>/nodes-<number>.json``: a cluster of so many nodes, and one that moves."""
 
     schema_version: Literal[1] = 1
     backend: str

@@ -1,7 +1,7 @@
 """Which backend for a cluster? Every one that this machine can run, measured alike.
 
-The study is a directory of ordinary recordings - the guarantee on a full link under each backend -, ``raw/``
-with what was measured beside them, and ``backends.json``, in which all of it is summed up.
+The study is a directory of ordinary recordings - promises on a full link, requests on an idle one -, with
+``measured/``, where everything else is, and ``backends.json``, in which all of it is summed up.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class BackendsStudy(Study):
         return {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode(), **images}
 
     def summed_up(self, directory: Path) -> Backends:
-        """Return the index with all that the recordings and the files in ``raw/`` show."""
+        """Return the index with all that the recordings and the files in ``measured/`` show."""
         index, summaries = read(directory), self.summaries(directory)
         rows = [
             row.model_copy(update={"verdict": result.verdict}) if result else row
