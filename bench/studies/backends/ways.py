@@ -43,8 +43,8 @@ def _misses(name: str, **settings: str) -> Way:
 # Settings that matter for one question alone: a dead daemon, a mesh that grows as the square of its nodes,
 # and flannel's second and third generation, of which less is left to be missed.
 SETTINGS = (
-    _misses("L3 alone", l2="ahead", l3="miss"),
-    _misses("nothing", l2="ahead", l3="ahead"),
+    _misses("L3 by miss", l2="ahead", l3="miss"),
+    _misses("all ahead", l2="ahead", l3="ahead"),
     _bgp("no graceful restart", graceful_restart=False),
     _bgp("route reflector", route_reflector=MASTER),
 )
