@@ -61,11 +61,18 @@ def throughput_files(study: Path) -> list[Path]:
 
 
 def measure(wanted: Wanted, study: Path, tell: Tell) -> None:
-    """Measure what is missing. Raises RuntimeError; what is done by then stays."""
+    """Measure what is missing. Raises RuntimeError, once all else is there, for what could not be."""
     steps = [(file, what, make) for file, what, make in _steps(wanted, study) if not file.exists()]
+    failed = []
     for number, (file, what, make) in enumerate(steps, start=1):
         tell(f"{number} of {len(steps)}: {what}")
-        atomic.write_model(file, make())
+        try:
+            atomic.write_model(file, make())
+        except RuntimeError as error:
+            failed.append(f"{what}: {error}")
+            tell(failed[-1])
+    if failed:
+        raise RuntimeError("\n".join(failed))
 
 
 _Step = tuple[Path, str, Callable[[], BaseModel]]

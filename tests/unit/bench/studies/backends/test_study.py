@@ -203,6 +203,27 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
     assert told == ["1 of 3: vxlan: 3 nodes", "2 of 3: vxlan: 10 nodes", "3 of 3: host-gw: 10 nodes"]
 
 
+def test_what_fails_keeps_nothing_else_from_being_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def many(way: Way, size: int) -> Nodes:
+        if way.name == "vxlan" and size == 3:
+            raise RuntimeError("no room")
+        return known.nodes([], [], backend=way.name, number=size)
+
+    monkeypatch.setattr(measuring, "many", many)
+    two = [ways.known()[name] for name in ("vxlan", "host-gw")]
+    wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
+    with pytest.raises(RuntimeError, match="^vxlan: 3 nodes: no room$"):
+        measuring.measure(wanted, tmp_path, lambda _: None)
+    made = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.json"))
+    assert made == [
+        "measured/host-gw/nodes-10.json",
+        "measured/host-gw/nodes-3.json",
+        "measured/vxlan/nodes-10.json",
+    ]
+
+
 def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, int]] = []
 
