@@ -22,12 +22,11 @@ from pathlib import Path, PurePosixPath
 from bench.recording import atomic, inventory
 from bench.recording.anonymous import without_names
 from bench.recording.atomic import StoredError
-from bench.recording.directory import CRATE, UNFINISHED, Recording, is_recording
+from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording, is_recording
 from bench.recording.records import RunRecord
 from testbed.scenario import texts
 
 ARCHIVE = "recording.tar.xz"
-RAW = "raw"  # of a study's own, too
 SCENARIO, RUN, ANALYSIS = "scenario.yaml", "raw/run.json", "raw/analysis.json"
 MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4 MB of output
 # The dictionary of preset 9 takes 64 MiB (xz(1)).
@@ -242,7 +241,7 @@ def _archives(directory: Path) -> list[Path]:
 
 def _indexes(study: Path) -> list[str]:
     """Return the paths of a study's index, and of what it measured beside its recordings."""
-    beside = [*_found(study, f"{RAW}/*.json"), *_found(study, f"{RAW}/*/*.json")]
+    beside = [*_found(study, f"{BESIDE}/*.json"), *_found(study, f"{BESIDE}/*/*.json")]
     files = [file for file in _found(study, "*.json") if file.name != CRATE]
     return [str(file.relative_to(study)) for file in (*files, *beside)]
 

@@ -1,4 +1,4 @@
-"""What a study of backends leaves beside recordings, field by field: ``raw/`` in its directory.
+"""What a study of backends leaves beside recordings, field by field: ``measured/`` in its directory.
 
 Moments are nanoseconds of the machine's monotonic clock; rates are bits per second; sizes are bytes.
 """
@@ -41,7 +41,7 @@ class Offered(Entry):
 
 
 class Cost(Entry):
-    """``raw/<backend>/cost-<round>.json``: processor time, on one fresh pair of nodes."""
+    """``measured/<backend>/cost-<round>.json``: processor time, on one fresh pair of nodes."""
 
     schema_version: Literal[1] = 1
     backend: str
@@ -58,7 +58,7 @@ class Flow(Entry):
 
 
 class Throughput(Entry):
-    """``raw/throughput-<round>.json``: fresh pairs of nodes of all backends, side by side, by turns."""
+    """``measured/throughput-<round>.json``: fresh pairs of nodes of all backends, side by side, by turns."""
 
     schema_version: Literal[1] = 1
     round: Count
@@ -78,7 +78,7 @@ class Exchange(Entry):
 
 
 class Exchanges(Entry):
-    """``raw/<backend>/first-<round>.json``: the first exchanges of a pod with those of other nodes."""
+    """``measured/<backend>/first-<round>.json``: the first exchanges of a pod with those of other nodes."""
 
     schema_version: Literal[1] = 1
     backend: str
@@ -112,6 +112,7 @@ class DaemonUse(Entry):
 
 Run = tuple[int, int, int, int]  # number and moment of arrival of the first packet, and of the last
 Error = tuple[int, int]  # moment, errno
+Late = tuple[int, int]  # moment, nanoseconds
 # Moment, place among ``watched``, and what became of an entry: "add" or "del", "route" or "forwarding", and
 # the network or the node's address that it leads to.
 Change = tuple[int, int, str, str, str]
@@ -124,14 +125,14 @@ class Streams(Entry):
     begun_ns: int
     ended_ns: int
     rounds: Count  # packets sent for each pair
-    late_ns: int  # the most by which a round was late
+    late: list[Late]  # the rounds that were later than 10 ms
     pairs: list[tuple[str, str]]  # nodes, from and to
     runs: list[list[Run]]  # of each pair
     errors: list[list[Error]]  # the first ones of each pair
 
 
 class Nodes(Entry):
-    """``raw/<backend>/nodes-<number>.json``: a cluster of so many nodes, and what happens when one moves."""
+    """``measured/<backend>/nodes-<number>.json``: a cluster of so many nodes, and one that moves."""
 
     schema_version: Literal[1] = 1
     backend: str

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.analysis import summary
 from bench.recording import atomic
-from bench.recording.directory import CRATE, UNFINISHED, Recording
+from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario import Scenario
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 REQUEST = "request.json"
-RAW = "raw"  # in a study's directory: what it measured beside its recordings, if it did
 
 
 def request(directory: Path) -> StudyRequest | None:
@@ -121,7 +120,7 @@ class Study(ABC):
         return [Visit(number) for number in range(len(cases))]
 
     def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
-        """Measure what is no recording and not there yet, once all recordings are, into ``raw/``.
+        """Measure what is no recording and not there yet, once all recordings are, into ``measured/``.
 
         Raises RuntimeError; what is done by then stays, and can be gone on with.
         """
@@ -150,7 +149,7 @@ class Study(ABC):
 
         name = directory.name.removesuffix(UNFINISHED)
         index = [file.name for file in (self.index_file(directory), directory / REQUEST) if file.is_file()]
-        index += [str(file.relative_to(directory)) for file in sorted((directory / RAW).rglob("*.json"))]
+        index += [str(file.relative_to(directory)) for file in sorted((directory / BESIDE).rglob("*.json"))]
         return crate.of_study(name, self.name, recordings, index, outputs)
 
     def notes(self, directory: Path) -> Sequence[str]:

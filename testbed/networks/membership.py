@@ -38,7 +38,7 @@ class Membership:
             if one == node:
                 self._move(node, before, after)
             else:
-                take(self._nodes[one], [*following(old, new, one), *self._told(old, new, one)])
+                self._take(one, [*following(old, new, one), *self._told(old, new, one)])
 
         in_parallel(change, [node, *others])
 
@@ -50,30 +50,34 @@ class Membership:
     def start(self, node: str, addressing: Addressing) -> None:
         """Start the daemons of a node, with the files that they need; they may not be ready yet after it."""
         for daemon in self._network(addressing).daemons(node):
-            take(self._nodes[node], _files(daemon.files))
+            self._take(node, _files(daemon.files))
             component_of(daemon, self._nodes[node], self._find).start()
 
     def _move(self, node: str, before: Addressing, after: Addressing) -> None:
-        place, uplink = self._nodes[node], before.uplink(node)
+        uplink = before.uplink(node)
         if node in self._members(before):
             self.kill(node, before)
             network = self._network(before)
             if node not in self._members(after):
-                take(place, self._farewells(network, node))
+                self._take(node, self._farewells(network, node))
             text = removal(network.links(node), network.devices(node))
-            take(place, [Step(["ip", "-batch", "-"], text)] if text else [])
+            self._take(node, [Step(["ip", "-batch", "-"], text)] if text else [])
         if before.address(node) != after.address(node):
             text = (
                 f"address del {before.nodes[node]} dev {uplink}\n"
                 f"address add {after.nodes[node]} broadcast + dev {uplink}\n"
             )
-            take(place, [Step(["ip", "-batch", "-"], text)])
+            self._take(node, [Step(["ip", "-batch", "-"], text)])
         if node in self._members(after):
             network = self._network(after)
             batches = [("ip", network.links(node)), ("bridge", network.forwarding(node))]
             steps = [Step([tool, "-batch", "-"], text) for tool, text in batches if text]
-            take(place, [*steps, *_files(network.files(node))])
+            self._take(node, [*steps, *_files(network.files(node))])
             self.start(node, after)
+
+    def _take(self, node: str, steps: Sequence[Step]) -> None:
+        if steps:
+            take(self._nodes[node], steps)
 
     def _farewells(self, network: PodNetwork, node: str) -> list[Step]:
         """Return what tells the others that a node leaves, where daemons do not see it by themselves."""

@@ -155,7 +155,7 @@ class _Probes:
             begun_ns=found["begun_ns"],
             ended_ns=found["ended_ns"],
             rounds=found["rounds"],
-            late_ns=found["late_ns"],
+            late=[tuple(late) for late in found["late"]],
             runs=[[tuple(run) for run in runs] for runs in found["runs"]],
             errors=[[tuple(error) for error in errors] for errors in found["errors"]],
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.scenario import Scenario
 
-CLUSTER = "a"
+CLUSTER, MASTER = "a", "node-0"
 UNDERLAY = IPv4Network("10.200.0.0/16")
 PODS = IPv4Network("10.128.0.0/9")
 NODE_PREFIX = 24
@@ -32,7 +32,7 @@ def of_nodes(way: Mapping[str, Any], nodes: int, pods: int = 1) -> Scenario:
     ``way`` is what the cluster says of its backend. Each worker has so many pods. All nodes have addresses of
     their own, so that one more moves no other. Raises ValueError for settings that are none.
     """
-    names = ["node-0", *(f"node-{number}" for number in range(1, nodes))]
+    names = [MASTER, *(f"node-{number}" for number in range(1, nodes))]
     first = int(UNDERLAY.network_address) + FIRST_ADDRESS
     return Scenario.model_validate(
         {

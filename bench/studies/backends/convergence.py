@@ -11,8 +11,8 @@ from bench.studies.backends.index import Convergence, Size
 MISSING = 3
 # A pair whose last packet came so many rounds before the end of what was looked at does not arrive.
 SILENT_ROUNDS = 20
-# Rounds that were later than this say nothing about milliseconds.
-MOST_LATE_NS = 50_000_000
+# A time says nothing if the probes were late meanwhile by more than this, and by more than a tenth of it.
+LATE_S, LATE_SHARE = 0.02, 0.1
 
 
 def size(nodes: Nodes) -> Size:
@@ -28,8 +28,13 @@ def size(nodes: Nodes) -> Size:
         daemons=sum(one.processes for one in nodes.daemons),
         interval_ms=round(real, 3),
         events=[_event(nodes, event, until) for event, until in _windows(nodes)],
-        invalid=list(_faults(nodes)),
+        invalid=["the kernel had more to say of entries than was read"] if nodes.changes_lost else [],
     )
+
+
+def too_late(event: Convergence) -> bool:
+    """Tell whether the probes were too late for the time that it says."""
+    return event.arrive_s is not None and event.late_s > max(LATE_S, LATE_SHARE * event.arrive_s)
 
 
 def _windows(nodes: Nodes) -> Iterator[tuple[Event, int]]:
@@ -41,8 +46,11 @@ def _windows(nodes: Nodes) -> Iterator[tuple[Event, int]]:
 def _event(nodes: Nodes, event: Event, until: int) -> Convergence:
     arrive = arrival_ns(nodes.streams.runs, event.begun_ns, until, nodes.streams.interval_ns)
     gone = gone_ns(nodes, event.begun_ns, until)
+    looked = until if arrive is None else event.begun_ns + arrive
+    late = [by for moment, by in nodes.streams.late if event.begun_ns <= moment <= looked + by]
     return Convergence(
         event=event.name,
+        late_s=max(late, default=0) / 1e9,
         arrive_s=None if arrive is None else arrive / 1e9,
         gone_s=None if gone is None else gone / 1e9,
         given_s=(until - event.begun_ns) / 1e9,
@@ -89,10 +97,3 @@ def gone_ns(nodes: Nodes, begun: int, until: int) -> int | None:
     if len(first) < len(nodes.watched):
         return None
     return max(first.values(), default=begun) - begun
-
-
-def _faults(nodes: Nodes) -> Iterator[str]:
-    if nodes.streams.late_ns > MOST_LATE_NS:
-        yield f"a round of probes was {nodes.streams.late_ns / 1e6:.0f} ms late"
-    if nodes.changes_lost:
-        yield "the kernel had more to say of entries than was read"

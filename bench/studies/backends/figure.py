@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bench.presentation.figures import style
 from bench.presentation.figures.style import COLOURS
+from bench.studies.backends.convergence import too_late
 from bench.studies.backends.index import Backends, PacketCost, Size
 
 if TYPE_CHECKING:
@@ -123,4 +124,5 @@ def _of(costs: list[PacketCost], kind: tuple[int, int]) -> PacketCost | None:
 
 
 def _arrive(event: str, size: Size) -> float | None:
-    return next((one.arrive_s for one in size.events if one.event == event and one.arrive_s), None)
+    told = (one for one in size.events if one.event == event and one.arrive_s and not too_late(one))
+    return next((one.arrive_s for one in told), None)

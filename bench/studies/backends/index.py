@@ -63,6 +63,7 @@ class Convergence(Entry):
     arrive_s: float | None = None  # until packets between the node and every other one arrive again
     gone_s: float | None = None  # until no other node has an entry that leads there
     given_s: float  # how long was waited
+    late_s: float  # by how much the probes were late meanwhile, at most; 0: by less than 10 ms
 
 
 class Size(Entry):

@@ -18,11 +18,11 @@ from pydantic import BaseModel
 from bench.measurement.ways import first, flow, nodes, offered, others, scenarios
 from bench.measurement.ways.ground import ground
 from bench.recording import atomic
+from bench.recording.directory import BESIDE
 from bench.recording.records import slug
 from bench.recording.ways import Cost, Exchanges, Flow, Nodes, Throughput
 from bench.studies.backends.ways import COST, FIRST, NODES, THROUGHPUT, Way
 from bench.studies.matrix.study import blocks
-from bench.studies.study import RAW
 
 PAIR = 3  # nodes: a master, and two workers whose pods talk
 TURNS, SECONDS = 3, 1  # flows on each fresh pair, and how long each lasts
@@ -47,7 +47,7 @@ class Wanted:
 
 def directory_of(study: Path, way: str) -> Path:
     """Return where a way's files are."""
-    return study / RAW / slug(way, set())
+    return study / BESIDE / slug(way, set())
 
 
 def files(study: Path, way: str, part: str) -> list[Path]:
@@ -57,15 +57,22 @@ def files(study: Path, way: str, part: str) -> list[Path]:
 
 def throughput_files(study: Path) -> list[Path]:
     """Return the files in which all ways are."""
-    return sorted((study / RAW).glob(f"{THROUGHPUT}-*.json"), key=_number)
+    return sorted((study / BESIDE).glob(f"{THROUGHPUT}-*.json"), key=_number)
 
 
 def measure(wanted: Wanted, study: Path, tell: Tell) -> None:
-    """Measure what is missing. Raises RuntimeError; what is done by then stays."""
+    """Measure what is missing. Raises RuntimeError, once all else is there, for what could not be."""
     steps = [(file, what, make) for file, what, make in _steps(wanted, study) if not file.exists()]
+    failed = []
     for number, (file, what, make) in enumerate(steps, start=1):
         tell(f"{number} of {len(steps)}: {what}")
-        atomic.write_model(file, make())
+        try:
+            atomic.write_model(file, make())
+        except RuntimeError as error:
+            failed.append(f"{what}: {error}")
+            tell(failed[-1])
+    if failed:
+        raise RuntimeError("\n".join(failed))
 
 
 _Step = tuple[Path, str, Callable[[], BaseModel]]
@@ -75,7 +82,7 @@ def _steps(wanted: Wanted, study: Path) -> Iterator[_Step]:
     """Yield every measurement: its file, what it is, and what makes it."""
     beside = wanted.of(THROUGHPUT)
     for number in range(1, wanted.rounds[THROUGHPUT] + 1 if beside else 1):
-        file = study / RAW / f"{THROUGHPUT}-{number}.json"
+        file = study / BESIDE / f"{THROUGHPUT}-{number}.json"
         yield file, f"throughput, round {number}", partial(throughput, beside, number, wanted.seed)
     for part, make in ((COST, cost), (FIRST, exchanges)):
         ways = wanted.of(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from bench.studies.backends.convergence import too_late
 from bench.studies.backends.index import (
     Backends,
     Convergence,
@@ -187,9 +188,9 @@ def _event(size: Size, event: str, what: Callable[[Convergence], float | None]) 
     one = next((one for one in size.events if one.event == event), None)
     if one is None:
         return NOTHING
-    if size.invalid:
-        return "invalid"
     seconds = what(one)
+    if size.invalid or (what is _arrive and too_late(one)):
+        return "invalid"
     return f"not in {one.given_s:.0f} s" if seconds is None else duration(seconds)
 
 

@@ -1,7 +1,7 @@
 """Which backend for a cluster? Every one that this machine can run, measured alike.
 
-The study is a directory of ordinary recordings - the guarantee on a full link under each backend -, ``raw/``
-with what was measured beside them, and ``backends.json``, in which all of it is summed up.
+The study is a directory of ordinary recordings - promises on a full link, requests on an idle one -, with
+``measured/``, where everything else is, and ``backends.json``, in which all of it is summed up.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class BackendsStudy(Study):
         return {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode(), **images}
 
     def summed_up(self, directory: Path) -> Backends:
-        """Return the index with all that the recordings and the files in ``raw/`` show."""
+        """Return the index with all that the recordings and the files in ``measured/`` show."""
         index, summaries = read(directory), self.summaries(directory)
         rows = [
             row.model_copy(update={"verdict": result.verdict}) if result else row
@@ -236,7 +236,9 @@ def _missing(found: Backends) -> Iterator[str]:
     for name, measured in found.measured.items():
         costs = any(one.invalid and one.ns is None for one in measured.cost)
         carried = measured.throughput_invalid and measured.throughput_bps is None
-        if costs or carried or any(one.invalid for one in measured.sizes):
+        events = [event for one in measured.sizes for event in one.events]
+        moved = any(one.invalid for one in measured.sizes) or any(map(convergence.too_late, events))
+        if costs or carried or moved:
             yield name
 
 
@@ -245,7 +247,10 @@ def _invalid(found: Backends) -> Iterator[str]:
     for name, measured in found.measured.items():
         yield from (f"invalid: {name}: {words}" for words in measured.throughput_invalid)
         yield from (f"invalid: {name}: {words}" for one in measured.cost for words in one.invalid)
-        yield from (f"invalid: {name}: {one.nodes} nodes: {w}" for one in measured.sizes for w in one.invalid)
+        for one in measured.sizes:
+            late = [event for event in one.events if convergence.too_late(event)]
+            words = [f"{event.event}: probes were {event.late_s * 1e3:.0f} ms late" for event in late]
+            yield from (f"invalid: {name}: {one.nodes} nodes: {word}" for word in [*one.invalid, *words])
 
 
 def _number(choice: str, asked: StudyRequest, least: int, most: int) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bench.measurement.ways.scenarios import MASTER
 from testbed.scenario.names import NETWORKS
 
 # What can be measured of a way, in the order in which it is.
@@ -31,13 +32,21 @@ class Way:
         return tuple(_settings(f"clusters.{cluster}", self.cluster))
 
 
-# Settings that matter for one question alone: a killed daemon, a mesh that grows as the square of its nodes.
+def _bgp(name: str, **settings: Any) -> Way:
+    return Way(f"bgp, {name}", {"backend": "bgp", "bgp": settings}, (NODES,))
+
+
+def _misses(name: str, **settings: str) -> Way:
+    return Way(f"vxlan-miss, {name}", {"backend": "vxlan-miss", "resolve": settings}, (FIRST,))
+
+
+# Settings that matter for one question alone: a dead daemon, a mesh that grows as the square of its nodes,
+# and flannel's second and third generation, of which less is left to be missed.
 SETTINGS = (
-    Way(
-        "bgp, no graceful restart",
-        {"backend": "bgp", "bgp": {"graceful_restart": False}},
-        (NODES,),
-    ),
+    _misses("L3 by miss", l2="ahead", l3="miss"),
+    _misses("all ahead", l2="ahead", l3="ahead"),
+    _bgp("no graceful restart", graceful_restart=False),
+    _bgp("route reflector", route_reflector=MASTER),
 )
 
 

@@ -32,6 +32,7 @@ PORT = 7007
 ORDER = struct.Struct("!I")
 PACKET = struct.Struct("!HI")  # the pair, and the round in which it was sent
 MOST_ERRORS = 20  # that are kept of a pair
+LATE_NS, MOST_LATE = 10_000_000, 5000  # which late rounds are kept, and how many
 LAST_SECONDS = 0.2  # for packets that are on their way
 LOOK_SECONDS = 0.02  # how often it is looked whether all arrive, when that is asked
 STEADY = 100  # rounds without a packet missing
@@ -95,7 +96,7 @@ def send(senders: list[tuple[int, socket.socket]], interval: int, orders: int) -
 
     A line there is passed on as an order.
     """
-    late = 0
+    late: list[tuple[int, int]] = []
     errors: list[list[list[int]]] = [[] for _ in senders]
     begun = due = time.monotonic_ns()
     rounds = 0
@@ -109,7 +110,8 @@ def send(senders: list[tuple[int, socket.socket]], interval: int, orders: int) -
         rounds += 1
         due += interval
         now = time.monotonic_ns()
-        late = max(late, now - due)
+        if now - due > LATE_NS and len(late) < MOST_LATE:
+            late.append((now, now - due))
         if now > due + interval:  # what was missed is not made up for in a burst
             due = now
         if select.select([0], [], [], max(due - now, 0) / 1e9)[0]:
@@ -117,7 +119,7 @@ def send(senders: list[tuple[int, socket.socket]], interval: int, orders: int) -
                 break
             os.write(orders, ORDER.pack(rounds))
     ended = time.monotonic_ns()
-    return {"begun_ns": begun, "ended_ns": ended, "rounds": rounds, "late_ns": late, "errors": errors}
+    return {"begun_ns": begun, "ended_ns": ended, "rounds": rounds, "late": late, "errors": errors}
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ def nodes(
     changes: Sequence[tuple[int, int, str, str, str]] = (),
     backend: str = "vxlan",
     number: int = 4,
-    late_ns: int = 0,
+    late: Sequence[tuple[int, int]] = (),
     lost: bool = False,
     ended: int = 10 * SECOND,
 ) -> Nodes:
@@ -109,7 +109,7 @@ def nodes(
             begun_ns=0,
             ended_ns=ended,
             rounds=ended // MS,
-            late_ns=late_ns,
+            late=list(late),
             pairs=[("node-1", "node-3"), ("node-2", "node-3")][: len(runs)],
             runs=[list(each) for each in runs],
             errors=[[] for _ in runs],

@@ -98,9 +98,25 @@ def test_each_event_is_looked_at_up_to_the_next_one() -> None:
     assert found.invalid == []
 
 
-def test_probes_that_were_late_say_nothing() -> None:
-    found = convergence.size(known.nodes([WHOLE], [event("join", 2)], late_ns=80 * MS, lost=True))
-    assert found.invalid == [
-        "a round of probes was 80 ms late",
-        "the kernel had more to say of entries than was read",
-    ]
+def test_what_the_kernel_said_and_was_not_read_may_have_been_an_entry() -> None:
+    found = convergence.size(known.nodes([WHOLE], [event("join", 2)], lost=True))
+    assert found.invalid == ["the kernel had more to say of entries than was read"]
+
+
+@pytest.mark.parametrize(
+    ("late_at_s", "by_ms", "too_late"),
+    [
+        (2.1, 15, False),
+        (2.1, 25, True),
+        (2.4, 25, False),  # after they had arrived
+        (1.9, 25, False),  # before
+    ],
+)
+def test_probes_that_are_late_say_nothing_of_less_than_ten_times_that(
+    late_at_s: float, by_ms: int, too_late: bool
+) -> None:
+    pair = [run(0, 1_999), run(2_200, 9_999)]
+    late = [(round(late_at_s * SECOND), by_ms * MS)]
+    (found,) = convergence.size(known.nodes([pair, pair], [event("join", 2)], late=late)).events
+    assert found.arrive_s == pytest.approx(0.2)
+    assert convergence.too_late(found) == too_late

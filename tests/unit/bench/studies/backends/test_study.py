@@ -94,7 +94,7 @@ class Made(BackendsStudy):
 
     def measure(self, asked: StudyRequest, directory: Path, displays: object) -> None:
         beside = known.throughput(1, None, vxlan=[30.0, 30.0], host_gw=[36.0, 36.0])
-        self._write(directory / "raw" / "throughput-1.json", beside)
+        self._write(directory / "measured" / "throughput-1.json", beside)
         if self.failing:
             raise RuntimeError("it broke")
         join = Event(name="join", begun_ns=2 * SECOND, done_ns=2 * SECOND)
@@ -155,7 +155,7 @@ def test_what_was_measured_is_summed_up_from_files_alone(directory: Path) -> Non
 def test_a_slow_path_that_is_planted_is_seen(directory: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(directory, tmp_path / "copy")
     slow = known.throughput(1, None, vxlan=[30.0], host_gw=[27.0])
-    atomic.write_model(copy / "raw" / "throughput-1.json", slow)
+    atomic.write_model(copy / "measured" / "throughput-1.json", slow)
     found = Made().summed_up(copy)
     slower = found.measured["host-gw"].of_first
     assert slower is not None
@@ -196,11 +196,32 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(measuring, "many", many)
     two = [ways.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
-    atomic.write_model(tmp_path / "raw" / "host-gw" / "nodes-3.json", known.nodes([], []))
+    atomic.write_model(tmp_path / "measured" / "host-gw" / "nodes-3.json", known.nodes([], []))
     told: list[str] = []
     measuring.measure(wanted, tmp_path, told.append)
     assert made == ["vxlan 3", "vxlan 10", "host-gw 10"]
     assert told == ["1 of 3: vxlan: 3 nodes", "2 of 3: vxlan: 10 nodes", "3 of 3: host-gw: 10 nodes"]
+
+
+def test_what_fails_keeps_nothing_else_from_being_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def many(way: Way, size: int) -> Nodes:
+        if way.name == "vxlan" and size == 3:
+            raise RuntimeError("no room")
+        return known.nodes([], [], backend=way.name, number=size)
+
+    monkeypatch.setattr(measuring, "many", many)
+    two = [ways.known()[name] for name in ("vxlan", "host-gw")]
+    wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
+    with pytest.raises(RuntimeError, match="^vxlan: 3 nodes: no room$"):
+        measuring.measure(wanted, tmp_path, lambda _: None)
+    made = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.json"))
+    assert made == [
+        "measured/host-gw/nodes-10.json",
+        "measured/host-gw/nodes-3.json",
+        "measured/vxlan/nodes-10.json",
+    ]
 
 
 def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,5 +271,5 @@ def test_an_index_of_before_anything_was_measured_shows_nothing() -> None:
 
 
 def test_raw_files_can_be_read_by_anybody(directory: Path) -> None:
-    for file in (directory / "raw").rglob("*.json"):
+    for file in (directory / "measured").rglob("*.json"):
         assert json.loads(file.read_text())["schema_version"] == 1
