@@ -1,27 +1,28 @@
 """What the testbed itself costs a flow: an unshaped pod-to-pod flow beside the same path made by hand.
 
-By hand: two namespaces joined by a bridge, in each a VXLAN device, a bridge and a pod behind a veth pair,
-nothing else. A node that has containers beside Kubernetes also translates their addresses, as with Docker;
-what that costs the pods' flows is a row of its own. What the plugin's guard costs is told by the same path
-without its tables, by turns. Two paths of one kind differ by several percent - where
-in memory and on which processor things happen to be - so all are made afresh many times. The receiver's
-bytes count. Needs an idle machine.
+By hand: two namespaces joined by a bridge, in each what the cluster's backend needs, a bridge and a pod
+behind a veth pair, nothing else; no daemon runs, whatever a daemon writes is written ahead. So each backend
+has a path by hand of its own, and a share of that. A node that has containers beside Kubernetes also
+translates their addresses, as with Docker; what that costs the pods' flows is a row of its own. What the
+plugin's guard costs is told by the same path without its tables, by turns. Two paths of one kind differ by
+several percent - where in memory and on which processor things happen to be - so all are made afresh many
+times. The receiver's bytes count. Needs an idle machine; backends and the number of rounds are options.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import statistics
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.measurement.ways.flow import throughput  # noqa: E402
 from testbed.access.place import InNamespace  # noqa: E402
 from testbed.access.pods import PodPlace  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402
@@ -34,56 +35,176 @@ TURNS = 3
 SECONDS = 1
 GOAL = 0.98
 GUARD_GOAL = 0.99
-PORT = 5999
-UNGUARDED = "testbed without the guard"
+FASTER = 1.1  # what is not wrapped, beside what is
+ALIKE = 0.02  # how far two that send the same packets may be apart
 
 WITHOUT_CONTAINERS = ["enforcement=none", "containers={}", "disturbances=[]"]
 WITH_CONTAINERS = ["enforcement=none"]
+FIRST = "vxlan"  # of which containers and guard are looked at, too
+CONTAINERS, UNGUARDED = "testbed with container networks", "testbed without the guard"
+MAC = "0e:00:00:00:00:0{}"
+
+
+class Hand(NamedTuple):
+    """What joins a node to the other one."""
+
+    links: str  # for ip -batch
+    forwarding: str = ""  # for bridge -batch
+    overhead: int = 0  # bytes
+
+
+def vxlan(this: int, other: int) -> Hand:
+    """A device, and three entries for the other node."""
+    return Hand(
+        f"link add vx address {MAC.format(this)} mtu 1450 type vxlan id 1 dev eth0 dstport 8472 nolearning\n"
+        "link set vx up\n"
+        f"address add 10.1.{this}.0/32 dev vx\n"
+        f"neighbour add 10.1.{other}.0 lladdr {MAC.format(other)} dev vx nud permanent\n"
+        f"route add 10.1.{other}.0/24 via 10.1.{other}.0 dev vx onlink\n",
+        f"fdb add {MAC.format(other)} dev vx dst 192.168.1.{other}\n",
+        overhead=50,
+    )
+
+
+def vxlan_miss(this: int, other: int) -> Hand:
+    """A device to whose network all pods belong, and what the kernel would have asked for."""
+    return Hand(
+        f"link add vx address {MAC.format(this)} mtu 1450 type vxlan id 1 dev eth0 dstport 8472 nolearning "
+        "proxy l2miss\n"
+        "link set vx up\n"
+        f"address add 10.1.{this}.0/16 dev vx\n"
+        f"neighbour add 10.1.{other}.2 lladdr {MAC.format(other)} dev vx nud permanent\n",
+        f"fdb add {MAC.format(other)} dev vx dst 192.168.1.{other}\n",
+        overhead=50,
+    )
+
+
+def host_gw(this: int, other: int) -> Hand:
+    """A route."""
+    return Hand(f"route add 10.1.{other}.0/24 via 192.168.1.{other} dev eth0\n")
+
+
+def bgp(this: int, other: int) -> Hand:
+    """A route in a table of its own, as a BIRD would write it."""
+    return Hand(
+        "rule add to 10.1.0.0/16 lookup 101 priority 101\n"
+        f"route add 10.1.{other}.0/24 via 192.168.1.{other} dev eth0 table 101 proto bird\n"
+    )
+
+
+def ipip(this: int, other: int) -> Hand:
+    """A device that takes all that is sent to the node, and a route."""
+    return Hand(
+        f"link add tunnel mtu 1480 type ipip local 192.168.1.{this}\n"
+        "link set tunnel up\n"
+        f"address add 10.1.{this}.0/32 dev tunnel\n"
+        f"route add 10.1.{other}.0/24 via 192.168.1.{other} dev tunnel onlink\n",
+        overhead=20,
+    )
+
+
+BY_HAND: dict[str, Callable[[int, int], Hand]] = {
+    "vxlan": vxlan,
+    "vxlan-miss": vxlan_miss,
+    "host-gw": host_gw,
+    "ipip": ipip,
+    "bgp": bgp,
+}
 
 
 def main() -> None:
     """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--backend", choices=BY_HAND, action="append", help="default: all that run here")
+    options.add_argument("--rounds", type=int, default=ROUNDS, help=f"default: {ROUNDS}")
+    asked = options.parse_args()
+    backends = [name for name in asked.backend or BY_HAND if runs_here(name)]
     rates: dict[str, list[float]] = {}
-    for _ in range(ROUNDS):
-        for name, values in one_round().items():
+    for _ in range(asked.rounds):
+        for name, values in one_round(backends).items():
             rates.setdefault(name, []).append(statistics.median(values))
     print(
-        f"{ROUNDS} times fresh paths, on each {TURNS} flows of {SECONDS} s by turns; "
+        f"{asked.rounds} times fresh paths, on each {TURNS} flows of {SECONDS} s by turns; "
         "Gbit/s of payload: median (least to most), and the median share of the path by hand"
     )
     for name, values in rates.items():
-        share = statistics.median(a / b for a, b in zip(values, rates["by hand"], strict=True))
+        beside = by_hand_of(next(one for one in backends if name.startswith(f"{one}: ")))
         span = f"({min(values):.2f} to {max(values):.2f})"
-        print(f"{name:34} {statistics.median(values):6.2f} {span:17} {share:.3f}")
+        print(f"{name:46} {statistics.median(values):6.2f} {span:17} {share(values, rates[beside]):.3f}")
     print(f"goal for the testbed's own part: at least {GOAL}")
-    guarded = statistics.median(a / b for a, b in zip(rates["testbed"], rates[UNGUARDED], strict=True))
-    print(f"with the guard as a share of without: {guarded:.3f}; goal: at least {GUARD_GOAL}")
+    if guarded := rates.get(f"{FIRST}: {UNGUARDED}"):
+        part = share(rates[testbed_of(FIRST)], guarded)
+        print(f"with the guard as a share of without: {part:.3f}; goal: at least {GUARD_GOAL}")
+    compare(rates)
 
 
-def one_round() -> dict[str, list[float]]:
-    """Make all paths afresh and return what each carried."""
+def compare(rates: dict[str, list[float]]) -> None:
+    """Print how backends are beside each other, where the two are there."""
+    routed, wrapped, told = (testbed_of(name) for name in ("host-gw", "vxlan", "bgp"))
+    if routed in rates and wrapped in rates:
+        part = share(rates[routed], rates[wrapped])
+        print(f"host-gw as a share of vxlan: {part:.3f}; goal: at least {FASTER}, or an explanation")
+    if routed in rates and told in rates:
+        part = share(rates[told], rates[routed])
+        print(f"bgp as a share of host-gw: {part:.3f}; goal: within {ALIKE} of 1")
+
+
+def share(values: Sequence[float], beside: Sequence[float]) -> float:
+    """Return the median share of the one in the other, round by round."""
+    return statistics.median(a / b for a, b in zip(values, beside, strict=True))
+
+
+def by_hand_of(backend: str) -> str:
+    """Return what a backend's path by hand is called."""
+    return f"{backend}: by hand"
+
+
+def testbed_of(backend: str) -> str:
+    """Return what a backend's path in a testbed is called."""
+    return f"{backend}: testbed"
+
+
+def made(backend: str, changes: Sequence[str]) -> Testbed:
+    """Return a testbed, not yet up. Raises LookupError for a backend that this machine cannot run."""
     scenario = ROOT / "scenarios" / "kubernetes.yaml"
-    testbeds = {
-        "testbed": assemble(load(scenario, WITHOUT_CONTAINERS), "netns", "cni"),
-        "testbed with container networks": assemble(load(scenario, WITH_CONTAINERS), "netns", "cni"),
-    }
-    box = Sandbox.start("path.bench")
+    return assemble(load(scenario, [*changes, f"clusters.a.backend={backend}"]), "netns", "cni")
+
+
+def runs_here(backend: str) -> bool:
+    """Tell whether this machine can run a backend, and say why if it cannot."""
     try:
-        pairs = {"by hand": by_hand(box)}
+        made(backend, WITHOUT_CONTAINERS)
+    except LookupError as error:
+        print(f"not run: {backend}: {str(error.args[0]).partition(chr(10))[0]}")
+        return False
+    return True
+
+
+def one_round(backends: Sequence[str]) -> dict[str, list[float]]:
+    """Make all paths afresh and return what each carried."""
+    testbeds = {testbed_of(name): made(name, WITHOUT_CONTAINERS) for name in backends}
+    if FIRST in backends:
+        testbeds[f"{FIRST}: {CONTAINERS}"] = made(FIRST, WITH_CONTAINERS)
+    with ExitStack() as stack:
+        pairs: dict[str, tuple[PodPlace, PodPlace]] = {}
+        for name in backends:
+            box = Sandbox.start("path.bench")
+            stack.callback(box.stop)
+            pairs[by_hand_of(name)] = by_hand(box, BY_HAND[name])
         for name, testbed in testbeds.items():
+            stack.callback(testbed.down)
             testbed.up()
             pairs[name] = testbed.pods["A-1"], testbed.pods["A-4"]
-        rates: dict[str, list[float]] = {name: [] for name in [*pairs, UNGUARDED]}
+        rates: dict[str, list[float]] = {name: [] for name in pairs}
         for _ in range(TURNS):
             for name, (source, destination) in pairs.items():
-                rates[name].append(throughput(source, destination))
-            with without_guard(testbeds["testbed"]):
-                rates[UNGUARDED].append(throughput(*pairs["testbed"]))
+                rates[name].append(throughput(source, destination, SECONDS) / 1e9)
+            if FIRST in backends:
+                own = testbed_of(FIRST)
+                with without_guard(testbeds[own]):
+                    found = throughput(*pairs[own], SECONDS) / 1e9
+                rates.setdefault(f"{FIRST}: {UNGUARDED}", []).append(found)
         return rates
-    finally:
-        box.stop()
-        for testbed in testbeds.values():
-            testbed.down()
 
 
 @contextmanager
@@ -103,7 +224,7 @@ def without_guard(testbed: Testbed) -> Iterator[None]:
         node.run(["nft", "-f", "-"], stdin=ruleset)
 
 
-def by_hand(box: Sandbox) -> tuple[PodPlace, PodPlace]:
+def by_hand(box: Sandbox, join: Callable[[int, int], Hand]) -> tuple[PodPlace, PodPlace]:
     """Make the path with nothing but ``ip`` and ``bridge``; return its two pods."""
     box.add_nodes(["n1", "n2"])
     lines = ["link add sw type bridge", "link set sw up"]
@@ -115,28 +236,20 @@ def by_hand(box: Sandbox) -> tuple[PodPlace, PodPlace]:
     box.switch.run(["ip", "-batch", "-"], stdin="\n".join(lines) + "\n")
     pods = []
     for this, other in ((1, 2), (2, 1)):
-        node = box.node(f"n{this}")
+        node, hand = box.node(f"n{this}"), join(this, other)
+        mtu = 1500 - hand.overhead
         node.run(
             ["ip", "-batch", "-"],
-            stdin=f"""
-address add 192.168.1.{this}/24 dev eth0
-link set eth0 up
-link add vx address 0e:00:00:00:00:0{this} mtu 1450 type vxlan id 1 dev eth0 dstport 8472 nolearning
-link set vx up
-address add 10.1.{this}.0/32 dev vx
-neighbour add 10.1.{other}.0 lladdr 0e:00:00:00:00:0{other} dev vx nud permanent
-route add 10.1.{other}.0/24 via 10.1.{other}.0 dev vx onlink
-link add name bridge0 type bridge
-link set bridge0 mtu 1450 up
-address add 10.1.{this}.1/24 dev bridge0
-netns add pod
-link add name veth0 mtu 1450 type veth peer name eth0 mtu 1450 netns pod
-link set veth0 master bridge0 up
-""".lstrip(),
+            stdin=f"address add 192.168.1.{this}/24 dev eth0\nlink set eth0 up\n{hand.links}"
+            f"link add name bridge0 type bridge\n"
+            f"link set bridge0 mtu {mtu} up\n"
+            f"address add 10.1.{this}.1/24 dev bridge0\n"
+            "netns add pod\n"
+            f"link add name veth0 mtu {mtu} type veth peer name eth0 mtu {mtu} netns pod\n"
+            "link set veth0 master bridge0 up\n",
         )
-        node.run(
-            ["bridge", "fdb", "add", f"0e:00:00:00:00:0{other}", "dev", "vx", "dst", f"192.168.1.{other}"]
-        )
+        if hand.forwarding:
+            node.run(["bridge", "-batch", "-"], stdin=hand.forwarding)
         node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1")
         pod = InNamespace("pod", node, "/run/netns/pod", f"10.1.{this}.2", "veth0")
         pod.run(
@@ -146,19 +259,6 @@ link set veth0 master bridge0 up
         )
         pods.append(pod)
     return pods[0], pods[1]
-
-
-def throughput(source: PodPlace, destination: PodPlace) -> float:
-    """Return the Gbit/s of payload that one TCP flow brings to the receiver."""
-    with tempfile.TemporaryDirectory() as directory:
-        out, err = Path(directory, "out"), Path(directory, "err")
-        server = destination.start(["iperf3", "-s", "-1", "-J", "-p", str(PORT)], stdout=out, stderr=err)
-        while not destination.run(["ss", "-Hltn", f"sport = :{PORT}"]).stdout:
-            time.sleep(0.01)
-        source.run(["iperf3", "-c", destination.address, "-p", str(PORT), "-t", str(SECONDS)], timeout=60)
-        server.wait(10)
-        end = json.loads(out.read_text())["end"]["sum_received"]
-    return float(end["bytes"] * 8 / end["seconds"] / 1e9)
 
 
 if __name__ == "__main__":

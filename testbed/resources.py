@@ -12,6 +12,7 @@ HOME = Path(__file__).resolve().parent.parent  # what holds testbed, bench, plug
 SCENARIOS = HOME / "scenarios"
 PLAYBOOKS = HOME / "playbooks"
 PLUGIN = HOME / "plugin"
+EDGE = HOME / "edge"  # programs of the system under test; started by its path
 BOX = HOME / "testbed" / "supplies" / "box"  # what the machines' disk is made with
 REQUIREMENTS = HOME / "requirements"  # the lists of pinned packages
 GO_REQUIREMENT = REQUIREMENTS / "go.txt"

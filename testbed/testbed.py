@@ -162,7 +162,8 @@ class Testbed:
             overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
-        self._joining = Joining(overlays, self.addressing, self.nodes, packages.find)
+        ours = {name: one for name, one in overlays.items() if name not in orchestrator.joins}
+        self._joining = Joining(ours, self.addressing, self.nodes, packages.find)
         self._joining.up()
         return networks
 

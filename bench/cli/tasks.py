@@ -60,6 +60,9 @@ LONG = {
     "CONCORDE_KILLS": 50,
     "CONCORDE_AT_ONCE": 8,
     "CONCORDE_STARVED_RUNS": 3,
+    "CONCORDE_OVERLAY_INPUTS": 100_000,
+    "CONCORDE_OVERLAY_EVENTS": 20_000,
+    "CONCORDE_OVERLAY_DATAGRAMS": 100_000,
     "CONCORDE_BACKEND_RUNS": 5,
     "CONCORDE_CASES": 100,  # percent of those of which a part is run
 }
@@ -170,11 +173,48 @@ def places(
 
 
 @task(
+    iterable=["backend", "part", "nodes", "set_"],
+    help={
+        **STUDY,
+        "backend": "one backend, or one of its settings; may be repeated (default: all that there are)",
+        "part": "guarantee, round-trip, throughput, cost, first, nodes; may be repeated (default: all)",
+        "nodes": "how many nodes a cluster has in the last part; may be repeated (default: 3, 10, 30, 60)",
+        "repetitions": "how often each is measured but the nodes (default: 12 throughput, 5 cost and first)",
+        "seed": "of the order in which backends take turns (default: 0)",
+    },
+)
+def backends(
+    _context: Context,
+    backend: list[str],
+    part: list[str],
+    nodes: list[str],
+    set_: list[str],
+    repetitions: str = "",
+    seed: str = "",
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+    reports: str = "reports",
+    resume: str = "",
+    json: bool = False,
+) -> None:
+    """Measure every backend that this machine can run: what it costs, and how soon it knows of a change."""
+    from bench.cli.verbs import studies
+
+    choices = {"backend": backend, "part": part, "nodes": nodes}
+    single = {"repetitions": repetitions, "seed": seed}
+    exits.ends_with_status(studies.run)(
+        "backends", {**choices, **{name: [word] for name, word in single.items() if word}}, resume, json,
+        overrides=set_, scale=scale, provider=provider, orchestrator=orchestrator, reports=reports,
+    )  # fmt: skip
+
+
+@task(
     positional=["name"],
     iterable=["choose", "set_"],
     help={
         **STUDY,
-        "name": "which study: matrix, places, or one that CONCORDE_EXTENSIONS=FILE brings",
+        "name": "which study: matrix, places, backends, or one that CONCORDE_EXTENSIONS=FILE brings",
         "choose": "what the study alone may be asked for, as KEY=VALUE; may be repeated",
     },
 )
@@ -585,7 +625,7 @@ def lint(context: Context) -> None:
         "ruff format --check",
         "ansible-lint --offline -q playbooks",
         "zizmor --offline --quiet .github/workflows",
-        "mypy tasks.py bench testbed plugin/build.py benchmarks tests docs/examples",
+        "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs/examples",
         "mypy plugin/concorde",
         "lint-imports --no-logo",
     ):

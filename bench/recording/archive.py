@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from bench.recording import atomic, inventory
 from bench.recording.anonymous import without_names
 from bench.recording.atomic import StoredError
-from bench.recording.directory import CRATE, UNFINISHED, Recording, is_recording
+from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording, is_recording
 from bench.recording.records import RunRecord
 from testbed.scenario import texts
 
@@ -52,7 +52,7 @@ def pack(directory: Path, to: Path) -> list[Path]:
     if is_recording(directory):
         files = _packed(Recording(directory))
     else:
-        files = {file.name: without_names(file.name, _bytes(file)) for file in _indexes(directory)}
+        files = {path: without_names(path, _bytes(directory / path)) for path in _indexes(directory)}
         for recording in recordings(directory):
             files |= _below(recording.directory.name, _packed(recording))
     archives = [to / path for path in files if PurePosixPath(path).name == ARCHIVE]
@@ -161,7 +161,7 @@ def _contents(packed: Path) -> tuple[str, Contents]:
         return _read(packed)
     if texts.is_file(packed / ARCHIVE):
         return _read(packed / ARCHIVE)
-    contents = {file.name: _bytes(file) for file in _indexes(packed)}
+    contents = {path: _bytes(packed / path) for path in _indexes(packed)}
     for archive in _archives(packed):
         contents |= _below(archive.parent.name, _read(archive)[1])
     return packed.resolve().name, contents
@@ -239,8 +239,11 @@ def _archives(directory: Path) -> list[Path]:
     return [own] if texts.is_file(own) else _found(directory, f"*/{ARCHIVE}")
 
 
-def _indexes(study: Path) -> list[Path]:
-    return [file for file in _found(study, "*.json") if file.name != CRATE]
+def _indexes(study: Path) -> list[str]:
+    """Return the paths of a study's index, and of what it measured beside its recordings."""
+    beside = [*_found(study, f"{BESIDE}/*.json"), *_found(study, f"{BESIDE}/*/*.json")]
+    files = [file for file in _found(study, "*.json") if file.name != CRATE]
+    return [str(file.relative_to(study)) for file in (*files, *beside)]
 
 
 def _found(directory: Path, pattern: str) -> list[Path]:

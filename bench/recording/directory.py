@@ -34,6 +34,7 @@ from testbed.scenario import Scenario, load, texts
 from testbed.scenario.found import Found
 
 UNFINISHED = ".unfinished"
+BESIDE = "measured"  # in a study's directory: what it measured beside its recordings, if it did
 CRATE = "ro-crate-metadata.json"  # what RO-Crate calls it, in whatever directory
 # A scenario as run has every default filled in, and this is its last field.
 _SCENARIO_END = re.compile(r"\n  attainment: \S+\n\Z")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.recording.directory import below
+from bench.studies.backends.study import BackendsStudy
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
 from bench.studies.study import Study
@@ -36,5 +37,5 @@ def find(name: str, reports: Path) -> tuple[Study, Path] | None:
     return None
 
 
-for _study in (MatrixStudy(), PlacesStudy()):
+for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy()):
     register(_study)

@@ -107,6 +107,7 @@ def _go_on(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Displays
     with _locked(directory):
         try:
             _run_missing(plan, rows, directory, displays)
+            study.measure(plan.asked, directory, displays)
             study.analyse(directory)
         except BaseException:
             done = sum(bool(row.recording or row.reason) for row in runs)

@@ -16,12 +16,14 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.analysis import summary
 from bench.recording import atomic
-from bench.recording.directory import CRATE, UNFINISHED, Recording
+from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from bench.measurement.display import Displays
 
 
 REQUEST = "request.json"
@@ -117,6 +119,13 @@ class Study(ABC):
         """Return in which order the cases are run; one may be visited for each of its repetitions."""
         return [Visit(number) for number in range(len(cases))]
 
+    def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
+        """Measure what is no recording and not there yet, once all recordings are, into ``measured/``.
+
+        Raises RuntimeError; what is done by then stays, and can be gone on with.
+        """
+        return
+
     @abstractmethod
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what to show in the terminal."""
@@ -140,6 +149,7 @@ class Study(ABC):
 
         name = directory.name.removesuffix(UNFINISHED)
         index = [file.name for file in (self.index_file(directory), directory / REQUEST) if file.is_file()]
+        index += [str(file.relative_to(directory)) for file in sorted((directory / BESIDE).rglob("*.json"))]
         return crate.of_study(name, self.name, recordings, index, outputs)
 
     def notes(self, directory: Path) -> Sequence[str]:

@@ -6,6 +6,7 @@ the node's published bandwidth it takes. Names are in small letters, as Kubernet
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.enforcements import resource
@@ -66,6 +67,25 @@ def _node(addressing: Addressing, cluster: str, name: str) -> Manifest:
         "metadata": {"name": name_of(name), "labels": {"kubernetes.io/hostname": name_of(name)}},
         "spec": {"podCIDR": subnet, "podCIDRs": [subnet]},
     }
+
+
+def allowed(user: str, rules: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """Return what lets a user do what RBAC rules say, anywhere in the cluster."""
+    group = "rbac.authorization.k8s.io"
+    role: Manifest = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": user},
+        "rules": list(rules),
+    }
+    binding: Manifest = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }
+    return [role, binding]
 
 
 def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:

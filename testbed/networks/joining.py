@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.components import Component, ComponentError
-from testbed.access.place import Node, in_parallel
+from testbed.access.place import Node, in_parallel, path_on
 from testbed.access.steps import Step, take
 from testbed.networks.pod_network import Daemon, PodNetwork
 from testbed.scenario.addressing import Addressing
@@ -80,21 +80,31 @@ class Joining:
         directories = dict.fromkeys([daemon.directory, *(path.rpartition("/")[0] for path in daemon.files)])
         written = [Step(["tee", path], text) for path, text in daemon.files.items()]
         take(node, [Step(["mkdir", "-p", *directories]), *written])
-        argv = located(daemon, daemon.argv, self._find)
-        component = Component(daemon.name, node, daemon.directory, argv, daemon.env)
+        component = component_of(daemon, node, self._find)
         component.start()
         if daemon.ready:
-            component.wait_until_it_says(located(daemon, daemon.ready, self._find), READY_SECONDS)
+            component.wait_until_it_says(located(daemon, daemon.ready, node, self._find), READY_SECONDS)
         return component
 
     def _wait(self, cluster: str) -> None:
         wait_until_joined(lambda: self._networks[cluster].lacking(self._nodes), self._started[cluster])
 
 
-def located(daemon: Daemon, argv: Sequence[str], find: Find) -> list[str]:
-    """Return a daemon's command with the path of its program. Raises LookupError."""
+def component_of(daemon: Daemon, node: Node, find: Find) -> Component:
+    """Return a node's daemon as what can be started there, and killed. Raises LookupError."""
+    return Component(
+        daemon.name, node, daemon.directory, located(daemon, daemon.argv, node, find), daemon.env
+    )
+
+
+def located(daemon: Daemon, argv: Sequence[str], node: Node, find: Find) -> list[str]:
+    """Return a daemon's command with the paths of its program, and of what it brings. Raises LookupError."""
     program, *arguments = argv
-    return [str(find(daemon.package, program)) if daemon.package else program, *arguments]
+    words = [str(find(daemon.package, program)) if daemon.package else program, *arguments]
+    if daemon.brings is None:
+        return words
+    there = path_on(node, daemon.brings)
+    return [there if word == str(daemon.brings) else word for word in words]
 
 
 def wait_until_joined(lacking: Callable[[], list[str]], components: Sequence[Component]) -> None:

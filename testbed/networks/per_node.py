@@ -11,7 +11,7 @@ from typing import Any
 from testbed.access.features import Feature
 from testbed.access.place import Node
 from testbed.networks import seen
-from testbed.networks.pod_network import Daemon
+from testbed.networks.pod_network import Api, Daemon, PodNetwork
 from testbed.networks.seen import Seen
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.model import Cluster
@@ -54,6 +54,14 @@ class PerNode(ABC):
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return nothing: entries are made once, and stay."""
         return []
+
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return nothing: no API is asked."""
+        return []
+
+    def by_api(self, api: Api) -> PodNetwork:
+        """Return the network as it is."""
+        return self
 
     def flannel(self) -> Mapping[str, Any] | None:
         """Return that flannel does not know it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any, Protocol
 
 from testbed.access.features import Feature
@@ -20,8 +21,21 @@ class Daemon:
     argv: Sequence[str]
     package: str = ""  # of Debian, if the programs of argv and ready are its (testbed.supplies.packages)
     files: Mapping[str, str] = field(default_factory=dict)  # path -> text; written before it starts
+    brings: Path | None = None  # a directory of ours in argv, to be there where nodes have files of their own
     env: Mapping[str, str] = field(default_factory=dict)
     ready: Sequence[str] = ()  # a command that says something once the daemon is; tried again until then
+    reload: Sequence[str] = ()  # a command that makes it read changed files; none: it need not be told
+    leave: Sequence[str] = ()  # one that tells the others, once it has ended, that its node is no more there
+
+
+@dataclass(frozen=True)
+class Api:
+    """A cluster's API, in which daemons can keep what they tell each other."""
+
+    server: str  # URL
+    identity: str  # paths, on each node, of PEM files: who asks, with the key; and who vouches for the server
+    authority: str
+    name_of: Callable[[str], str]  # what a node of the scenario is called there
 
 
 class PodNetwork(Protocol):
@@ -44,6 +58,15 @@ class PodNetwork(Protocol):
 
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return what runs on a node, in the order in which it is started; after all of the above."""
+
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the RBAC rules that daemons on a node need at a cluster's API, where it is called so.
+
+        Nothing if they have no use for an API.
+        """
+
+    def by_api(self, api: Api) -> PodNetwork:
+        """Return the same network with daemons that tell each other what they know by an API."""
 
     def flannel(self) -> Mapping[str, Any] | None:
         """Return what the real flanneld is told to make the same; None if it does not know this kind."""

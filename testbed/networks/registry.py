@@ -8,6 +8,7 @@ from testbed.networks.backends.bgp import Bird
 from testbed.networks.backends.host_gw import Gateways
 from testbed.networks.backends.ipip import Tunnels
 from testbed.networks.backends.vxlan import Overlay
+from testbed.networks.backends.vxlan_miss import Resolved
 from testbed.networks.pod_network import PodNetwork
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
@@ -15,7 +16,13 @@ from testbed.scenario.networks import Network
 
 Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
-_known: dict[str, Make] = {"vxlan": Overlay, "host-gw": Gateways, "ipip": Tunnels, "bgp": Bird}
+_known: dict[str, Make] = {
+    "vxlan": Overlay,
+    "vxlan-miss": Resolved,
+    "host-gw": Gateways,
+    "ipip": Tunnels,
+    "bgp": Bird,
+}
 
 
 def register(kind: Network, make: Make) -> None:

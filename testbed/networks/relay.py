@@ -20,6 +20,7 @@ Run as a program, as root of the network that has the TAPs, with the standard li
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -90,6 +91,11 @@ class Direction:
             except BlockingIOError:
                 self.looked = time.monotonic_ns()
                 return
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # the device is not there any more
+                    raise
+                self.dropped += 1  # a packet that the header before it has no words for
+                continue
             if self.held > self._most:
                 self.dropped += 1
                 continue
@@ -226,10 +232,10 @@ def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
             else:
                 one.looked = woken
         if asked.fileno() in ready:
-            answer(asked, {"out": out.said(), "back": back.said()})
+            answer(asked, out, back)
 
 
-def answer(asked: socket.socket, told: dict[str, object]) -> None:
+def answer(asked: socket.socket, out: Direction, back: Direction) -> None:
     """Tell whoever has connected; an answer fits into a socket's buffer, so nobody is waited for."""
     try:
         client, _ = asked.accept()
@@ -238,7 +244,7 @@ def answer(asked: socket.socket, told: dict[str, object]) -> None:
     with client:
         client.setblocking(False)
         with suppress(OSError):  # it did not wait
-            client.sendall(json.dumps(told).encode())
+            client.sendall(json.dumps({"out": out.said(), "back": back.said()}).encode())
 
 
 def ask(path: str) -> dict[str, object] | str:

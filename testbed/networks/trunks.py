@@ -17,6 +17,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from testbed.access.components import Component
+from testbed.access.features import Feature
 from testbed.access.place import Node
 from testbed.networks import queues, relay
 from testbed.scenario import Scenario
@@ -94,8 +95,8 @@ class Means(Protocol):
     """What makes a trunk of what its settings ask for."""
 
     @property
-    def trial(self) -> Sequence[str] | None:
-        """A command that succeeds, in a network of its own, where this is possible; None: everywhere."""
+    def feature(self) -> Feature | None:
+        """What the kernel must have for it; None: nothing that not every kernel here has."""
 
     def suits(self, settings: Zone) -> bool:
         """Tell whether it can do all that is asked for."""
@@ -113,7 +114,7 @@ class Means(Protocol):
 class Cable:
     """Takes no time."""
 
-    trial: Sequence[str] | None = None
+    feature: Feature | None = None
 
     def suits(self, settings: Zone) -> bool:
         """Tell whether only a rate is asked for, or nothing."""
@@ -138,7 +139,12 @@ class Cable:
 class Netem(Cable):
     """The kernel's own delay: first the packets take their time, then they wait for the rate."""
 
-    trial = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    feature = Feature(
+        "netem (zones: delay, jitter, loss)",
+        ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"),
+        "CONFIG_NET_SCH_NETEM",
+        needed=False,
+    )
 
     def suits(self, settings: Zone) -> bool:
         """It can do everything."""
@@ -162,7 +168,12 @@ class Netem(Cable):
 class Relay(Cable):
     """A program of ours that reads from one end and writes to the other, later."""
 
-    trial = ("ip", "tuntap", "add", "dev", "trial", "mode", "tap", "vnet_hdr")
+    feature = Feature(
+        "TAP devices (zones: delay without netem)",
+        ("ip", "tuntap", "add", "dev", "dtap", "mode", "tap", "vnet_hdr"),
+        "CONFIG_TUN and /dev/net/tun",
+        needed=False,
+    )
 
     def suits(self, settings: Zone) -> bool:
         """Tell whether delay is all that is asked for, beside a rate."""

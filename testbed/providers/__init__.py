@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
@@ -47,3 +47,18 @@ class Provider(Protocol):
 
     def down(self) -> None:
         """Remove everything this provider made, and nothing else."""
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A provider all of whose nodes have one kernel: one process can have sockets in all their networks."""
+
+    @property
+    def hub(self) -> Place:
+        """Where such a process is to run. Raises RuntimeError if the nodes are not up."""
+
+    def inside(self, place: Place) -> str:
+        """Return the path, at the hub, of the network namespace of a node, or of a pod on one.
+
+        Raises LookupError for a place that has none there.
+        """

@@ -49,6 +49,11 @@ def limited(scenario: Scenario) -> bool:
     )
 
 
+def longest_delay(scenario: Scenario) -> float:
+    """Return the longest time that trunks take from one node to another, seconds one way."""
+    return sum(sorted(zone.delay for zone in scenario.zones.values())[-2:])
+
+
 def stated(scenario: Scenario) -> str | None:
     """Return the field by which links differ from each other, so that somebody must make them so; or None."""
     if scenario.zones:

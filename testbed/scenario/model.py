@@ -130,6 +130,21 @@ class Flannel(Part):
     port: int = Field(8472, ge=1, le=65_535, description="UDP port of the VTEPs")
 
 
+class Resolve(Part):
+    """When the entries of backend ``vxlan-miss`` are made: as by flannel's three generations."""
+
+    l2: Literal["miss", "ahead"] = Field(
+        "miss", description="behind which node a VTEP is: asked for by the kernel, or known ahead"
+    )
+    l3: Literal["miss", "ahead"] = Field(
+        "miss", description="at which VTEP a pod is: asked for by the kernel, or routed ahead"
+    )
+    refresh: Literal["ignore", "answer"] = Field(
+        "ignore",
+        description="entries that are in use: asked for again when they are over, or kept",
+    )
+
+
 class Bgp(Part):
     """How the nodes of a cluster with backend ``bgp`` tell each other their pods' subnets."""
 
@@ -163,6 +178,9 @@ class Cluster(Part):
         "vxlan",
         description="how its pods reach those of other nodes",
         json_schema_extra=NETWORKS.describe,
+    )
+    resolve: Resolve | None = Field(
+        None, description="with backend vxlan-miss: when its entries are made; without it, all by miss"
     )
     bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
 

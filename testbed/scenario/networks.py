@@ -15,6 +15,7 @@ from testbed.scenario.names import NETWORKS
 
 FIRST_BGP_PORT = 179  # RFC 4271
 NEXT_BGP_PORTS = 1789  # and a position: 1790 for the second cluster
+FIRST_ETCD_PORT = 4001  # the first etcd's, which flannel's documents name; Kubernetes' own has another
 FIRST_TABLE = 101  # the kernel's own are 253 to 255
 
 
@@ -42,6 +43,10 @@ class Network:
         """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
         return ()
 
+    def settings(self) -> Sequence[str]:
+        """Return the fields of a cluster that only this kind has a use for."""
+        return ()
+
     def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield what of a cluster does not fit, each with the cluster's field that says it."""
         yield from ()
@@ -63,6 +68,18 @@ class Vxlan(Network):
         return [f"udp dport {cluster.flannel.port}"]
 
 
+class VxlanMiss(Vxlan):
+    """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
+
+    def settings(self) -> Sequence[str]:
+        """Return what says when they are made."""
+        return ["resolve"]
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the port of etcd, which has what the nodes tell each other."""
+        return [etcd_port(scenario, cluster)]
+
+
 class Ipip(Network):
     """IP in IP, as flannel does it: a node has one device that takes all that is sent to its address."""
 
@@ -81,6 +98,10 @@ class BgpRouted(Network):
     def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
         """Return the port on which the daemon listens."""
         return [Once(f"BGP port {bgp_port(scenario, cluster)}", ("bgp", "port"))]
+
+    def settings(self) -> Sequence[str]:
+        """Return what says how the daemons talk."""
+        return ["bgp"]
 
     def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield a route reflector that is no node of the cluster."""
@@ -105,6 +126,11 @@ def bgp_port(scenario: Scenario, cluster: str) -> int:
 def bgp_table(scenario: Scenario, cluster: str) -> int:
     """Return the number of the routing table that a cluster's BGP daemons write."""
     return FIRST_TABLE + _position(scenario, cluster)
+
+
+def etcd_port(scenario: Scenario, cluster: str) -> int:
+    """Return the TCP port of the etcd of a cluster's overlay; the next one is etcd's own, too."""
+    return FIRST_ETCD_PORT + 2 * _position(scenario, cluster)
 
 
 def _position(scenario: Scenario, cluster: str) -> int:
@@ -142,6 +168,7 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).
 register(Vxlan("vxlan", overhead=50, has_vtep=True))
+register(VxlanMiss("vxlan-miss", overhead=50, has_vtep=True))
 register(Network("host-gw", needs_neighbours=True))
 register(Ipip("ipip", overhead=IPV4_HEADER))
 register(BgpRouted("bgp", needs_neighbours=True))

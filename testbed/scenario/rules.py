@@ -111,7 +111,18 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
                 (*at, "pod_cidr"),
                 f"{cluster.pod_cidr} has no /{cluster.node_prefix} for each of {len(cluster.nodes)} nodes",
             )
+    yield from _settings(scenario)
     yield from _overlays(scenario)
+
+
+def _settings(scenario: Scenario) -> Iterator[Fault]:
+    """What only one kind of network has a use for is said of clusters of that kind."""
+    for name, cluster in scenario.clusters.items():
+        said = {"resolve": cluster.resolve, "bgp": cluster.bgp}
+        for field, value in said.items():
+            if value is not None and field not in networks.of(cluster).settings():
+                words = f"backend {cluster.backend} has no use for these settings"
+                yield Fault(("clusters", name, field), words)
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:

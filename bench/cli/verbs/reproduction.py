@@ -76,13 +76,20 @@ def check_all_figures(reports: Path, told: documents.Document) -> int:
 
 
 def _pages(reports: Path) -> list[tuple[Path, bytes]]:
-    """Return the page that is made of the claims, if it is not as it should be, with what it should be."""
+    """Return the pages of the docs that are made, and not as they should be, with what they should be."""
+    from bench.studies.backends import page as backends
     from bench.studies.reproduction import claims, page
 
     if reports.resolve() != claims.REFERENCE.parent:
         return []
-    content = page.render(claims.read()).encode()
-    return [(page.FILE, content)] if not page.FILE.exists() or page.FILE.read_bytes() != content else []
+    made = {
+        page.FILE: page.render(claims.read()),
+        backends.FILE: backends.render(claims.REFERENCE),
+    }
+    contents = [(file, text.encode()) for file, text in made.items() if text is not None]
+    return [
+        (file, content) for file, content in contents if not file.exists() or file.read_bytes() != content
+    ]
 
 
 def bundle(to: str, runs: Sequence[str], reports: Path) -> int:

@@ -1,4 +1,4 @@
-"""Verbs that run studies, and show what came of them: study, matrix, places."""
+"""Verbs that run studies, and show what came of them: study, matrix, places, backends."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from bench import pipeline
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
-from bench.recording.directory import UNFINISHED, Recording, is_recording
+from bench.recording.directory import BESIDE, UNFINISHED, Recording, is_recording
 from bench.studies import known
 from bench.studies.study import REQUEST
 from testbed.scenario import ScenarioError, texts
@@ -154,6 +154,8 @@ def _copied(directory: Path, place: Path) -> Path:
     copy.mkdir()
     for file in directory.glob("*.json"):
         shutil.copyfile(file, copy / file.name)
+    if (directory / BESIDE).is_dir():
+        shutil.copytree(directory / BESIDE, copy / BESIDE)
     for recording in archive.recordings(directory):
         _copy_recording(recording, copy / recording.directory.name)
     return copy
@@ -195,7 +197,7 @@ def _runs(directory: Path) -> int:
 
 def _is_made(path: Path) -> bool:
     """Tell whether a file is made of what was recorded; ``path`` is that in the recording or the study."""
-    recorded = ("raw", archive.ARCHIVE, archive.SCENARIO, "environment.json", REQUEST)
+    recorded = ("raw", BESIDE, archive.ARCHIVE, archive.SCENARIO, "environment.json", REQUEST)
     return path.name == "analysis.json" or not set(path.parts) & set(recorded)
 
 

@@ -52,6 +52,7 @@ class Bird(PerNode):
                 package=PACKAGE,
                 files={file: self.configuration(node)},
                 ready=["birdc", "-s", control, "show", "status"],
+                reload=["birdc", "-s", control, "configure"],
             )
         ]
 

@@ -59,7 +59,7 @@ class Overlay(PerNode):
         """Return the VTEP."""
         return [self.addressing.vtep(self.cluster)]
 
-    def flannel(self) -> Mapping[str, Any]:
+    def flannel(self) -> Mapping[str, Any] | None:
         """Return flannel's configuration of its vxlan backend."""
         return {"Type": "vxlan", "VNI": self.own.flannel.vni, "Port": self.own.flannel.port}
 

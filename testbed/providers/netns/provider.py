@@ -64,6 +64,20 @@ class NetnsProvider:
         neighbours.introduce(self._addressing, self.nodes)
         return Found()
 
+    @property
+    def hub(self) -> Entrance:
+        """Where the switch is; see testbed.providers.Together."""
+        if self.sandbox is None:
+            raise RuntimeError("the nodes are not up")
+        return self.sandbox.switch
+
+    def inside(self, place: Place) -> str:
+        """Return the path of a network namespace; see testbed.providers.Together."""
+        path = _network(place.name) if place.name in self.nodes else _path(place)
+        if path is None:
+            raise LookupError(f"{place.name} has no network namespace of its own")
+        return path
+
     def settle(self, networks: Sequence[Place]) -> None:
         """Settle the switch, the nodes and these networks; see testbed.providers.netns.settle."""
         assert self.sandbox is not None

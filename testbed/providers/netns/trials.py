@@ -6,6 +6,7 @@ import functools
 import os
 import subprocess
 
+from testbed.access.features import Feature
 from testbed.access.local import ENVIRONMENT
 from testbed.networks.trunks import ALL, RELAY, Means, Trunk, trunks
 from testbed.networks.underlay import SWITCH
@@ -21,11 +22,11 @@ def chosen(scenario: Scenario) -> dict[Trunk, Means]:
 
 def _first(trunk: Trunk) -> Means:
     for means in ALL:
-        if means.suits(trunk.settings) and (means.trial is None or succeeds(tuple(means.trial))):
+        if means.suits(trunk.settings) and (means.feature is None or there(means.feature)):
             return means
     if RELAY.suits(trunk.settings):
         words = (
-            f"delay: {WITHOUT_NETEM}, and our own relay needs TAP devices: /dev/net/tun "
+            f"delay: {WITHOUT_NETEM}, and our own relay needs /dev/net/tun, open to you "
             "(CONFIG_TUN; modprobe tun)"
         )
     else:
@@ -35,8 +36,8 @@ def _first(trunk: Trunk) -> Means:
 
 
 @functools.cache
-def succeeds(trial: tuple[str, ...]) -> bool:
-    """Tell whether a command succeeds in a network of its own, which ends with it."""
+def there(feature: Feature) -> bool:
+    """Tell whether this machine has a feature, in a network of its own, which ends with that."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    command = ["unshare", *user, "--net", *trial]
+    command = ["unshare", *user, "--net", *feature.command]
     return subprocess.run(command, capture_output=True, env=ENVIRONMENT, check=False).returncode == 0

@@ -27,7 +27,7 @@ RUNS = int(os.environ.get("CONCORDE_BACKEND_RUNS", "1"))
 
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("scenario", ["contmec", "congested"])
-@pytest.mark.parametrize(("one", "other"), combinations(NETWORKS, 2))
+@pytest.mark.parametrize(("one", "other"), [*combinations(NETWORKS, 2)])
 def test_guarantees_are_held_on_every_pair_of_backends(
     scenario: str, one: str, other: str, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ class NoPods:
     networks: Mapping[str, InNamespace] = {}
     clients: Sequence[Client] = ()
     brings_containers = False
+    joins = ()
 
     def __init__(
         self, overlay: str | None = None, found: Found | None = None, error: str | None = None

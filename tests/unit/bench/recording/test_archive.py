@@ -172,13 +172,18 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     cells = [MatrixCase(scenario="contmec", enforcement="pod", recording=name)]
     atomic.write_model(study / "matrix.json", Matrix(cells=cells))
     (study / "matrix.html").write_text("made again when wanted")
+    beside = {"measured/all-1.json": b"[1]\n", "measured/one/cost-1.json": b"[2]\n"}
+    for path, content in beside.items():
+        atomic.write(study / path, content)
 
     assert experiments.pack(study.name, str(to), tmp_path) == HELD
-    assert sorted(files_of(to)) == [f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json"]
+    packed = {f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json", *beside}
+    assert set(files_of(to)) == packed
     assert experiments.draw_figures(str(to), tmp_path / "reports") == HELD
     made = files_of(tmp_path / "reports" / "matrix")
     assert made["matrix.json"] == (to / "matrix.json").read_bytes()
     assert {"matrix.html", "figures/matrix.svg", f"{name}/report.html"} <= made.keys()
+    assert beside.items() <= made.items()
     assert json.loads(made[f"{name}/summary.json"])["verdict"] == "held"
 
 

@@ -29,6 +29,18 @@ def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congest
     assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
 
 
+def test_each_node_promises_what_its_own_link_carries() -> None:
+    stations = addressed("examples/two-stations")
+    enforcement = NodeEnforcement(stations)
+    assert enforcement.capacity("a", "worker-01") == int(10**9 * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("a", "worker-03") == int(4 * 10**8 * 0.99 * 0.98 * 1464 / 1514)
+    trees = {
+        node: enforcement.network_list("a", node).plugins[0]["capacity"]
+        for node in ("worker-01", "worker-03")
+    }
+    assert trees == {"worker-01": "990000000", "worker-03": "396000000"}
+
+
 def test_each_cluster_counts_what_its_own_packets_grow_by() -> None:
     enforcement = NodeEnforcement(addressed("congested", "clusters.b.backend=host-gw"))
     plugins = [enforcement.network_list(cluster, "worker-01").plugins[0] for cluster in ("a", "b")]

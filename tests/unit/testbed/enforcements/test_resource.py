@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from testbed.enforcements import registry
 from testbed.enforcements.resource import RESOURCE, offer, request
+from testbed.scenario import Pod
 from testbed.scenario.addressing import Addressing
+
+POD = Pod(cluster="a", node="worker-01")
 
 
 def test_a_worker_offers_what_it_can_promise(congested: Addressing) -> None:

@@ -11,6 +11,7 @@ from testbed.scenario import ScenarioError, load
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
+STATIONS = ROOT / "scenarios" / "examples" / "two-stations.yaml"
 
 
 ASK = "from: A-3, to: A-4, rate: 10"
@@ -98,6 +99,30 @@ def test_a_fault_is_named_with_its_path(override: str, message: str) -> None:
         load(CONTMEC, [override])
     assert str(caught.value).startswith(f"{CONTMEC}: ")
     assert f"{CONTMEC}: {message}" in str(caught.value)
+
+
+ZONE_FAULTS = {
+    "nodes.worker-03.zone=west": "nodes.worker-03.zone: no zone 'west' (zones: north, south)",
+    "nodes.worker-02={}": "nodes.worker-02.zone: there are zones, so every node is in one (zones: north,",
+    "zones.west={}": "zones.west: no node is in it; write zone: west at one, or leave it out",
+    "zones={}": "nodes.master-01.zone: no zone 'north' (zones: none)",
+    "zones.south.delay=5": "zones.south.delay: 5 s is too long: it is one way, in seconds, at most 1; five",
+    "zones.south.delay=-1": "zones.south.delay: input should be greater than or equal to 0",
+    "zones.south.jitter=0.01": "zones.south.jitter: 0.01 s is more than the delay of 0.0025 s",
+    "zones.south={loss: 1}": "zones.south.loss: input should be less than 1",
+    "zones.south={reorder: 0.1}": "zones.south.reorder: only what is delayed can be overtaken",
+    "zones.south.rate=2T": "zones.south.rate: 2T is more than 1T bits per second",
+    "zones.south.color=red": "zones.south.color: no such field",
+    "nodes.worker-03.rate=2T": "nodes.worker-03.rate: 2T is more than 1T bits per second",
+    "underlay.rate=": "nodes.master-01.rate: enforcement node shares out the nodes' links",
+}
+
+
+@pytest.mark.parametrize(("override", "message"), ZONE_FAULTS.items(), ids=list(ZONE_FAULTS))
+def test_a_fault_of_zones_and_links_is_named_with_its_path(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(STATIONS, [override])
+    assert str(caught.value).startswith(f"{STATIONS}: {message}")
 
 
 def test_all_faults_are_named_at_once() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.networks.backends.bgp import Bird
 from testbed.scenario import ScenarioError, ports
+from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
 BOTH = ("clusters.a.backend=bgp", "clusters.b.backend=bgp")
@@ -45,6 +46,10 @@ def birds(*overrides: str) -> dict[str, Bird]:
 
 def test_a_bird_announces_its_own_subnet_and_hears_those_of_all_others() -> None:
     assert birds()["a"].configuration("worker-01") == WHOLE
+
+
+def test_the_page_about_it_shows_just_that() -> None:
+    assert WHOLE in (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
 
 
 def test_two_clusters_of_a_node_share_no_table_port_or_file() -> None:

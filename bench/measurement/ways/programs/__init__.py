@@ -1,0 +1,1 @@
+"""Programs that run by their path where the nodes are; Python's standard library only."""

@@ -1,0 +1,266 @@
+"""Which backend for a cluster? Every one that this machine can run, measured alike.
+
+The study is a directory of ordinary recordings - promises on a full link, requests on an idle one -, with
+``measured/``, where everything else is, and ``backends.json``, in which all of it is summed up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.measurement.display import Displays
+from bench.measurement.ways import scenarios
+from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
+from bench.recording import atomic, requests
+from bench.recording.directory import Recording
+from bench.recording.records import Request, StudyRequest
+from bench.recording.ways import Cost, Exchanges, Nodes, Throughput
+from bench.studies.backends import convergence, cost, first, ways
+from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, read
+from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
+from bench.studies.backends.round_trip import round_trips
+from bench.studies.backends.spread import spread
+from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
+from bench.studies.study import Case, Promised, Study
+from testbed.scenario import Scenario, ScenarioError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# The recordings, by part: the scenario, and what is set in it beside the backend. On links that are too slow
+# for all that wants to pass, enforcement node can keep a promise.
+RECORDED: dict[RecordedPart, tuple[str, tuple[str, ...]]] = {
+    GUARANTEE: ("congested", ("enforcement=node",)),
+    ROUND_TRIP: ("backends/round-trip", ()),
+}
+ROUNDS = {THROUGHPUT: 12, COST: 5, FIRST: 5}
+SIZES = (3, 10, 30, 60)
+LEAST_NODES, MOST_NODES = 3, 200
+
+Lack = Callable[[Way], str | None]
+
+
+def lack(way: Way) -> str | None:
+    """Return why this machine cannot run a way: it is tried. None if it can."""
+    scenario = scenarios.of_nodes(way.cluster, PAIR)
+    try:
+        with ground(scenario):
+            return None
+    except (LookupError, RuntimeError) as error:
+        words = str(error.args[0] if error.args else error).partition("\n")[0]
+        return words.removeprefix(f"scenario {scenario.name}: clusters.{scenarios.CLUSTER}.backend: ")
+
+
+class BackendsStudy(Study):
+    """Every backend that this machine can run."""
+
+    name = "backends"
+    verb = "backends"
+    choices = ("backend", "part", "nodes", "repetitions", "seed")
+    keeps_failures = True
+
+    def __init__(self, lack: Lack = lack) -> None:
+        self._lack = lack
+        self._lacks: dict[str, str | None] = {}
+
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return the recordings of each backend. Raises LookupError for what cannot be asked for."""
+        if (asked.provider, asked.orchestrator) != (PROVIDER, ORCHESTRATOR):
+            raise LookupError(
+                f"backends: measured on nodes of one kernel: --provider {PROVIDER} and "
+                f"--orchestrator {ORCHESTRATOR}, or neither"
+            )
+        wanted = self._wanted(asked)
+        return [self._case(asked, way, part) for part in RECORDED for way in wanted.of(part)]
+
+    def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
+        """Measure what is no recording, of the ways that this machine can run."""
+        wanted = self._wanted(asked)
+        cannot = read(directory).cannot
+        able = [way for way in wanted.ways if way.name not in cannot]
+        measure(
+            Wanted(able, wanted.parts, wanted.rounds, wanted.sizes, wanted.seed),
+            directory,
+            displays(self.name).stage,
+        )
+
+    def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Backends:
+        """Return ``backends.json`` with what was asked for, and what cannot be run."""
+        wanted = self._wanted(asked)
+        reasons = {way.name: self._why(way) for way in wanted.ways}
+        return Backends(
+            backends=list(reasons),
+            cannot={name: reason for name, reason in reasons.items() if reason},
+            parts=list(wanted.parts),
+            rows=list(rows),
+        )
+
+    def index(self, rows: Sequence[Any]) -> Backends:
+        """Return ``backends.json``, as far as rows say."""
+        return Backends(rows=list(rows))
+
+    def rows(self, directory: Path) -> Sequence[Row]:
+        """Return the rows."""
+        return read(directory).rows
+
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return what packets cost, and what nodes cost."""
+        from bench.studies.backends import table
+
+        return table.tables(read(directory))
+
+    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+        """Return ``backends.json`` with what was measured, ``figures/backends.*`` and ``backends.md``."""
+        from bench.studies.backends import figure, page
+
+        found = self.summed_up(directory)
+        drawn = figure.render(found)
+        images = {f"figures/backends.{kind}": content for kind, content in drawn.items()}
+        return {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode(), **images}
+
+    def summed_up(self, directory: Path) -> Backends:
+        """Return the index with all that the recordings and the files in ``measured/`` show."""
+        index, summaries = read(directory), self.summaries(directory)
+        rows = [
+            row.model_copy(update={"verdict": result.verdict}) if result else row
+            for row, result in zip(index.rows, summaries, strict=True)
+        ]
+        carried, invalid = cost.throughputs(
+            atomic.read(file, Throughput) for file in throughput_files(directory)
+        )
+        beside = next(iter(carried.values()), {})
+        asking = {
+            row.backend: round_trips(Recording(directory / row.recording))
+            for row in rows
+            if row.part == ROUND_TRIP and row.recording
+        }
+        measured = {
+            name: Measured(
+                throughput_bps=spread(carried.get(name, {}).values()),
+                of_first=cost.shares(carried.get(name, {}), beside),
+                throughput_invalid=[words for words in invalid if f": {name}: " in words],
+                cost=cost.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
+                first=first.firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
+                round_trips=asking.get(name, []),
+                sizes=[convergence.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
+            )
+            for name in index.backends
+            if name not in index.cannot
+        }
+        return index.model_copy(update={"rows": rows, "measured": measured})
+
+    def valid(self, directory: Path) -> bool:
+        """Tell whether nothing that could be run is invalid."""
+        found = self.summed_up(directory)
+        # Without a promise there is nothing to hold, and requests on an idle way are judged here.
+        verdicts = [row.verdict for row in found.rows if row.part == GUARANTEE]
+        return "invalid" not in verdicts and not any(_missing(found))
+
+    def promised(self, directory: Path) -> Sequence[Promised]:
+        """Return the recordings with promises: on a full link they are to hold under each backend."""
+        return [
+            Promised(f"{row.scenario}, {row.backend}", row.recording, result.verdict)
+            for row, result in zip(self.rows(directory), self.summaries(directory), strict=True)
+            if row.recording and result and any(flow.guarantee_bps for flow in result.flows)
+        ]
+
+    def notes(self, directory: Path) -> Sequence[str]:
+        """Return which backends could not be run, and which numbers are left out, and why."""
+        found = self.summed_up(directory)
+        cannot = [f"not run: {name}: {reason}" for name, reason in found.cannot.items()]
+        failed = [f"not run: {row.backend}: {row.reason}" for row in found.rows if row.reason]
+        return list(dict.fromkeys([*cannot, *failed, *_invalid(found)]))
+
+    def _case(self, asked: StudyRequest, way: Way, part: RecordedPart) -> Case:
+        scenario, settings = RECORDED[part]
+        row = Row(backend=way.name, scenario=scenario, part=part)
+        reason, name = self._why(way), f"{scenario}, {way.name}"
+        if reason is None:
+            try:
+                request, read = _request(asked, way, part)
+                return Case(name, request, read, row, promised=part == GUARANTEE)
+            except ScenarioError as error:
+                reason = str(error)
+        return Case(name, asked.case(scenario, settings), None, row.model_copy(update={"reason": reason}))
+
+    def _why(self, way: Way) -> str | None:
+        """Return why a way cannot be run; it is tried once."""
+        if way.name not in self._lacks:
+            self._lacks[way.name] = self._lack(way)
+        return self._lacks[way.name]
+
+    def _wanted(self, asked: StudyRequest) -> Wanted:
+        known = ways.known()
+        chosen = asked.choices.get("backend") or tuple(known)
+        for name in chosen:
+            if name not in known:
+                raise LookupError(f"--backend: no backend {name!r} (backends: {', '.join(known)})")
+        parts = asked.choices.get("part") or PARTS
+        for part in parts:
+            if part not in PARTS:
+                raise LookupError(f"--part: no part {part!r} (parts: {', '.join(PARTS)})")
+        times = _number("repetitions", asked, 1, 1000)
+        return Wanted(
+            ways=[known[name] for name in dict.fromkeys(chosen)],
+            parts=[part for part in PARTS if part in parts],
+            rounds={part: times or number for part, number in ROUNDS.items()},
+            sizes=sorted({
+                _whole("nodes", word, LEAST_NODES, MOST_NODES) for word in asked.choices.get("nodes") or ()
+            }) or SIZES,
+            seed=_number("seed", asked, 0, 2**32 - 1) or 0,
+        )  # fmt: skip
+
+
+def _request(asked: StudyRequest, way: Way, part: RecordedPart) -> tuple[Request, Scenario]:
+    """Return the run of a part with every cluster on a backend, or with one, if only one may be.
+
+    Raises ScenarioError.
+    """
+    scenario, settings = RECORDED[part]
+    kept = (*settings, *asked.overrides)
+    clusters = list(requests.read(asked.case(scenario, kept)).clusters)
+    all_of_them = [setting for cluster in clusters for setting in way.overrides(cluster)]
+    request = asked.case(scenario, (*all_of_them, *kept))
+    try:
+        return request, requests.read(request)
+    except ScenarioError:
+        request = asked.case(scenario, (*way.overrides(clusters[0]), *kept))
+        return request, requests.read(request)
+
+
+def _missing(found: Backends) -> Iterator[str]:
+    """Yield whose numbers were measured and are not there, because no run of them was valid."""
+    for name, measured in found.measured.items():
+        costs = any(one.invalid and one.ns is None for one in measured.cost)
+        carried = measured.throughput_invalid and measured.throughput_bps is None
+        events = [event for one in measured.sizes for event in one.events]
+        moved = any(one.invalid for one in measured.sizes) or any(map(convergence.too_late, events))
+        if costs or carried or moved:
+            yield name
+
+
+def _invalid(found: Backends) -> Iterator[str]:
+    """Yield, in words, which numbers say nothing, and why."""
+    for name, measured in found.measured.items():
+        yield from (f"invalid: {name}: {words}" for words in measured.throughput_invalid)
+        yield from (f"invalid: {name}: {words}" for one in measured.cost for words in one.invalid)
+        for one in measured.sizes:
+            late = [event for event in one.events if convergence.too_late(event)]
+            words = [f"{event.event}: probes were {event.late_s * 1e3:.0f} ms late" for event in late]
+            yield from (f"invalid: {name}: {one.nodes} nodes: {word}" for word in [*one.invalid, *words])
+
+
+def _number(choice: str, asked: StudyRequest, least: int, most: int) -> int | None:
+    words = asked.choices.get(choice) or ()
+    if len(words) > 1:
+        raise LookupError(f"--{choice}: {' and '.join(words)} are several numbers; write one")
+    return _whole(choice, words[0], least, most) if words else None
+
+
+def _whole(choice: str, word: str, least: int, most: int) -> int:
+    if not re.fullmatch("[0-9]{1,10}", word) or not least <= int(word) <= most:
+        raise LookupError(f"--{choice}: {word!r} is no number from {least} to {most}")
+    return int(word)

@@ -1,0 +1,25 @@
+"""Starts a program of this package on a bare node: ``/usr/bin/python3 -IS PATH/edge PROGRAM ARGUMENTS``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from edge.overlay import leaving, listing, resolver  # noqa: E402 (it is found only now)
+
+PROGRAMS = {"resolver": resolver.main, "store": listing.main, "leave": leaving.main}
+
+
+def main() -> int:
+    """Run the program that the first argument names."""
+    name, arguments = sys.argv[1:2], sys.argv[2:]
+    if not name or name[0] not in PROGRAMS:
+        sys.stderr.write(f"say which program: {', '.join(PROGRAMS)}\n")
+        return 2
+    return PROGRAMS[name[0]](arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

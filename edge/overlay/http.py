@@ -1,0 +1,102 @@
+"""Questions to a store that speaks HTTP and JSON, and its answers that never end, line by line."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, NamedTuple, Optional
+from urllib.parse import urlsplit
+
+from edge.overlay.store import AwayError
+
+Json = dict[str, Any]
+
+LINE_BYTES = 1 << 24  # longer ones are no answer
+ANSWER_SECONDS = 3.0
+
+
+class Question(NamedTuple):
+    """What is asked: method, path, body, and the body's type."""
+
+    method: str
+    path: str
+    body: Optional[Json] = None  # noqa: UP045 (nodes may have Python 3.9)
+    kind: str = "application/json"
+
+
+class Server:
+    """A server by its URL; ``identity`` and ``authority`` are PEM files for one that speaks TLS.
+
+    Raises ValueError for a URL that is none, and OSError for files that cannot be read.
+    """
+
+    def __init__(self, url: str, identity: str = "", authority: str = "") -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
+            raise ValueError(f"{url[:60]!r} is not like http://192.168.122.100:4001")
+        self.url = url
+        self._host, self._port = parts.hostname, parts.port
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=authority or None)
+            if identity:
+                self._tls.load_cert_chain(identity)
+
+    def ask(self, question: Question) -> Json:
+        """Return the answer to a question. Raises AwayError."""
+        connection = self._connection(ANSWER_SECONDS)
+        try:
+            return _object(self._answer(connection, question).read(LINE_BYTES))
+        except (OSError, HTTPException) as error:
+            raise self._away(error) from None
+        finally:
+            connection.close()
+
+    def listen(self, question: Question, silence: float) -> Iterator[Json]:
+        """Yield what a server says, until it ends or says nothing for so many seconds. Raises AwayError."""
+        connection = self._connection(ANSWER_SECONDS)
+        try:
+            response = self._answer(connection, question)
+            connection.sock.settimeout(silence)
+            while True:
+                try:
+                    line = response.readline(LINE_BYTES)
+                except socket.timeout:
+                    return
+                if not line:
+                    return
+                yield _object(line)
+        except (OSError, HTTPException) as error:
+            raise self._away(error) from None
+        finally:
+            connection.close()
+
+    def _answer(self, connection: HTTPConnection, question: Question) -> HTTPResponse:
+        body = None if question.body is None else json.dumps(question.body)
+        connection.request(question.method, question.path, body, {"Content-Type": question.kind})
+        response = connection.getresponse()
+        if response.status != 200:
+            words = response.read(200).decode(errors="replace").strip()
+            raise AwayError(f"{self.url}{question.path.partition('?')[0]}: status {response.status}: {words}")
+        return response
+
+    def _connection(self, seconds: float) -> HTTPConnection:
+        if self._tls:
+            return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
+        return HTTPConnection(self._host, self._port, timeout=seconds)
+
+    def _away(self, error: Exception) -> AwayError:
+        return AwayError(f"{self.url}: {error or type(error).__name__}")
+
+
+def _object(text: bytes) -> Json:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AwayError(f"an answer that is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise AwayError("an answer that is no JSON object")
+    return value

@@ -1,0 +1,110 @@
+"""Which node has which subnet: flannel's records, as they stand in a store.
+
+A value that is not what flannel writes is no lease, and UnfitError says why: what comes from a store goes
+into the kernel, so nothing is guessed. Source: flannel, ``pkg/lease/lease.go`` and ``pkg/backend/vxlan``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, NamedTuple
+
+BACKEND = "vxlan"
+_KEY = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})-(\d{1,2})")
+_MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+
+
+class UnfitError(ValueError):
+    """What a store holds is no lease; the message says in which way."""
+
+
+class Lease(NamedTuple):
+    """A node's subnet, the node's address on the underlay, and the MAC of its VTEP."""
+
+    subnet: IPv4Network
+    address: IPv4Address
+    mac: str
+
+    @property
+    def vtep(self) -> IPv4Address:
+        """The VTEP's own address: the subnet's first."""
+        return self.subnet.network_address
+
+
+def key_of(subnet: IPv4Network) -> str:
+    """Return the last part of a subnet's key: ``10.1.24.0-24``."""
+    return f"{subnet.network_address}-{subnet.prefixlen}"
+
+
+def subnet_of(key: str) -> IPv4Network:
+    """Return the subnet that the last part of a key names. Raises UnfitError."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise UnfitError(f"the key {key[:40]!r} is not like 10.1.24.0-24")
+    return parse_subnet(f"{match[1]}/{match[2]}")
+
+
+def parse_subnet(text: object) -> IPv4Network:
+    """Return a subnet that is written as 10.1.24.0/24. Raises UnfitError."""
+    try:
+        if not isinstance(text, str):
+            raise ValueError("it is no text")
+        return IPv4Network(text)
+    except ValueError as error:
+        raise UnfitError(f"the subnet {str(text)[:40]!r}: {error}") from None
+
+
+def parse(subnet: IPv4Network, text: str | bytes) -> Lease:
+    """Return the lease that a value of etcd's says. Raises UnfitError."""
+    value = _object(text, "the value")
+    return of_parts(subnet, value.get("PublicIP"), value.get("BackendType"), value.get("BackendData"))
+
+
+def of_parts(subnet: IPv4Network, address: object, backend: object, data: object) -> Lease:
+    """Return the lease of a subnet; ``data`` is the backend's own, text or parsed. Raises UnfitError."""
+    if backend != BACKEND:
+        raise UnfitError(f"the backend is {str(backend)[:40]!r}, not {BACKEND!r}")
+    if isinstance(data, str):
+        data = _object(data, "the backend's data")
+    mac = data.get("VtepMAC") if isinstance(data, dict) else None
+    return Lease(subnet, _address(address), _vtep_mac(mac))
+
+
+def text_of(lease: Lease) -> str:
+    """Return the value that etcd has of a lease."""
+    data = {"VtepMAC": lease.mac}
+    value = {"PublicIP": str(lease.address), "BackendType": BACKEND, "BackendData": data}
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _object(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnfitError(f"{what} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UnfitError(f"{what} is no JSON object")
+    return value
+
+
+def _address(text: object) -> IPv4Address:
+    try:
+        if not isinstance(text, str):
+            raise ValueError("it is no text")
+        address = IPv4Address(text)
+    except ValueError as error:
+        raise UnfitError(f"the public address {str(text)[:40]!r}: {error}") from None
+    if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
+        raise UnfitError(f"the public address {address} is no node's")
+    return address
+
+
+def _vtep_mac(text: object) -> str:
+    mac = text.lower() if isinstance(text, str) else ""
+    if not _MAC.fullmatch(mac):
+        raise UnfitError(f"the VTEP's MAC {str(text)[:40]!r} is not like ee:c6:29:27:73:7a")
+    if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
+        raise UnfitError(f"the VTEP's MAC {mac} is no device's")
+    return mac

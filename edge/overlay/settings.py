@@ -1,0 +1,102 @@
+"""What a resolver is told when it is started: one JSON file."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edge.overlay.corrections import AHEAD, MISS, Generation
+
+IGNORE, ANSWER = "ignore", "answer"
+
+
+class UnsoundError(ValueError):
+    """Settings that cannot be; the message says which, and what would be right."""
+
+
+class Settings(NamedTuple):
+    """What one resolver needs to know."""
+
+    device: str  # the VXLAN device, which is there already
+    network: IPv4Network  # of the whole overlay
+    subnet: IPv4Network  # of this node
+    address: IPv4Address  # of this node on the underlay
+    generation: Generation
+    refresh: str  # whether entries that are in use are confirmed when the kernel asks: "ignore" or "answer"
+    store: str  # a URL
+    node: str  # its name in Kubernetes; empty with etcd
+    identity: str  # paths of PEM files, for a store that wants to know who asks; or empty
+    authority: str
+    vni: int
+    lifetime: int  # of the own lease in etcd, seconds
+    report: str  # the path of a file that is to hold what was learned and done; or empty
+    buffer: int  # bytes of what the kernel may say before it is heard
+
+
+DAY = 86_400
+_DEFAULTS: dict[str, Any] = {
+    "refresh": IGNORE, "node": "", "identity": "", "authority": "", "vni": 1,
+    "lifetime": DAY, "report": "", "buffer": 1 << 20,
+}  # fmt: skip
+_WORDS = {"refresh": (IGNORE, ANSWER), "l2": (MISS, AHEAD), "l3": (MISS, AHEAD)}
+_NUMBERS = {"vni": (1, 2**24 - 1), "lifetime": (1, 365 * DAY), "buffer": (1, 1 << 30)}
+_FIELDS = ("device", "network", "subnet", "address", "l2", "l3", "store")
+
+
+def load(path: Path) -> Settings:
+    """Return the settings that a file holds. Raises UnsoundError."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, UnsoundError) as error:
+        raise UnsoundError(f"{path}: {error}") from None
+
+
+def parse(text: str) -> Settings:
+    """Return the settings that a text holds. Raises UnsoundError."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnsoundError(f"no JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise UnsoundError("no JSON object")
+    for name in said.keys() - {*_FIELDS, *_DEFAULTS}:
+        raise UnsoundError(f"{name[:40]}: no such setting ({', '.join([*_FIELDS, *_DEFAULTS])})")
+    for name in _FIELDS:
+        if name not in said:
+            raise UnsoundError(f"{name}: it is missing")
+    said = {**_DEFAULTS, **said}
+    for name, value in said.items():
+        _check(name, value)
+    generation = Generation(said.pop("l2"), said.pop("l3"))
+    network, subnet = _network("network", said.pop("network")), _network("subnet", said.pop("subnet"))
+    address = _address(said.pop("address"))
+    if not subnet.subnet_of(network):
+        raise UnsoundError(f"subnet: {subnet} is not within {network}")
+    return Settings(network=network, subnet=subnet, address=address, generation=generation, **said)
+
+
+def _network(name: str, text: str) -> IPv4Network:
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise UnsoundError(f"{name}: {text[:40]!r} is not like 10.1.0.0/16: {error}") from None
+
+
+def _address(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except ValueError as error:
+        raise UnsoundError(f"address: {error}") from None
+
+
+def _check(name: str, value: object) -> None:
+    if name in _NUMBERS:
+        least, most = _NUMBERS[name]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise UnsoundError(f"{name}: {str(value)[:40]} is no number from {least} to {most}")
+    elif not isinstance(value, str):
+        raise UnsoundError(f"{name}: it is no text")
+    elif name in _WORDS and value not in _WORDS[name]:
+        raise UnsoundError(f"{name}: {value[:40]!r} is neither {' nor '.join(_WORDS[name])}")

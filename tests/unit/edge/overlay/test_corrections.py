@@ -1,0 +1,119 @@
+"""What is to change in a kernel, by generation: leases that come, go, and come back otherwise."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+
+from edge.overlay import netlink
+from edge.overlay.corrections import Generation, corrections
+from edge.overlay.entries import Forwarding, Held, Known, Neighbour, Remove, Route, Set
+from edge.overlay.leases import Lease
+from edge.overlay.replica import Replica
+from tests.unit.edge.overlay.kernels import NETWORK, OWN, MemoryKernel, lease
+
+MISS, L3_MISS, AHEAD = Generation("miss", "miss"), Generation("ahead", "miss"), Generation("ahead", "ahead")
+POD = IPv4Address("10.1.2.9")
+
+
+def replica_of(*leases: Lease) -> Replica:
+    replica = Replica(NETWORK, OWN)
+    replica.replace(leases)
+    return replica
+
+
+def held(pods: dict[IPv4Address, Known] | None = None, forwarding: dict[str, str] | None = None) -> Held:
+    return Held(pods or {}, {mac: IPv4Address(one) for mac, one in (forwarding or {}).items()}, {})
+
+
+def test_by_miss_nothing_is_made_ahead() -> None:
+    assert corrections(replica_of(lease(2), lease(3)), MISS, held()) == []
+
+
+def test_with_layer_2_ahead_each_node_has_a_forwarding_entry() -> None:
+    wanted = [
+        Set(Forwarding(lease(2).mac, lease(2).address)),
+        Set(Forwarding(lease(3).mac, lease(3).address)),
+    ]
+    assert corrections(replica_of(lease(2), lease(3)), L3_MISS, held()) == wanted
+
+
+def test_with_all_ahead_each_node_has_a_route_a_neighbour_and_a_forwarding_entry() -> None:
+    two = lease(2)
+    assert corrections(replica_of(two), AHEAD, held()) == [
+        Set(Forwarding(two.mac, two.address)),
+        Set(Neighbour(two.vtep, two.mac)),
+        Set(Route(two.subnet, two.vtep)),
+    ]
+
+
+@pytest.mark.parametrize("generation", [MISS, L3_MISS, AHEAD])
+def test_what_is_right_stays(generation: Generation) -> None:
+    kernel, replica = MemoryKernel(), replica_of(lease(2), lease(3))
+    for change in corrections(replica, generation, kernel.held()):
+        kernel.apply(change)
+    assert corrections(replica, generation, kernel.held()) == []
+
+
+@pytest.mark.parametrize("generation", [MISS, L3_MISS, AHEAD])
+def test_of_a_node_that_is_gone_nothing_is_left(generation: Generation) -> None:
+    kernel, replica = MemoryKernel(), replica_of(lease(2))
+    for change in corrections(replica, generation, kernel.held()):
+        kernel.apply(change)
+    kernel.now.neighbours[POD] = Known(lease(2).mac, netlink.REACHABLE)
+    kernel.now.forwarding[lease(2).mac] = lease(2).address
+    for change in corrections(replica_of(), generation, kernel.held()):
+        kernel.apply(change)
+    assert kernel.held() == Held({}, {}, {})
+
+
+def test_of_a_node_that_is_back_with_another_mac_the_entries_in_use_are_replaced() -> None:
+    back = lease(2, mac="0e:00:00:00:00:aa")
+    before = held({POD: Known(lease(2).mac, netlink.REACHABLE)}, {lease(2).mac: "192.168.122.2"})
+    assert corrections(replica_of(back), MISS, before) == [
+        Set(Forwarding(back.mac, back.address)),
+        Set(Neighbour(POD, back.mac), lasting=False),
+        Remove(Forwarding(lease(2).mac, lease(2).address)),
+    ]
+
+
+def test_of_a_node_that_is_back_with_another_address_the_forwarding_entry_is_replaced() -> None:
+    back = lease(2, address="192.168.122.77")
+    before = held({POD: Known(back.mac, netlink.STALE)}, {back.mac: "192.168.122.2"})
+    assert corrections(replica_of(back), MISS, before) == [Set(Forwarding(back.mac, back.address))]
+
+
+def test_an_address_that_was_asked_for_in_vain_is_answered_once_it_is_known() -> None:
+    asked = held({POD: Known("", netlink.INCOMPLETE)})
+    assert corrections(replica_of(), MISS, asked) == []
+    assert corrections(replica_of(lease(2)), MISS, asked) == [
+        Set(Neighbour(POD, lease(2).mac), lasting=False)
+    ]
+
+
+def test_an_address_that_was_given_up_is_asked_for_again_by_its_next_packet() -> None:
+    assert corrections(replica_of(lease(2)), MISS, held({POD: Known("", netlink.FAILED)})) == []
+
+
+def test_what_nobody_is_asked_about_is_left_alone() -> None:
+    multicast = held({IPv4Address("224.0.0.22"): Known("01:00:5e:00:00:16", netlink.NOARP)})
+    for generation in (MISS, L3_MISS, AHEAD):
+        assert corrections(replica_of(), generation, multicast) == []
+
+
+def test_pods_that_were_neighbours_are_behind_their_nodes_vtep_with_routes() -> None:
+    before = held({POD: Known(lease(2).mac, netlink.REACHABLE)}, {lease(2).mac: "192.168.122.2"})
+    assert corrections(replica_of(lease(2)), AHEAD, before) == [
+        Set(Neighbour(lease(2).vtep, lease(2).mac)),
+        Set(Route(lease(2).subnet, lease(2).vtep)),
+        Remove(Neighbour(POD, lease(2).mac)),
+    ]
+
+
+def test_a_neighbour_that_would_expire_is_made_to_last_with_all_ahead() -> None:
+    two = lease(2)
+    before = Held(
+        {two.vtep: Known(two.mac, netlink.REACHABLE)}, {two.mac: two.address}, {two.subnet: two.vtep}
+    )
+    assert corrections(replica_of(two), AHEAD, before) == [Set(Neighbour(two.vtep, two.mac))]
