@@ -1,8 +1,8 @@
 """What processes that are not the measurement's take of the processors.
 
 Ours are this process and all that it has started, a sandbox's among them. Threads of the kernel are nobody's:
-they work for our packets, too. What comes and goes between two looks is seen as well: when a process ends, its
-time becomes that of its parent's children (proc(5), cutime and cstime).
+they work for our packets, too. What comes and goes between two looks is seen as well: when a process ends,
+its time becomes that of its parent's children (proc(5), cutime and cstime).
 """
 
 from __future__ import annotations

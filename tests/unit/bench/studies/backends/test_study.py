@@ -214,7 +214,7 @@ def test_what_fails_keeps_nothing_else_from_being_measured(
     monkeypatch.setattr(measuring, "many", many)
     two = [ways.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
-    with pytest.raises(RuntimeError, match="^vxlan: 3 nodes: no room$"):
+    with pytest.raises(RuntimeError, match=r"^vxlan: 3 nodes: no room$"):
         measuring.measure(wanted, tmp_path, lambda _: None)
     made = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.json"))
     assert made == [
