@@ -22,7 +22,7 @@ from testbed.providers import Provider
 from testbed.providers.keeping import Keeper
 from testbed.providers.netns.keeping import SandboxKeeper
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario import Scenario, ScenarioError
+from testbed.scenario import Scenario, ScenarioError, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import Fault
 from testbed.supplies import binaries, packages
@@ -57,6 +57,7 @@ class ProviderKind:
     make: Callable[[Addressing, str, bool], Provider]
     orchestrators: Mapping[str, OrchestratorKind]
     keeper: Callable[[], Keeper] | None = None  # what keeps testbeds there, if they can stay up
+    makes_links: bool = False  # whether the links between nodes are as a scenario says, each by itself
     # What there is to log in to, if nodes are machines, given a source and a scenario.
     machines: Callable[[str, Scenario | None], Mapping[str, Machine]] | None = None
 
@@ -180,10 +181,12 @@ ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
 _providers: dict[str, ProviderKind] = {
-    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper),
-    "ssh": ProviderKind(_ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_keeper, _ssh_machines),
+    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper, makes_links=True),
+    "ssh": ProviderKind(
+        _ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_keeper, machines=_ssh_machines
+    ),
     "vagrant": ProviderKind(
-        _vagrant, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _vagrant_keeper, _vagrant_machines
+        _vagrant, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _vagrant_keeper, machines=_vagrant_machines
     ),
     # Its clusters run the pods, whatever is said of orchestrators.
     EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_keeper),
@@ -243,6 +246,11 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
     addressing = Addressing(scenario)
     runner = demand(provider, orchestrator)
     accept(addressing, runner)
+    if not _kind(provider).makes_links and (field := links.stated(scenario)):
+        raise LookupError(
+            f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
+            "cannot change; leave it out, or take --provider netns"
+        )
     nodes = _kind(provider).make(addressing, provider.partition(":")[2], runner.finds_clusters)
     return put_together(addressing, nodes, runner.make)
 

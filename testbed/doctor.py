@@ -18,6 +18,7 @@ from testbed.access.place import Place
 from testbed.networks.backends import ipip
 from testbed.networks.pod_network import PodNetwork
 from testbed.networks.registry import of_cluster
+from testbed.networks.trunks import NETEM, RELAY
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import Fault
@@ -77,6 +78,7 @@ FEATURES = (
         "action mirred egress redirect dev d1\n",
         needed=False,
     ),
+    *(means.feature for means in (NETEM, RELAY) if means.feature),
     ipip.FEATURE,
 )
 

@@ -19,7 +19,7 @@ from testbed.networks.joining import Joining
 from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario import Scenario, Transfer
+from testbed.scenario import Scenario, Transfer, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import packages
@@ -106,7 +106,7 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.underlay.rate is not None:
+            if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
         except BaseException:
@@ -131,7 +131,8 @@ class Testbed:
         if self.orchestrator is None:
             return ["the testbed is not up"]
         joining = self._joining.faults() if self._joining else []
-        return [*joining, *self.orchestrator.check(), *self.enforcement.check(self)]
+        ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
+        return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
         """Return the pod or container of this name."""
@@ -161,7 +162,8 @@ class Testbed:
             overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
-        self._joining = Joining(overlays, self.addressing, self.nodes, packages.find)
+        ours = {name: one for name, one in overlays.items() if name not in orchestrator.joins}
+        self._joining = Joining(ours, self.addressing, self.nodes, packages.find)
         self._joining.up()
         return networks
 

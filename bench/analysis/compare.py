@@ -216,6 +216,10 @@ def _all_rates(scenario: Scenario) -> Iterator[tuple[str, int]]:
             yield path, rate
 
     yield from known("underlay.rate", scenario.underlay.rate)
+    for name, zone in scenario.zones.items():
+        yield from known(f"zones.{name}.rate", zone.rate)
+    for name, node in scenario.nodes.items():
+        yield from known(f"nodes.{name}.rate", node.rate)
     for name, pod in scenario.pods.items():
         yield from known(f"pods.{name}.guarantee", pod.guarantee)
         yield from known(f"pods.{name}.ceiling", pod.ceiling)

@@ -6,7 +6,7 @@ send. So it was not a neighbour, but the machine, that kept a sample low
 * in which the machine stood still, or its processors were saturated, or its host took them away, or right
   after (``measurement.watchers``),
 * whose sender was idle: nothing of it waited anywhere, though its window would have carried far more,
-* in which the links on its way had room: nobody took what the flow did not get.
+* in which all links on its way had room: nobody took what the flow did not get.
 
 Whoever limits a flow below its promise leaves senders idle and links with room as well, but does so all
 along. These two are doubts only where they are the exception.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from bench.generators import generator_of
 from bench.recording.records import Repetition, Stretch
-from testbed.scenario import Scenario, Traffic, frames
+from testbed.scenario import Scenario, Traffic, frames, links
 from testbed.scenario.networks import path_of
 
 if TYPE_CHECKING:
@@ -91,33 +91,34 @@ def idle(sent: pd.DataFrame, ends: Floats, expected: float) -> Flags:
 def room(
     starts: Floats, ends: Floats, traffic: Traffic, tables: Tables, scenario: Scenario, repetition: int
 ) -> Flags:
-    """Tell for each sample of a transfer whether both links on its way had room meanwhile.
+    """Tell for each sample of a transfer whether all links on its way had room meanwhile.
 
-    Nothing is told where links have no rate of their own, and beside traffic other than TCP's in full
-    packets.
+    Those without a rate always have. Nothing is told where none has one, and beside traffic other than TCP's
+    in full packets.
     """
     import numpy as np
 
     nothing = np.zeros(len(starts), dtype=np.bool_)
-    rate, own = scenario.underlay.rate, _nodes(scenario, traffic)
-    between = [other for other in scenario.traffic if len(set(_nodes(scenario, other))) == 2]
-    full_packets = all(o.protocol == "tcp" and generator_of(o).saturates for o in between)
-    if rate is None or traffic not in between or not full_packets:
+    ways = [(other, way) for other in scenario.traffic if (way := _way(scenario, other))]
+    full_packets = all(o.protocol == "tcp" and generator_of(o).saturates for o, _ in ways)
+    passed = [(link, rate) for link in _way(scenario, traffic) if (rate := links.rate(scenario, link))]
+    if not passed or not full_packets:
         return nothing
     mtu, overhead = path_of(scenario, traffic.source)
-    full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", overhead)
     flags = ~nothing
-    for end in (0, 1):  # the link of the sender's node, the link of the receiver's
+    for link, rate in passed:
+        full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", overhead)
         carried = np.zeros(len(starts))
-        for other in between:
-            if _nodes(scenario, other)[end] == own[end]:
+        for other, way in ways:
+            if link in way:
                 carried += _carried(starts, ends, tables.get((other.label, repetition)))
         flags &= carried / (ends - starts) < full
     return flags
 
 
-def _nodes(scenario: Scenario, traffic: Traffic) -> tuple[str, str]:
-    return scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+def _way(scenario: Scenario, traffic: Traffic) -> tuple[links.Link, ...]:
+    source, destination = scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
+    return links.way(scenario, source, destination)
 
 
 def _carried(starts: Floats, ends: Floats, table: pd.DataFrame | None) -> Floats:

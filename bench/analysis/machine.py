@@ -6,11 +6,11 @@ because nothing here can read it, is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.recording.records import RunRecord
+from bench.recording.records import Delayed, RunRecord
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Machine:
     default_class_bytes: Mapping[str, int] | None  # by queue that has a default class
     retransmits: Mapping[str, int]  # segments, by flow whose generator counts them
     irregular: Mapping[str, Intervals]  # by flow
+    delayed: Sequence[Delayed] | None = None  # by trunks that take time
 
 
 def observe(
@@ -59,6 +60,7 @@ def observe(
                 default_class_bytes=repetition.by_default,
                 retransmits={flow: count for (of, flow), count in retransmits.items() if of == number},
                 irregular={flow: one for (of, flow), one in irregular.items() if of == number},
+                delayed=repetition.delayed,
             )
         )
     return found

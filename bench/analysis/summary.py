@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bench.analysis import intervals, spread
+from bench.analysis import delays, intervals, spread
 from bench.analysis.causes import Cause, Kind
 from bench.analysis.machine import Machine
 from bench.analysis.observations import Measured, Observation
@@ -27,7 +27,7 @@ from bench.analysis.summary_parts import IntervalSummary, Part, interval
 from bench.analysis.verdict import Outcome, Verdict, missed
 from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.recording.records import RunRecord
+from bench.recording.records import Delayed, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.model import Title
@@ -140,6 +140,20 @@ class IntervalsSummary(Part):
     longest_s: float
 
 
+class DelayedSummary(Part):
+    """One direction of a trunk that takes time. What nobody counted is null."""
+
+    zone: str
+    out: bool  # from the zone to the others
+    means: str  # what made the delay: netem, or our own relay
+    delay_s: float
+    frames: int | None
+    late: float | None  # share of frames that were later than a tenth of the delay, beside the delay
+    p99_s: float | None  # how late the most punctual 99 % of the frames were at most, to a power of two
+    worst_s: float | None
+    dropped: int | None  # packets that it lost itself
+
+
 class MachineSummary(Part):
     """What else is known of one repetition; see ``machine.Machine``. What was not recorded is null."""
 
@@ -150,6 +164,8 @@ class MachineSummary(Part):
     default_class_bytes: dict[str, int] | None
     retransmits: dict[str, int]
     irregular: dict[str, IntervalsSummary]
+    # Not in the file where no trunk takes time, as in those of earlier versions.
+    delayed: list[DelayedSummary] | None = Field(None, exclude_if=lambda trunks: trunks is None)
 
 
 class SecondsSummary(Part):
@@ -364,6 +380,21 @@ def _machine(one: Machine) -> MachineSummary:
             flow: IntervalsSummary(share=round(of.share, 6), longest_s=round(of.longest_s, 6))
             for flow, of in one.irregular.items()
         },
+        delayed=None if one.delayed is None else [_delayed(trunk) for trunk in one.delayed],
+    )
+
+
+def _delayed(one: Delayed) -> DelayedSummary:
+    return DelayedSummary(
+        zone=one.zone,
+        out=one.out,
+        means=one.means,
+        delay_s=one.delay_s,
+        frames=one.frames,
+        late=_share(delays.late_share(one)),
+        p99_s=_share(delays.lateness(one, 0.99)),
+        worst_s=_share(one.worst_s),
+        dropped=one.dropped,
     )
 
 

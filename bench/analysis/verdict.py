@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import promptness
+from bench.analysis import delays, promptness
 from bench.analysis.causes import Cause
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.latency import Latency
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, links
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 Outcome = Literal["held", "violated", "invalid"]
@@ -78,6 +78,7 @@ def judge(
     prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
     invalid = [
         *_recorded(record),
+        *delays.faults(record),
         *faults,
         *_gaps(scenario, record, guaranteed, latencies),
         *(cause for cause in prompt if cause.kind == "measurement"),
@@ -89,7 +90,7 @@ def judge(
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
     notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
-    if record.calibration is None:
+    if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
     if invalid:
         return Verdict("invalid", [*invalid, *violated, *starved], notes)
@@ -191,13 +192,7 @@ def _promised(scenario: Scenario) -> float:
 
 
 def _fills_underlay(scenario: Scenario, reached: float) -> bool:
-    if scenario.underlay.rate is None:
-        return False
-    flows = generators.guaranteed(scenario)
-    sources = {scenario.node_of(flow.source) for flow in flows}
-    destinations = {scenario.node_of(flow.destination) for flow in flows}
-    links = min(len(sources), len(destinations))
-    return reached >= UNDERLAY_FILLED * scenario.underlay.rate * links
+    return reached >= UNDERLAY_FILLED * links.most(scenario, generators.guaranteed(scenario))
 
 
 def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:

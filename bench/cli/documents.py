@@ -48,6 +48,7 @@ def run(recording: Recording, summary: Summary) -> Document:
         "recording": recording.directory,
         "summary": recording.summary_file,
         "samples": recording.samples_file,
+        **({"exchanges": recording.exchanges_file} if summary.requests else {}),
         "figures": recording.figures_directory,
         "report": recording.report_file,
     }

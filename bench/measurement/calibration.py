@@ -1,5 +1,8 @@
 """What the machine can carry: the guaranteed flows' paths without any shaping, all at once, for a second.
 
+Longer between zones: TCP doubles what it sends once in a round trip, finds the limit by losing packets, and
+is then some tens of round trips short of it.
+
 A promise near this limit could be missed through the machine's fault alone. The probes are pods of their own,
 without a guarantee, on the same nodes and in the same clusters: same veth, bridge, VXLAN and underlay.
 """
@@ -9,16 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from bench.generators import Generator, RawDataError, generator_of, guaranteed
 from bench.measurement import transfers
 from bench.measurement.plan import plan
 from bench.recording.records import Calibration, Transfer
-from testbed.scenario import Pod, Scenario, Traffic
+from testbed.scenario import Pod, Scenario, Traffic, links
 from testbed.testbed import Testbed
 
 SECONDS = 1
+MORE_ROUND_TRIPS = 100  # the time of the longest, where trunks take time
 # Before the traffic and after it, in the recording's raw files.
 BEFORE, AFTER = "calibration", "calibration-after"
 
@@ -50,13 +55,18 @@ def with_probes(scenario: Scenario) -> Probed:
             name=f"calibration {number}",
             source=probe(flow.source, "sender"),
             destination=probe(flow.destination, "receiver"),
-            duration=SECONDS,
+            duration=seconds_for(scenario),
             generator=flow.generator,
         )
         for number, flow in enumerate(guaranteed(scenario), start=1)
     }
     disturbances = [*scenario.disturbances, *probes.values()]
     return Probed(scenario.model_copy(update={"pods": pods, "disturbances": disturbances}), probes)
+
+
+def seconds_for(scenario: Scenario) -> int:
+    """Return how long the paths of a scenario are used."""
+    return SECONDS + ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
 
 
 def measure(testbed: Testbed, probes: Mapping[str, Traffic], directory: Path) -> Calibration | None:
@@ -67,7 +77,7 @@ def measure(testbed: Testbed, probes: Mapping[str, Traffic], directory: Path) ->
     if not probes:
         return None
     begin = time.monotonic()
-    planned = plan(testbed, list(probes.values()), float(SECONDS))
+    planned = plan(testbed, list(probes.values()), float(seconds_for(testbed.scenario)))
     done = transfers.run(planned, directory, lambda _seconds, _rates: None)
     rates: dict[str, float] = {}
     errors: list[str] = []

@@ -56,6 +56,10 @@ LOOKS_AT_NODE = {
     "system": ["uname", "-srvm"],
     "processors": ["grep", "model name", "/proc/cpuinfo"],
 }
+LOOKS_BETWEEN = {
+    "links": ["ip", "-d", "-j", "-s", "link", "show"],
+    "qdiscs": ["tc", "-j", "-s", "qdisc", "show"],
+}
 Environment = dict[str, Any]
 
 
@@ -70,6 +74,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         f"node {name}": (node, _looks_at_pod(addressing.uplink(name)) | LOOKS_AT_NODE)
         for name, node in testbed.nodes.items()
     }
+    looks |= {f"between {hop.name}": (hop, LOOKS_BETWEEN) for hop in testbed.provider.hops}
     asked = {name: [*VERSION, str(path)] for name, path in testbed.programs.items()}
     looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS | asked)
     said = batch.look_around(looks)
@@ -86,6 +91,10 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         "overlay": testbed.overlay,
         "clusters": testbed.facts,
         "clocks": {name: asdict(clock) for name, clock in clocks.items()},
+        "between": {
+            hop.name: {name: _data(shown) for name, shown in said[f"between {hop.name}"].items()}
+            for hop in testbed.provider.hops
+        },
         "nodes": {name: _node(said[f"node {name}"]) for name in testbed.nodes},
         "pods": {name: _pod(said[f"pod {name}"]) for name in ends},
         "shaping": dict(testbed.enforcement.counters(testbed)),

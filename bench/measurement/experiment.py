@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.generators.idle import AFTER, BEFORE
-from bench.measurement import calibration, classes, environment, idle, neighbours, plan, queues, transfers
+from bench.measurement import (
+    calibration,
+    classes,
+    delays,
+    environment,
+    idle,
+    neighbours,
+    plan,
+    queues,
+    transfers,
+)
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
@@ -202,9 +212,11 @@ def _repeat(
     testbed, measurement, clock = begun.testbed, begun.scenario.measurement, _Clock()
     guarded = testbed.enforcement.guarded(testbed)
     before, queued, beside = classes.passed(guarded), queues.count(planned.way), neighbours.look()
+    silent = delays.begin(testbed.provider.trunks)
     with clock.measure("traffic"), display.traffic(begun.scenario, number) as on_rates:
         repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
     still_beside, counted = neighbours.look(), queues.count(planned.way).since(queued)
+    delayed, silent_after = delays.ask(testbed.provider.trunks)
     display.stage("checking what the kernel has against what was configured")
     compared = testbed.clocks()
     state = [*testbed.check(), *classes.faults(before, classes.passed(guarded))]
@@ -212,8 +224,14 @@ def _repeat(
     faults = [
         *(Fault(kind="state", text=text) for text in state),
         *(Fault(kind="measurement", text=text) for text in unsound),
+        *(silent or silent_after),
     ]
-    found = {"dropped": counted.dropped, "by_default": counted.by_default, "faults": faults}
+    found = {
+        "dropped": counted.dropped,
+        "by_default": counted.by_default,
+        "delayed": delayed,
+        "faults": faults,
+    }
     finished = Finished(
         repetition=repetition.model_copy(update=found),
         seconds=clock.seconds["traffic"],

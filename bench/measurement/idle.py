@@ -7,12 +7,13 @@ in the recording's raw files; one that is missing there is told of by the analys
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.generators import exchanger_of, idle
 from bench.measurement import transfers
-from bench.measurement.plan import place, plan
+from bench.measurement.plan import Plan, place, plan
 from testbed.access.place import in_parallel
 from testbed.scenario import Requests
 from testbed.testbed import Testbed
@@ -25,9 +26,19 @@ def measure(testbed: Testbed, requests: Sequence[Requests], directory: Path) -> 
     if not requests:
         return
     samples = [idle.sample(one) for one in requests]
-    transfers.run(plan(testbed, samples, float(idle.SECONDS)), directory, lambda _seconds, _rates: None)
+    planned = plan(testbed, samples, float(idle.SECONDS))
     files = idle.files(samples, directory, "echo")
-    in_parallel(lambda one: _ping(testbed, one, files[one.label]), samples)
+    directory.mkdir(parents=True, exist_ok=True)
+    # At the same time: a processor that sleeps takes long to wake, for both alike.
+    work: list[Callable[[], None]] = [
+        partial(_ask, planned, directory),
+        *(partial(_ping, testbed, one, files[one.label]) for one in samples),
+    ]
+    in_parallel(lambda one: one(), work)
+
+
+def _ask(planned: Plan, directory: Path) -> None:
+    transfers.run(planned, directory, lambda _seconds, _rates: None)
 
 
 def _ping(testbed: Testbed, sample: Requests, file: Path) -> None:

@@ -31,6 +31,7 @@ FORMATS = {
     ".pdf": "application/pdf",
     ".html": "text/html",
     ".xz": "application/x-xz",
+    ".gz": "application/gzip",
     ".md": "text/markdown",
     ".parquet": "application/vnd.apache.parquet",
 }

@@ -46,6 +46,11 @@ SENTENCES = {
     "violated": "At least one flow did not get what it was promised.",
     "invalid": "This run proves nothing about the guarantees.",
 }
+SENTENCES_WITH_REQUESTS = {
+    "held": "Every guaranteed flow got what it was promised, and requests took no longer than they may.",
+    "violated": "A flow did not get what it was promised, or requests took longer, or were lost.",
+    "invalid": "This run proves nothing about guarantees and requests.",
+}
 
 
 def render(
@@ -68,7 +73,7 @@ def render(
             scenario=scenario,
             record=record,
             symbol=SYMBOLS[summary.verdict],
-            sentence=SENTENCES[summary.verdict],
+            sentence=_sentence(summary),
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
             chart=_chart(samples, scenario, record, summary),
             intervals_of=tables.over(
@@ -101,6 +106,12 @@ def render(
             figures_again=again.figures(record.run_id, request),
         )
     )
+
+
+def _sentence(summary: Summary) -> str:
+    """Return the verdict as a sentence, which is about requests too where these have thresholds."""
+    judged = any(phase.met is not None for one in summary.requests for phase in one.phases.values())
+    return (SENTENCES_WITH_REQUESTS if judged else SENTENCES)[summary.verdict]
 
 
 def _full_packets(scenario: Scenario) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ def requests(summary: Summary) -> Table:
         title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
     table.add_column("requests", overflow="fold", ratio=1)
-    table.add_column("a second", justify="right", no_wrap=True)
+    table.add_column("/s", justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
     for heading in ("p50", "p90", "p99", "p99.9", "max", "late p99", "lost"):
         table.add_column(heading, justify="right", no_wrap=True)

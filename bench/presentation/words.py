@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from rich.text import Text
 
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import MachineSummary, PhaseSummary, SamplesSummary
+from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary
 from testbed.scenario.texts import escaped
 from testbed.scenario.units import format_digits, format_percentage, format_seconds
 
@@ -63,7 +63,9 @@ def idle(requests: RequestsSummary) -> str:
     for path in requests.idle:
         said = f"{format_seconds(path.exchange_s)} {path.moment} the traffic"
         if path.echo_s is not None and path.overhead_s is not None:
-            said += f" (ping {format_seconds(path.echo_s)} + {format_seconds(path.overhead_s)})"
+            sign = "-" if path.overhead_s < 0 else "+"
+            overhead = format_seconds(abs(path.overhead_s))
+            said += f" (ping {format_seconds(path.echo_s)} {sign} {overhead})"
         parts.append(said)
     return f"on the idle path {', '.join(parts)}" if parts else ""
 
@@ -87,6 +89,16 @@ def pressure(machine: MachineSummary) -> str:
 def counts(of: Mapping[str, int] | None) -> str:
     """Return the sum of what was counted."""
     return NOT_RECORDED if of is None else f"{sum(of.values()):,}"
+
+
+def direction(trunk: DelayedSummary) -> str:
+    """Return which direction of which zone's trunk it is."""
+    return f"{'out of' if trunk.out else 'into'} zone {trunk.zone}"
+
+
+def count(of: int | None) -> str:
+    """Return a count, or a dash for what nobody counted."""
+    return "–" if of is None else f"{of:,}"
 
 
 def irregular(machine: MachineSummary) -> float | None:

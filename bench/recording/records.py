@@ -64,6 +64,23 @@ class Load(Entry):
     pressure: float | None = None
 
 
+class Delayed(Entry):
+    """One direction of a zone's trunk that takes time, over one repetition."""
+
+    zone: str
+    out: bool  # from the zone to the others
+    means: str  # what made the delay: netem, or our own relay
+    delay_s: float
+    # How many frames passed; of these, how many were later than a tenth of the delay, beside the delay; how
+    # late the worst was; how many were lost by what makes the delay, and not by a queue that was full. None:
+    # it does not count, as netem.
+    frames: int | None = None
+    late: int | None = None
+    worst_s: float | None = None
+    dropped: int | None = None
+    lateness: list[int] | None = None  # frames less than 1 us late, less than 2, less than 4, and so on
+
+
 class Repetition(Entry):
     """All transfers of one repetition, on one clock that starts at 0 with the repetition."""
 
@@ -76,6 +93,7 @@ class Repetition(Entry):
     # and bytes that left by its default class.
     dropped: dict[str, int] | None = None
     by_default: dict[str, int] | None = None
+    delayed: list[Delayed] | None = None  # by the trunks of zones; None: none takes time, or not recorded
     faults: list[Fault] = []
 
 

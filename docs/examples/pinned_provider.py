@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, Within
 from testbed.assembly import CNI, ProviderKind, register_provider
+from testbed.networks.trunks import Running
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario.addressing import Addressing
@@ -49,6 +50,11 @@ class PinnedProvider:
         return self._made.hops
 
     @property
+    def trunks(self) -> Sequence[Running]:
+        """What joins zones."""
+        return self._made.trunks
+
+    @property
     def hosts(self) -> Sequence[Place]:
         """Nothing that they do not see."""
         return self._made.hosts
@@ -77,4 +83,4 @@ def make(addressing: Addressing, source: str, _clusters_exist: bool) -> Provider
     return PinnedProvider(addressing)
 
 
-register_provider("pinned", ProviderKind(make, {"cni": CNI}))
+register_provider("pinned", ProviderKind(make, {"cni": CNI}, makes_links=True))

@@ -12,7 +12,6 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Network
-from typing import Any
 
 from edge.overlay import leases
 from edge.overlay.http import Json, Question, Server
@@ -53,26 +52,34 @@ class Etcd:
         self._values: dict[str, Lease | None] = {}
 
     def follow(self) -> Iterator[Sequence[Lease]]:
-        """Keep the own lease, and yield all that hold; see edge.overlay.store.Store."""
+        """Keep the own lease, and yield all that hold; see edge.overlay.store.Store.
+
+        The watch is there before all is listed, so nothing of the past is asked of it: what was compacted may
+        be lost to one that is, a deletion even without a word (etcd before 3.4.34).
+        """
         self._agree()
-        if time.monotonic() >= self._renew_at:
-            self._renew()
-        revision, held_by = self._list()
-        if held_by != self._bound:
-            self._announce()
-            return  # and asked anew, which shows whether it is there
-        yield self._leases()
-        for answer in self._server.listen(self._watch(revision + 1), self._patience()):
+        self._keep()
+        revision = -1
+        for answer in self._server.listen(self._watch(), self._patience()):
             result = answer.get("result")
             if not isinstance(result, dict) or result.get("canceled"):
-                return  # compacted: what changed since is not known any more
-            for event in result.get("events", ()):
-                self._take(event)
-            if result.get("events"):
-                yield self._leases()
-            own = self._values.get(self._key)
-            if own != self._own or time.monotonic() >= self._renew_at:
                 return
+            if result.get("created"):
+                revision = self._list()
+            elif not self._take(result, revision):
+                continue
+            yield self._leases()
+            if self._values.get(self._key) != self._own:
+                self._bound = ""
+            if not self._bound or time.monotonic() >= self._renew_at:
+                return
+
+    def _keep(self) -> None:
+        """See to it that the own key is there, bound to a lease of etcd's that goes on."""
+        if self._bound and time.monotonic() >= self._renew_at:
+            self._renew()
+        if not self._bound:
+            self._announce()
 
     def _agree(self) -> None:
         """Say what the overlay's network is, unless somebody has; it must be the same."""
@@ -111,8 +118,6 @@ class Etcd:
 
     def _renew(self) -> None:
         """Renew the lease that the own key is bound to; one that is over is forgotten."""
-        if not self._bound:
-            return
         answer = self._ask("lease/keepalive", {"ID": self._bound}).get("result")
         left = int(answer.get("TTL", 0)) if isinstance(answer, dict) else 0
         if left > 0:
@@ -126,32 +131,36 @@ class Etcd:
     def _patience(self) -> float:
         return max(0.05, min(SILENCE_SECONDS, self._renew_at - time.monotonic()))
 
-    def _list(self) -> tuple[int, str]:
-        """Learn all there is; return the revision, and to which lease of etcd's the own key is bound."""
+    def _list(self) -> int:
+        """Learn all there is, and return the revision that it has."""
         order = {"sort_order": "ASCEND", "sort_target": "MOD"}
         answer = self._ask("kv/range", {**_prefix(SUBNETS), **order})
         self._values = {}
-        held_by = ""
         try:
-            revision = int(answer["header"]["revision"])
             for pair in answer.get("kvs", ()):
                 key = _decode(pair["key"])
                 self._values[key] = self._value(key, pair)
-                if key == self._key and self._values[key] == self._own:
-                    held_by = str(pair.get("lease", ""))
+                if key == self._key and pair.get("lease") != self._bound:
+                    self._values[key] = None  # it ends when another's lease does
+            return int(answer["header"]["revision"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AwayError(f"{self._server.url}: an answer that is none of etcd's: {error!r}") from None
-        return revision, held_by or "nothing"
 
-    def _take(self, event: Any) -> None:
-        """Take one change into account; one written last stands last."""
+    def _take(self, result: Json, revision: int) -> bool:
+        """Take the changes since a revision into account, the last one last; tell if there are any."""
+        news = False
         try:
-            key = _decode(event["kv"]["key"])
-            self._values.pop(key, None)
-            if event.get("type") != "DELETE":
-                self._values[key] = self._value(key, event["kv"])
+            for event in result.get("events", ()):
+                pair = event["kv"]
+                if int(pair["mod_revision"]) <= revision:
+                    continue
+                news, key = True, _decode(pair["key"])
+                self._values.pop(key, None)
+                if event.get("type") != "DELETE":
+                    self._values[key] = self._value(key, pair)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AwayError(f"{self._server.url}: a change that is none of etcd's: {error!r}") from None
+        return news
 
     def _value(self, key: str, pair: Json) -> Lease | None:
         try:
@@ -164,12 +173,30 @@ class Etcd:
     def _leases(self) -> list[Lease]:
         return [lease for lease in self._values.values() if lease is not None]
 
-    def _watch(self, revision: int) -> Question:
-        asked = {"create_request": {**_prefix(SUBNETS), "start_revision": str(revision)}}
-        return Question("POST", "/v3/watch", asked)
+    def _watch(self) -> Question:
+        return Question("POST", "/v3/watch", {"create_request": _prefix(SUBNETS)})
 
     def _ask(self, path: str, body: Json) -> Json:
         return self._server.ask(Question("POST", f"/v3/{path}", body))
+
+
+def everything(server: Server) -> list[tuple[str, str, int | None]]:
+    """Return each key of an overlay with its value, and after how many seconds it ends. Raises AwayError."""
+    try:
+        pairs = server.ask(Question("POST", "/v3/kv/range", _prefix(f"{DIRECTORY}/"))).get("kvs", ())
+        return [
+            (_decode(pair["key"]), _decode(pair.get("value", "")), _left(server, pair.get("lease")))
+            for pair in pairs
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AwayError(f"{server.url}: an answer that is none of etcd's: {error!r}") from None
+
+
+def _left(server: Server, bound: str | None) -> int | None:
+    """Return how many seconds a lease of etcd's has left; None without one."""
+    if bound is None:
+        return None
+    return int(server.ask(Question("POST", "/v3/lease/timetolive", {"ID": bound})).get("TTL", 0))
 
 
 def _prefix(directory: str) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -63,7 +64,7 @@ class Server:
             while True:
                 try:
                     line = response.readline(LINE_BYTES)
-                except TimeoutError:
+                except socket.timeout:
                     return
                 if not line:
                     return

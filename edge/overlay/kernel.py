@@ -15,7 +15,7 @@ from edge.overlay import netlink
 from edge.overlay.entries import Change, Entry, Forwarding, Held, Known, Neighbour, Set
 from edge.overlay.netlink import Message
 
-_GROUPS = 0x1 | 0x4  # RTMGRP_LINK, RTMGRP_NEIGH: links and neighbours
+_LINKS, _NEIGHBOURS = 0x1, 0x4  # RTMGRP_*
 _RECEIVE_BUFFER_FORCE = 33  # SO_RCVBUFFORCE, where one may
 _NETLINK, _STRICT = 270, 12  # SOL_NETLINK, NETLINK_GET_STRICT_CHK: dumps of one device alone, from Linux 4.20
 _DATAGRAM_BYTES = 1 << 18
@@ -30,10 +30,13 @@ class OverrunError(Exception):
 
 
 class Ears:
-    """Hears of this network namespace's links and neighbours, changes and questions alike."""
+    """Hears of this network namespace's links, and, if it is to answer misses, of its neighbours.
 
-    def __init__(self, buffer: int) -> None:
-        self._socket = _open(_GROUPS)
+    Each change of any neighbour wakes who listens to them, so nobody does who has no need to.
+    """
+
+    def __init__(self, buffer: int, misses: bool) -> None:
+        self._socket = _open(_LINKS | _NEIGHBOURS if misses else _LINKS)
         self._socket.setblocking(False)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, buffer)

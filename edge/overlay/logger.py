@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 LINES_A_SECOND = 100
+MOST_REMEMBERED = 1000  # lines
 
 
 class Logger:
@@ -15,6 +16,7 @@ class Logger:
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
         self._second, self._written, self._left_out = 0, 0, 0
+        self._said: set[str] = set()
 
     def __call__(self, words: str) -> None:
         """Write one line, with the time of day before it."""
@@ -29,6 +31,14 @@ class Logger:
                 return
             self._written += 1
             self._write(now, words)
+
+    def once(self, words: str) -> None:
+        """Write a line, unless it was written before."""
+        if words not in self._said:
+            if len(self._said) >= MOST_REMEMBERED:
+                self._said.clear()
+            self._said.add(words)
+            self(words)
 
     def _write(self, now: float, words: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(now))

@@ -38,8 +38,8 @@ _SELF = 0x02  # NTF_SELF: of the device itself, not of a bridge it may be a port
 _DST, _LLADDR, _IFINDEX = 1, 2, 8  # NDA_*
 _LINK_ADDRESS, _LINK_NAME = 1, 3  # IFLA_*
 _ROUTE_DST, _ROUTE_OIF, _ROUTE_GATEWAY, _ROUTE_TABLE = 1, 4, 5, 15  # RTA_*
-# RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST, RTNH_F_ONLINK
-_MAIN, _STATIC, _UNIVERSE, _UNICAST, _ONLINK = 254, 4, 0, 1, 4
+# RT_TABLE_MAIN, RTPROT_BOOT as ip and flannel have it, RT_SCOPE_UNIVERSE, RTN_UNICAST, RTNH_F_ONLINK
+_MAIN, _BOOT, _UNIVERSE, _UNICAST, _ONLINK = 254, 3, 0, 1, 4
 
 _HEADER = Struct("=IHHII")  # struct nlmsghdr
 _ATTRIBUTE = Struct("=HH")  # struct nlattr
@@ -163,7 +163,7 @@ def forwarding(index: int, one: Forwarding) -> bytes:
 
 def onlink(index: int, one: Route) -> bytes:
     """Return the body that names a route by a gateway that is on no network of the device."""
-    head = _ROUTE.pack(INET, one.subnet.prefixlen, 0, 0, _MAIN, _STATIC, _UNIVERSE, _UNICAST, _ONLINK)
+    head = _ROUTE.pack(INET, one.subnet.prefixlen, 0, 0, _MAIN, _BOOT, _UNIVERSE, _UNICAST, _ONLINK)
     subnet = _attribute(_ROUTE_DST, one.subnet.network_address.packed)
     return (
         head

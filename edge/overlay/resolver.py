@@ -21,6 +21,7 @@ from typing import NoReturn
 from edge.overlay import report
 from edge.overlay import settings as reading
 from edge.overlay.answering import Answering, DeviceGoneError
+from edge.overlay.corrections import MISS
 from edge.overlay.etcd import Etcd
 from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
@@ -82,12 +83,12 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         log(f"cannot begin: {error}")
         return 1
-    mailbox, ears = Mailbox(), Ears(settings.buffer)
-    threading.Thread(target=_follow, args=(store, mailbox, log), daemon=True).start()
+    mailbox, ears = Mailbox(), Ears(settings.buffer, misses=MISS in settings.generation)
     replica = Replica(settings.network, own)
     answering = Answering(device, replica, settings.generation, settings.refresh == reading.ANSWER, log)
     log(f"{settings.subnet} is this node's, by {own.mac} on {settings.device}; l2: {settings.generation.l2}, "
         f"l3: {settings.generation.l3}, refresh: {settings.refresh}")  # fmt: skip
+    threading.Thread(target=_follow, args=(store, mailbox, log), daemon=True).start()
     try:
         answer(ears, mailbox, answering, Path(settings.report) if settings.report else None, log)
     except (DeviceGoneError, OSError) as error:
@@ -99,8 +100,8 @@ def store_of(settings: Settings, own: Lease, log: Logger) -> Store:
     """Return the store that settings name. Raises ValueError for no URL, OSError for missing files."""
     server = Server(settings.store, settings.identity, settings.authority)
     if settings.node:
-        return Annotations(server, own, settings.node, log)
-    return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log)
+        return Annotations(server, own, settings.node, log.once)
+    return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log.once)
 
 
 def answer(

@@ -20,8 +20,8 @@ from testbed.access.place import CommandError, Place
 from testbed.enforcements import paper
 from testbed.enforcements.concorde import Concorde
 from testbed.enforcements.enforcement import Footprint, Up
-from testbed.networks import underlay
-from testbed.scenario import Scenario, networks
+from testbed.networks import queues
+from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes
 from testbed.scenario.model import Shaping
 from testbed.scenario.quantities import format_rate, parse_rate
@@ -53,6 +53,7 @@ class Interface:
     """An interface to shape, and the promised pods whose packets pass it."""
 
     place: Place
+    node: str  # of the scenario
     name: str
     promises: tuple[Promise, ...]
 
@@ -64,7 +65,7 @@ class AtInterface(Concorde):
     def install(self, up: Up) -> None:
         """Shape at the interface that the scenario asks for."""
         for interface in self._interfaces(up):
-            link_bps = link_rate(self.addressing.scenario)
+            link_bps = link_rate(self.addressing.scenario, interface.node)
             text = render(self._shaping, interface.name, interface.promises, link_bps)
             interface.place.run(["tc", "-batch", "-"], stdin=text)
 
@@ -75,8 +76,12 @@ class AtInterface(Concorde):
 
     def check(self, up: Up) -> list[str]:
         """Compare the kernel's classes and filters with those that were added."""
-        link_bps = link_rate(self.addressing.scenario)
-        return [fault for one in self._interfaces(up) for fault in _faults(self._shaping, one, link_bps)]
+        scenario = self.addressing.scenario
+        return [
+            fault
+            for one in self._interfaces(up)
+            for fault in _faults(self._shaping, one, link_rate(scenario, one.node))
+        ]
 
     def counters(self, up: Up) -> dict[str, str]:
         """Return what ``tc`` says of the classes of each shaped interface (iproute2 6.1: text only)."""
@@ -119,6 +124,7 @@ class AtInterface(Concorde):
             }[at]
             yield Interface(
                 place=place if at == "eth0" else up.nodes[pod.node],
+                node=pod.node,
                 name=interface,
                 promises=tuple(self._promise(up, name) for name in pods),
             )
@@ -217,11 +223,11 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(paper.BURST, max(underlay.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
+    return min(paper.BURST, max(queues.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:
-    return max(underlay.SMALLEST_BUCKET, round(rate / 8 * underlay.BUCKET_SECONDS))
+    return max(queues.SMALLEST_BUCKET, round(rate / 8 * queues.BUCKET_SECONDS))
 
 
 def frame_ratio(scenario: Scenario, cluster: str) -> float:
@@ -231,12 +237,13 @@ def frame_ratio(scenario: Scenario, cluster: str) -> float:
     return _encapsulated(scenario, cluster)
 
 
-def link_rate(scenario: Scenario) -> int:
+def link_rate(scenario: Scenario, node: str) -> int:
     """Return what a node's link carries, bits per second in frames as they pass this interface."""
-    assert scenario.underlay.rate is not None
+    rate = links.rate_of(scenario, node)
+    assert rate is not None, "testbed.scenario.rules"
     ratio = max(_encapsulated(scenario, cluster) for cluster in scenario.clusters)
     here = ratio if scenario.shaping is not None and scenario.shaping.at == "physical" else 1.0
-    return round(scenario.underlay.rate * LINK_SHARE / ratio * here)
+    return round(rate * LINK_SHARE / ratio * here)
 
 
 def _encapsulated(scenario: Scenario, cluster: str) -> float:

@@ -15,7 +15,7 @@ from testbed import resources
 from testbed.enforcements import paper
 from testbed.enforcements.enforcement import Footprint, Guarded, Up
 from testbed.networks.cni import Attachment, Json, NetworkList
-from testbed.scenario import Pod
+from testbed.scenario import Pod, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.quantities import format_rate
 
@@ -88,9 +88,9 @@ class Concorde:
         """Return what a pod's manifest says about its bandwidth."""
         return stated(pod.guarantee, pod.ceiling)
 
-    def capacity(self, cluster: str) -> int | None:
+    def capacity(self, cluster: str, node: str) -> int | None:
         """Return the rate of a worker's link, bits per second, if it is known."""
-        return self.addressing.scenario.underlay.rate
+        return links.rate_of(self.addressing.scenario, node)
 
     def install(self, up: Up) -> None:
         """Nothing is left to do: the plugin has done it."""

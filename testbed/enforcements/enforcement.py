@@ -64,7 +64,7 @@ class Enforcement(Protocol):
     def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
 
-    def capacity(self, cluster: str) -> int | None:
+    def capacity(self, cluster: str, node: str) -> int | None:
         """Return what a worker can promise a cluster's pods, bits per second as guarantees count.
 
         None if that is not known.

@@ -8,7 +8,7 @@ from typing import ClassVar
 from testbed.enforcements.concorde import STATE, TABLES, Concorde
 from testbed.enforcements.enforcement import Footprint, Guarded, Up
 from testbed.networks.cni import Json
-from testbed.scenario import ports
+from testbed.scenario import links, ports
 from testbed.scenario.frames import frame_bytes, payload_bytes
 
 # A node's tree is a little slower than its link, so that packets queue where they are told apart, on the
@@ -32,16 +32,16 @@ class NodeEnforcement(Concorde):
         return {
             "uplink": self.addressing.uplink(node),
             "controlPorts": ports.control(self.addressing, node),
-            "capacity": str(self._tree()),
+            "capacity": str(self._tree(node)),
             "encapsulation": self.addressing.network(cluster).overhead,
         }
 
-    def capacity(self, cluster: str) -> int | None:
+    def capacity(self, cluster: str, node: str) -> int | None:
         """Return what a worker can promise: its tree less the reserve, as the cluster's guarantees count."""
         mtu, overhead = self.addressing.pod_mtu(cluster), self.addressing.network(cluster).overhead
         layer2 = self.addressing.scenario.count == "layer2"
         counted = frame_bytes(mtu) if layer2 else payload_bytes(mtu, "tcp")
-        return int(self._tree() * (1 - RESERVE) * counted / frame_bytes(mtu, overhead))
+        return int(self._tree(node) * (1 - RESERVE) * counted / frame_bytes(mtu, overhead))
 
     def guarded(self, up: Up) -> dict[str, Guarded]:
         """Return the uplink of each node with a pod that has a guarantee."""
@@ -53,8 +53,8 @@ class NodeEnforcement(Concorde):
         """Return the plugin's state and tables, and the tree on the uplink."""
         return Footprint(STATE, TABLES, (self.addressing.uplink(node),))
 
-    def _tree(self) -> int:
+    def _tree(self, node: str) -> int:
         """Return the rate of a node's tree, bits per second."""
-        rate = self.addressing.scenario.underlay.rate
+        rate = links.rate_of(self.addressing.scenario, node)
         assert rate is not None, "testbed.scenario.rules"
         return round(rate * NODE_SHARE)

@@ -8,18 +8,19 @@ has the last word.
 from __future__ import annotations
 
 from testbed.enforcements.enforcement import Enforcement
+from testbed.scenario import Pod
 
 RESOURCE = "concorde.contmec.dev/egress"  # bits per second
 
 
-def offer(enforcement: Enforcement, cluster: str) -> dict[str, str]:
+def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:
     """Return the resource a worker has to give a cluster; nothing if its link has no known rate."""
-    rate = enforcement.capacity(cluster)
+    rate = enforcement.capacity(cluster, node)
     return {} if rate is None else {RESOURCE: str(rate)}
 
 
-def request(enforcement: Enforcement, cluster: str, guarantee: int | None) -> dict[str, str]:
-    """Return the resource a container must ask for to get a guarantee; nothing where none is published."""
-    if guarantee is None or enforcement.capacity(cluster) is None:
+def request(enforcement: Enforcement, pod: Pod) -> dict[str, str]:
+    """Return the resource a pod's container must ask for; nothing where none is published."""
+    if pod.guarantee is None or enforcement.capacity(pod.cluster, pod.node) is None:
         return {}
-    return {RESOURCE: str(guarantee)}
+    return {RESOURCE: str(pod.guarantee)}

@@ -58,25 +58,11 @@ def arguments(addressing: Addressing, cluster: str, node: str) -> list[str]:
 
 def render_manifests(addressing: Addressing, cluster: str) -> list[Manifest]:
     """Return what flanneld needs of an API: rights, and a node with a subnet for the master as well."""
-    group = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
     ]
-    role: Manifest = {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": USER},
-        "rules": rules,
-    }
-    binding: Manifest = {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": USER},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
-    return [role, binding, manifests.master(addressing, cluster)]
+    return [*manifests.allowed(USER, rules), manifests.master(addressing, cluster)]
 
 
 class Flannel:
@@ -104,6 +90,11 @@ class Flannel:
     def components(self) -> list[Component]:
         """What must be running."""
         return list(self._flannelds.values())
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """What the API must be told first."""
+        return render_manifests(self._addressing, self.cluster)
 
     def up(self, control_plane: ControlPlane) -> None:
         """Start them, and wait until they have joined all nodes. Raises ComponentError."""

@@ -6,6 +6,7 @@ the node's published bandwidth it takes. Names are in small letters, as Kubernet
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.enforcements import resource
@@ -37,12 +38,13 @@ def account() -> Manifest:
 def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    return _node(addressing, cluster, name) | _status({"pods": "110"} | resource.offer(enforcement, cluster))
+    offered = resource.offer(enforcement, cluster, name)
+    return _node(addressing, cluster, name) | _status({"pods": "110"} | offered)
 
 
-def publication(enforcement: Enforcement, cluster: str, version: Version) -> Manifest:
+def publication(enforcement: Enforcement, cluster: str, name: str, version: Version) -> Manifest:
     """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
-    offered = resource.offer(enforcement, cluster)
+    offered = resource.offer(enforcement, cluster, name)
     return _status(offered) if offered and not version.can_forgo_device_plugins else {}
 
 
@@ -67,6 +69,25 @@ def _node(addressing: Addressing, cluster: str, name: str) -> Manifest:
     }
 
 
+def allowed(user: str, rules: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """Return what lets a user do what RBAC rules say, anywhere in the cluster."""
+    group = "rbac.authorization.k8s.io"
+    role: Manifest = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": user},
+        "rules": list(rules),
+    }
+    binding: Manifest = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }
+    return [role, binding]
+
+
 def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
     """Return a scenario's pod. The scheduler places it, on the one node that it selects."""
     wanted = scenario.pods[name]
@@ -77,7 +98,7 @@ def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
         # The scenario says TCP's congestion control, and not every host lets everybody choose every one.
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
     }
-    if resources := resource.request(enforcement, wanted.cluster, wanted.guarantee):
+    if resources := resource.request(enforcement, wanted):
         container["resources"] = {"limits": resources}
     return {
         "apiVersion": "v1",

@@ -55,7 +55,7 @@ class PerNode(ABC):
         """Return nothing: entries are made once, and stay."""
         return []
 
-    def rights(self) -> Sequence[Mapping[str, Any]]:
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return nothing: no API is asked."""
         return []
 

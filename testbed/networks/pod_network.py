@@ -59,8 +59,11 @@ class PodNetwork(Protocol):
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return what runs on a node, in the order in which it is started; after all of the above."""
 
-    def rights(self) -> Sequence[Mapping[str, Any]]:
-        """Return the RBAC rules its daemons need at a cluster's API; nothing if they have no use of one."""
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the RBAC rules that daemons on a node need at a cluster's API, where it is called so.
+
+        Nothing if they have no use for an API.
+        """
 
     def by_api(self, api: Api) -> PodNetwork:
         """Return the same network with daemons that tell each other what they know by an API."""

@@ -1,27 +1,27 @@
-"""The network between the nodes: one switch, and a cable from its port to each node's uplink.
+"""The network between the nodes: a switch, and a cable from its port to each node's uplink.
 
-Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switch is. A rate belongs to the
+With zones each zone has a switch for its nodes, and a trunk (testbed.networks.trunks) to one in the middle.
+
+Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switches are. A rate belongs to the
 cables and is enforced at the switch, outside the nodes, as a real link's is: towards every node, and from
-each node whose traffic goes to several others. What a node sends to one other alone is as well shaped on that
-one's cable; shaping it twice would only cost processor time that the flows are then short of.
+each node whose traffic goes to several others, or to one whose cable is faster. What a node sends to one
+other alone is else as well shaped on that one's cable; shaping it twice would only cost processor time that
+the flows are then short of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 
-from testbed.scenario import Scenario
+from testbed.networks import queues
+from testbed.networks.trunks import Means, Trunk, switch_name
+from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
 
 SWITCH = "switch"
 
-# A link's bucket and queue, in time, so that they mean the same at every rate. The bucket must hold a whole
-# GSO packet (64 KiB), or the kernel takes it apart at a cost that falsifies what is measured behind it. And
-# it must last longer than a busy machine's timers are late, or a link would lose that much of its rate for
-# good.
-BUCKET_SECONDS = 0.005
-SMALLEST_BUCKET = 128 * 1024  # bytes
-QUEUE_SECONDS = 0.01
+Trunks = Mapping[Trunk, Means]
 
 
 def port_name(index: int) -> str:
@@ -29,8 +29,8 @@ def port_name(index: int) -> str:
     return f"port{index}"
 
 
-def render_switch(addressing: Addressing, namespaces: Mapping[str, str]) -> str:
-    """Return the ``ip -batch`` text that makes the switch and a cable to each node.
+def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks: Trunks) -> str:
+    """Return the ``ip -batch`` text that makes the switches, a cable to each node, and the trunks.
 
     ``namespaces`` holds the path of each node's network namespace.
     """
@@ -38,19 +38,23 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str]) -> str:
     mtu, spreading = scenario.underlay.mtu, _spreading(scenario)
     # Everything here speaks IPv4 only; without link-local addresses (addrgenmode, before the link is up) no
     # neighbour discovery is flooded through the bridges while something is measured.
-    lines = [
-        f"link add {SWITCH} type bridge",
-        f"link set {SWITCH} mtu {mtu} addrgenmode none",
-        f"link set {SWITCH} up",
-    ]
+    lines = []
+    for switch in (SWITCH, *(trunk.switch for trunk in trunks)):
+        lines += [
+            f"link add {switch} type bridge",
+            f"link set {switch} mtu {mtu} addrgenmode none",
+            f"link set {switch} up",
+        ]
+    for trunk, means in trunks.items():
+        lines += means.links(trunk)
+        lines += [*_plug(trunk.near, trunk.switch), *_plug(trunk.far, SWITCH)]
     for index, node in enumerate(scenario.nodes):
         port, far = port_name(index), addressing.uplink(node)
         lines += [
             f"link add {port} mtu {mtu} type veth peer name {far} mtu {mtu} netns {namespaces[node]}",
-            f"link set {port} master {SWITCH} addrgenmode none",
-            f"link set {port} up",
+            *_plug(port, _switch_of(scenario, node)),
         ]
-        if scenario.underlay.rate is not None and node in spreading:
+        if node in spreading:
             lines += [
                 f"link add {port}-in mtu {mtu} type ifb",
                 f"link set {port}-in addrgenmode none",
@@ -59,21 +63,19 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_rates(scenario: Scenario) -> str:
-    """Return the ``tc -batch`` text that gives each cable its rate; empty without one.
+def render_rates(scenario: Scenario, trunks: Trunks) -> str:
+    """Return the ``tc -batch`` text that gives each cable and trunk its rate and delay; empty without any.
 
     What comes from the node is shaped on an ifb that the port's ingress is redirected to, what goes to the
     node on the port itself.
     """
-    rate = scenario.underlay.rate
-    if rate is None:
-        return ""
-    bucket = max(SMALLEST_BUCKET, round(rate / 8 * BUCKET_SECONDS))
-    limit = bucket + round(rate / 8 * QUEUE_SECONDS)
-    lines, spreading = [], _spreading(scenario)
+    spreading = _spreading(scenario)
+    lines = [line for trunk, means in trunks.items() for line in means.queues(trunk)]
     for index, node in enumerate(scenario.nodes):
-        port = port_name(index)
-        shaper = f"root tbf rate {rate}bit burst {bucket} limit {limit}"
+        rate, port = links.rate_of(scenario, node), port_name(index)
+        if rate is None:
+            continue
+        shaper = f"root {queues.bucket(rate)}"
         lines.append(f"qdisc add dev {port} {shaper}")
         if node in spreading:
             lines += [
@@ -82,16 +84,36 @@ def render_rates(scenario: Scenario) -> str:
                 f"filter add dev {port} parent ffff: protocol all u32 match u32 0 0 "
                 f"action mirred egress redirect dev {port}-in",
             ]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _plug(end: str, switch: str) -> Iterator[str]:
+    """Yield the lines that make an interface a port of a switch."""
+    yield f"link set {end} master {switch} addrgenmode none"
+    yield f"link set {end} up"
+
+
+def _switch_of(scenario: Scenario, node: str) -> str:
+    zone = scenario.nodes[node].zone
+    return SWITCH if zone is None else switch_name(list(scenario.zones).index(zone))
 
 
 def _spreading(scenario: Scenario) -> set[str]:
-    """Return the nodes whose traffic goes to several others."""
+    """Return the nodes whose links have a rate that only a queue of their own keeps."""
     towards: dict[str, set[str]] = {}
     for transfer in scenario.transfers:
         source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
         towards.setdefault(source, set()).add(destination)
-    return {node for node, others in towards.items() if len(others - {node}) > 1}
+
+    def faster(one: str, other: str) -> bool:
+        return (links.rate_of(scenario, one) or math.inf) > (links.rate_of(scenario, other) or math.inf)
+
+    return {
+        node
+        for node, others in towards.items()
+        if links.rate_of(scenario, node) is not None
+        and (len(others - {node}) > 1 or any(faster(other, node) for other in others))
+    }
 
 
 def render_uplink(addressing: Addressing, node: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from testbed.access.place import InNamespace
@@ -17,6 +17,10 @@ class Orchestrator(Protocol):
     @property
     def overlay(self) -> str | None:
         """What makes the entries between the nodes, if not the testbed does, in words."""
+
+    @property
+    def joins(self) -> Collection[str]:
+        """The clusters whose networks' daemons it starts itself, for they ask the cluster's API."""
 
     @property
     def brings_containers(self) -> bool:

@@ -24,6 +24,7 @@ class CniOrchestrator:
 
     overlay: str | None = None
     brings_containers = False
+    joins = ()
     facts: Mapping[str, Any] = {}
 
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:

@@ -11,16 +11,17 @@ from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import manifests
+from testbed.kubernetes import by_api, manifests
 from testbed.kubernetes.attachment import Attached, read_results
+from testbed.kubernetes.by_api import ByApi
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
-from testbed.kubernetes.flanneld import Flannel, render_manifests
+from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_empty
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
-from testbed.supplies import binaries, images
+from testbed.supplies import binaries, images, packages
 
 READY_SECONDS = 300.0
 
@@ -35,7 +36,7 @@ class KubernetesOrchestrator:
         self._programs = binaries.find()
         self._control_planes: dict[str, ControlPlane] = {}
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
-        self._overlays: dict[str, Flannel] = {}  # those that a flanneld makes
+        self._overlays: dict[str, Flannel | ByApi] = {}  # those that a flanneld makes, or daemons like it
         self._others: list[Containerd] = []  # on nodes that are no workers
         self._images: list[images.Image] = []
         self._clients: dict[str, Client] = {}
@@ -46,6 +47,11 @@ class KubernetesOrchestrator:
     def overlay(self) -> str | None:
         """What makes the entries between the nodes: flanneld, if one was given; see Orchestrator."""
         return f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
+
+    @property
+    def joins(self) -> list[str]:
+        """The clusters whose networks have a use for the clusters' API; see Orchestrator."""
+        return list(by_api.clusters(self._addressing))
 
     brings_containers = False
     facts: Mapping[str, Any] = {}
@@ -74,6 +80,8 @@ class KubernetesOrchestrator:
             if self.overlay:
                 program = programs.path(binaries.FLANNELD)
                 self._overlays[name] = Flannel(self._addressing, name, self._nodes, program)
+            elif name in self.joins:
+                self._overlays[name] = ByApi(self._addressing, name, self._nodes, packages.find)
         progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
         tasks: list[Callable[[], None]] = [
             *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
@@ -102,7 +110,7 @@ class KubernetesOrchestrator:
         faults += [
             fault for fault in in_parallel(lambda item: self._check(*item), list(attached.items())) if fault
         ]
-        return faults
+        return list(dict.fromkeys(faults))
 
     def down(self) -> None:
         """Remove every pod through the API, so that the runtime calls the plugin for each."""
@@ -142,16 +150,17 @@ class KubernetesOrchestrator:
             manifests.node(self._addressing, self._enforcement, cluster, worker)
             for worker in self._scenario.clusters[cluster].workers
         ]
-        for_flanneld = render_manifests(self._addressing, cluster) if cluster in self._overlays else []
-        self._clients[cluster].apply([manifests.account(), *nodes, *for_flanneld])
+        for_overlay = self._overlays[cluster].manifests if cluster in self._overlays else []
+        self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay])
 
     def _start_pods(self, cluster: str) -> None:
         pods = [name for name, pod in self._scenario.pods.items() if pod.cluster == cluster]
         if not pods:
             return
         client = self._clients[cluster]
-        if published := manifests.publication(self._enforcement, cluster, self._programs.version):
-            for worker in self._scenario.clusters[cluster].workers:
+        for worker in self._scenario.clusters[cluster].workers:
+            version = self._programs.version
+            if published := manifests.publication(self._enforcement, cluster, worker, version):
                 client.publish(name_of(worker), published, READY_SECONDS)
         client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])
         client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)

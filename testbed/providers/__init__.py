@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
+from testbed.networks.trunks import Running
 from testbed.scenario.found import Found
 
 
@@ -23,6 +24,10 @@ class Provider(Protocol):
     @property
     def hops(self) -> Sequence[Place]:
         """What the nodes' packets pass through between them, if it is the provider's own."""
+
+    @property
+    def trunks(self) -> Sequence[Running]:
+        """What joins the zones, as it runs; none for a provider that makes no links (ProviderKind)."""
 
     @property
     def hosts(self) -> Sequence[Place]:

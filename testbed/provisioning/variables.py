@@ -211,10 +211,11 @@ def _publications(
     scenario: Scenario, enforcement: Enforcement, cluster: str, bundle: Bundle
 ) -> list[dict[str, str]]:
     """Return the bandwidth of workers that is to be published again, for their kubelets take it out."""
-    status = manifests.publication(enforcement, cluster, bundle.version)
-    workers = scenario.clusters[cluster].workers if status else []
-    patch = json.dumps(status)
-    return [{"cluster": cluster, "node": name_of(name), "patch": patch} for name in workers]
+    return [
+        {"cluster": cluster, "node": name_of(name), "patch": json.dumps(status)}
+        for name in scenario.clusters[cluster].workers
+        if (status := manifests.publication(enforcement, cluster, name, bundle.version))
+    ]
 
 
 def _configuration(scenario: Scenario, enforcement: Enforcement, cluster: str) -> str:

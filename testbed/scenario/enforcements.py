@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from testbed.scenario import links
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import ENFORCEMENTS
 
@@ -38,10 +39,13 @@ def of(scenario: Scenario) -> Kind:
 def shall_hold(scenario: Scenario) -> bool:
     """Tell whether a scenario's enforcement promises that its guarantees hold.
 
-    Without a share of the links, only where the links have no rate: one that has may be full.
+    Without a share of the links, only where the links have no rate: one that has may be full. Nobody shares
+    out the trunks of zones.
     """
     kind = of(scenario)
-    return kind.promises and (kind.shares_links or scenario.underlay.rate is None)
+    if not kind.promises or any(links.contested(scenario)):
+        return False
+    return kind.shares_links or all(links.rate_of(scenario, node) is None for node in scenario.nodes)
 
 
 # All four are judged by what a class on the pod's eth0 lets through, whatever they do to get there.

@@ -60,6 +60,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30
 # What people read, in tables, figures and on terminals.
 Title = Annotated[str, AfterValidator(_showable)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Network = Annotated[
     IPv4Network,
     BeforeValidator(_no_number),
@@ -92,6 +93,16 @@ class Underlay(Part):
     )
 
 
+class Zone(Part):
+    """Nodes at one place, on a switch of their own, and the trunk that joins it to the others."""
+
+    rate: Rate | None = Field(None, description="speed of the trunk, both ways; none: the machine's")
+    delay: Seconds = Field(0.0, description="seconds that a packet takes through the trunk, one way")
+    jitter: Seconds = Field(0.0, description="seconds by which the delay varies, up and down; netem only")
+    loss: Share = Field(0.0, description="share of packets that are lost in the trunk; netem only")
+    reorder: Share = Field(0.0, description="share of packets that overtake the others; netem only")
+
+
 class Machine(Part):
     """The size of a virtual machine, where nodes are made as such."""
 
@@ -108,6 +119,8 @@ class Node(Part):
         None, description="its name in clusters that exist already; without one, the same or the next free"
     )
     machine: Machine | None = Field(None, description="its size as a virtual machine; without one, as all")
+    zone: Name | None = Field(None, description="where it is; with zones every node is in one")
+    rate: Rate | None = Field(None, description="speed of its own link, both ways; none: underlay.rate")
 
 
 class Flannel(Part):
@@ -115,6 +128,21 @@ class Flannel(Part):
 
     vni: int = Field(1, ge=1, le=2**24 - 1, description="VXLAN network identifier; one a cluster")
     port: int = Field(8472, ge=1, le=65_535, description="UDP port of the VTEPs")
+
+
+class Resolve(Part):
+    """When the entries of backend ``vxlan-miss`` are made: as by flannel's three generations."""
+
+    l2: Literal["miss", "ahead"] = Field(
+        "miss", description="behind which node a VTEP is: asked for by the kernel, or known ahead"
+    )
+    l3: Literal["miss", "ahead"] = Field(
+        "miss", description="at which VTEP a pod is: asked for by the kernel, or routed ahead"
+    )
+    refresh: Literal["ignore", "answer"] = Field(
+        "ignore",
+        description="entries that are in use: asked for again when they are over, or kept",
+    )
 
 
 class Bgp(Part):
@@ -138,21 +166,6 @@ class Bgp(Part):
     )
 
 
-class Resolve(Part):
-    """When the entries of backend ``vxlan-miss`` are made: as by flannel's three generations."""
-
-    l2: Literal["miss", "ahead"] = Field(
-        "miss", description="behind which node a VTEP is: asked for by the kernel, or known ahead"
-    )
-    l3: Literal["miss", "ahead"] = Field(
-        "miss", description="at which VTEP a pod is: asked for by the kernel, or routed ahead"
-    )
-    refresh: Literal["ignore", "answer"] = Field(
-        "ignore",
-        description="entries that are in use: asked for again when they are over, or kept",
-    )
-
-
 class Cluster(Part):
     """One master, its workers, one pod network. A worker may belong to several clusters."""
 
@@ -166,10 +179,10 @@ class Cluster(Part):
         description="how its pods reach those of other nodes",
         json_schema_extra=NETWORKS.describe,
     )
-    bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
     resolve: Resolve | None = Field(
         None, description="with backend vxlan-miss: when its entries are made; without it, all by miss"
     )
+    bgp: Bgp | None = Field(None, description="settings of backend bgp, which has its own without them")
 
     @model_validator(mode="before")
     @classmethod
@@ -310,6 +323,9 @@ class Scenario(Part):
     title: Title = Field("", max_length=120)
     underlay: Underlay = Underlay()
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
+    zones: dict[Name, Zone] = Field(
+        {}, description="where nodes are: each a switch, and a trunk to the others; none: one switch for all"
+    )
     nodes: dict[Name, Node] = Field(min_length=2, max_length=1000)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     container_cidr: Network = Field(
@@ -334,7 +350,7 @@ class Scenario(Part):
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 
-    @field_validator("nodes", "containers", mode="before")
+    @field_validator("zones", "nodes", "containers", mode="before")
     @classmethod
     def _bare_names(cls, value: object) -> object:
         """Let ``worker-01:`` without a value stand for a node with nothing special about it."""
@@ -385,6 +401,14 @@ class Scenario(Part):
         return self.model_copy(
             update={
                 "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
+                "zones": {
+                    name: zone.model_copy(update={"rate": times(zone.rate)})
+                    for name, zone in self.zones.items()
+                },
+                "nodes": {
+                    name: node.model_copy(update={"rate": times(node.rate)})
+                    for name, node in self.nodes.items()
+                },
                 "pods": {
                     name: pod.model_copy(
                         update={"guarantee": times(pod.guarantee), "ceiling": times(pod.ceiling)}

@@ -15,8 +15,8 @@ from testbed.scenario.names import NETWORKS
 
 FIRST_BGP_PORT = 179  # RFC 4271
 NEXT_BGP_PORTS = 1789  # and a position: 1790 for the second cluster
+FIRST_ETCD_PORT = 4001  # the first etcd's, which flannel's documents name; Kubernetes' own has another
 FIRST_TABLE = 101  # the kernel's own are 253 to 255
-ETCD_PORT = 4001  # that of the first etcd, which flannel's documents name; Kubernetes' own has another
 
 
 class Once(NamedTuple):
@@ -43,13 +43,13 @@ class Network:
         """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
         return ()
 
-    def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield what of a cluster does not fit, each with the cluster's field that says it."""
-        yield from ()
-
     def settings(self) -> Sequence[str]:
         """Return the fields of a cluster that only this kind has a use for."""
         return ()
+
+    def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield what of a cluster does not fit, each with the cluster's field that says it."""
+        yield from ()
 
     def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
         """Return the TCP ports by which its daemons talk with those of other nodes."""
@@ -66,6 +66,18 @@ class Vxlan(Network):
     def outside(self, cluster: Cluster) -> Sequence[str]:
         """Return the UDP port of the VTEPs."""
         return [f"udp dport {cluster.flannel.port}"]
+
+
+class VxlanMiss(Vxlan):
+    """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
+
+    def settings(self) -> Sequence[str]:
+        """Return what says when they are made."""
+        return ["resolve"]
+
+    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
+        """Return the port of etcd, which has what the nodes tell each other."""
+        return [etcd_port(scenario, cluster)]
 
 
 class Ipip(Network):
@@ -86,6 +98,10 @@ class BgpRouted(Network):
     def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
         """Return the port on which the daemon listens."""
         return [Once(f"BGP port {bgp_port(scenario, cluster)}", ("bgp", "port"))]
+
+    def settings(self) -> Sequence[str]:
+        """Return what says how the daemons talk."""
+        return ["bgp"]
 
     def faults(self, scenario: Scenario, cluster: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield a route reflector that is no node of the cluster."""
@@ -112,22 +128,15 @@ def bgp_table(scenario: Scenario, cluster: str) -> int:
     return FIRST_TABLE + _position(scenario, cluster)
 
 
+def etcd_port(scenario: Scenario, cluster: str) -> int:
+    """Return the TCP port of the etcd of a cluster's overlay; the next one is etcd's own, too."""
+    return FIRST_ETCD_PORT + 2 * _position(scenario, cluster)
+
+
 def _position(scenario: Scenario, cluster: str) -> int:
     """Return how many earlier clusters have the same backend."""
     own = scenario.clusters[cluster].backend
     return [name for name, one in scenario.clusters.items() if one.backend == own].index(cluster)
-
-
-class VxlanMiss(Vxlan):
-    """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
-
-    def settings(self) -> Sequence[str]:
-        """Return what says when they are made."""
-        return ["resolve"]
-
-    def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:
-        """Return the port of etcd, which has what the nodes tell each other."""
-        return [etcd_port(scenario, cluster)]
 
 
 _known: dict[str, Network] = {}
@@ -155,13 +164,6 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
         return scenario.underlay.mtu, 0
     cluster = scenario.pods[endpoint].cluster
     return pod_mtu(scenario, cluster), of(scenario.clusters[cluster]).overhead
-
-
-def etcd_port(scenario: Scenario, cluster: str) -> int:
-    """Return the port of the etcd of a cluster's overlay, on its master; the next one is etcd's own, too."""
-    master = scenario.clusters[cluster].master
-    same = [name for name, other in scenario.clusters.items() if other.master == master]
-    return ETCD_PORT + 2 * same.index(cluster)
 
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).

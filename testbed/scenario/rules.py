@@ -12,9 +12,9 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
 from typing import NamedTuple
 
-from testbed.scenario import enforcements, networks
+from testbed.scenario import enforcements, links, networks
 from testbed.scenario.frames import payload_bytes
-from testbed.scenario.model import Requests, Scenario, Traffic, Transfer
+from testbed.scenario.model import Requests, Scenario, Traffic, Transfer, Zone
 from testbed.scenario.quantities import format_rate
 from testbed.scenario.texts import shortened, unshown
 
@@ -28,10 +28,11 @@ PROBES = 2
 LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
+LONGEST_DELAY = 1.0  # of a trunk, seconds: once round the earth is 0.2 in fibre
 LONGEST_NAME = 60  # that is shown whole
 MOST_NAMED = 20  # of the names there are
-# Exchanges of one kind of requests that are kept, each with its times: 100 MB of them in the pod.
-MOST_EXCHANGES = 5_000_000
+# Exchanges of one kind of requests that are kept, each with its times: an analysis takes 300 MB for them.
+MOST_EXCHANGES = 1_000_000
 
 
 class Fault(NamedTuple):
@@ -55,6 +56,7 @@ def add(rule: Rule) -> None:
 def faults(scenario: Scenario) -> list[Fault]:
     """Return everything in which the scenario contradicts itself, in the order of its fields."""
     rules: tuple[Rule, ...] = (
+        _zones,
         _addresses,
         _enforcement,
         _rates,
@@ -116,9 +118,11 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 def _settings(scenario: Scenario) -> Iterator[Fault]:
     """What only one kind of network has a use for is said of clusters of that kind."""
     for name, cluster in scenario.clusters.items():
-        if cluster.resolve is not None and "resolve" not in networks.of(cluster).settings():
-            words = f"backend {cluster.backend} has no use for it; backend vxlan-miss has"
-            yield Fault(("clusters", name, "resolve"), words)
+        said = {"resolve": cluster.resolve, "bgp": cluster.bgp}
+        for field, value in said.items():
+            if value is not None and field not in networks.of(cluster).settings():
+                words = f"backend {cluster.backend} has no use for these settings"
+                yield Fault(("clusters", name, field), words)
 
 
 def _overlays(scenario: Scenario) -> Iterator[Fault]:
@@ -139,6 +143,34 @@ def _overlays(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(("clusters", name, *field), words)
 
 
+def _zones(scenario: Scenario) -> Iterator[Fault]:
+    """With zones every node is in one, and every zone has a node."""
+    for name, node in scenario.nodes.items():
+        at: Path = ("nodes", name, "zone")
+        if node.zone is None and scenario.zones:
+            yield Fault(at, f"there are zones, so every node is in one (zones: {_listed(scenario.zones)})")
+        elif node.zone is not None and node.zone not in scenario.zones:
+            yield Fault(at, _unknown("zone", node.zone, scenario.zones))
+    inhabited = {node.zone for node in scenario.nodes.values()}
+    for name, zone in scenario.zones.items():
+        if name not in inhabited:
+            yield Fault(("zones", name), f"no node is in it; write zone: {name} at one, or leave it out")
+        yield from _delay(("zones", name), zone)
+
+
+def _delay(at: Path, zone: Zone) -> Iterator[Fault]:
+    if zone.delay > LONGEST_DELAY:
+        yield Fault(
+            (*at, "delay"),
+            f"{zone.delay:g} s is too long: it is one way, in seconds, at most {LONGEST_DELAY:g}; "
+            "five milliseconds are 0.005",
+        )
+    if zone.jitter > zone.delay:
+        yield Fault((*at, "jitter"), f"{zone.jitter:g} s is more than the delay of {zone.delay:g} s")
+    if zone.reorder and not zone.delay:
+        yield Fault((*at, "reorder"), "only what is delayed can be overtaken; give it a delay")
+
+
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
     """Nodes are all numbered or none: otherwise one might be given another's address."""
     seen: dict[IPv4Address, str] = {}
@@ -157,17 +189,27 @@ def _addresses(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _enforcement(scenario: Scenario) -> Iterator[Fault]:
-    if enforcements.of(scenario).shares_links and scenario.underlay.rate is None:
+    if enforcements.of(scenario).shares_links and (at := _without_rate(scenario)):
         yield Fault(
-            ("underlay", "rate"),
+            at,
             f"enforcement {scenario.enforcement} shares out the nodes' links, so their rate must be known, "
             "such as 9G",
         )
 
 
+def _without_rate(scenario: Scenario) -> Path | None:
+    """Return where the rate of nodes' links is to be stated; None if that of each is known."""
+    lacking = [node for node in scenario.nodes if links.rate_of(scenario, node) is None]
+    if not lacking:
+        return None
+    return ("underlay", "rate") if len(lacking) == len(scenario.nodes) else ("nodes", lacking[0], "rate")
+
+
 def _rates(scenario: Scenario) -> Iterator[Fault]:
     """What is offered may be as little as one likes."""
     rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
+    rates += [(("zones", name, "rate"), zone.rate) for name, zone in scenario.zones.items()]
+    rates += [(("nodes", name, "rate"), node.rate) for name, node in scenario.nodes.items()]
     rates += [((*at, "rate"), traffic.rate) for at, traffic in enumerated(scenario)]
     for at, rate in rates:
         if rate is not None and rate > HIGHEST_RATE:
@@ -180,8 +222,8 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
         return
     if scenario.enforcement != "none":
         yield Fault(("shaping",), "shaping at a place is measured by itself: write enforcement: none")
-    if scenario.underlay.rate is None:
-        yield Fault(("underlay", "rate"), "shaping needs to know the rate of the nodes' links, such as 9G")
+    if at := _without_rate(scenario):
+        yield Fault(at, "shaping needs to know the rate of the nodes' links, such as 9G")
     if shaping.classify != "none" and shaping.at in ("bridge-veth", "eth0"):
         yield Fault(("shaping", "classify"), f"{shaping.at} belongs to one pod: nothing to tell apart")
     if shaping.classify == "inner-source" and shaping.at != "physical":

@@ -54,7 +54,7 @@ def format_percentage(share: float | None) -> str:
 
 def format_seconds(seconds: float) -> str:
     """Return a short time with three significant digits: ``0.213 ms``, ``600 ms``, ``1.25 s``."""
-    if 0 < seconds < 1:
+    if 0 < abs(seconds) < 1:
         return f"{format_digits(seconds * 1000)} ms"
     return f"{format_digits(seconds)} s"
 

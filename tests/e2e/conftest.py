@@ -48,7 +48,9 @@ def brought_up(scenario: Scenario) -> Iterator[Testbed]:
 @pytest.fixture(scope="session")
 def pair() -> Iterator[Testbed]:
     """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink."""
-    scenario = load(SCENARIOS / "contmec.yaml", ["enforcement=node", "underlay.rate=20G"], scale=0.05)
+    asked = "[{name: ask, from: A-4, to: A-2, rate: 50, duration: 1}]"
+    overrides = ["enforcement=node", "underlay.rate=20G", f"requests={asked}"]
+    scenario = load(SCENARIOS / "contmec.yaml", overrides, scale=0.05)
     with brought_up(scenario) as testbed:
         yield testbed
 

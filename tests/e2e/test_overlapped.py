@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from bench.generators import exchanger_of
+from bench.measurement import transfers
+from bench.measurement.plan import plan
 from testbed.access.components import Component
 from testbed.access.place import CommandError, in_parallel
 from testbed.kubernetes import manifests
@@ -105,6 +108,17 @@ def test_every_pod_has_the_address_that_its_api_tells(pair: Testbed, a: Client, 
 def test_pods_of_a_cluster_reach_each_other_across_the_workers(pair: Testbed) -> None:
     for source, destination in (("A-1", "A-4"), ("B-1", "B-2")):
         pair.pods[source].run(["ping", "-c", "1", "-W", "5", pair.pods[destination].address])
+
+
+def test_requests_are_timed_in_the_pods_networks(pair: Testbed, tmp_path: Path) -> None:
+    """By the node's Python: the pods' image has none."""
+    done = transfers.run(plan(pair, pair.scenario.requests, 0.1), tmp_path, lambda _seconds, _rates: None)
+    for requests in pair.scenario.requests:
+        transfer = done.transfers[requests.label]
+        assert transfer.error is None
+        file = tmp_path / f"{transfer.slug}.sender.csv.gz"
+        exchanges = exchanger_of(requests).read_exchanges(file, requests.count)
+        assert {one.status for one in exchanges} == {"answered"}
 
 
 def test_the_ledgers_are_what_the_manifests_promise(pair: Testbed) -> None:

@@ -213,7 +213,7 @@ class Stream(Channel):
     def __init__(self, work: Work) -> None:
         super().__init__(work, socket.SOCK_STREAM)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, work.wishes["congestion"].encode())
+        congest(self.socket, work.wishes["congestion"])
         self.buffer = bytearray()
         self.connected = False
 
@@ -445,6 +445,13 @@ def widen(one: socket.socket) -> None:
     """Let a socket hold what comes while nobody reads, if this process may: else the system's default."""
     with suppress(OSError):
         one.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, HELD_BYTES)
+
+
+def congest(one: socket.socket, wanted: str) -> None:
+    """Let a socket have a congestion control. It is not asked for if it is there, for not everybody may."""
+    has = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+    if has != wanted.encode():
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, wanted.encode())
 
 
 def quick() -> dict[str, str]:

@@ -42,8 +42,7 @@ class Server:
         self.over = False
         address = ("", wishes["port"])
         self.listener = socket.create_server(address, backlog=BACKLOG)
-        congestion = wishes["congestion"].encode()
-        self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion)
+        congest(self.listener, wishes["congestion"])
         self.watch(self.listener, lambda _: self.accept())
         if wishes["protocol"] == "udp":
             self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -158,6 +157,13 @@ class Connection:
         # The client waits for this end, so that it is not its ports that stay taken (RFC 9293, TIME-WAIT).
         if not self.full and self.server.wishes["connections"] == "new":
             self.server.forget(self.socket)
+
+
+def congest(one: socket.socket, wanted: str) -> None:
+    """Let a socket have a congestion control. It is not asked for if it is there, for not everybody may."""
+    has = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+    if has != wanted.encode():
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, wanted.encode())
 
 
 def main() -> None:

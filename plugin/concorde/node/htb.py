@@ -35,8 +35,12 @@ _GUARANTEE_BURST_MILLISECONDS = 3
 # Of the guarantee. Longer than a data centre's round trip, so that TCP keeps it filled. Not longer, because
 # what is lost when it overflows, as at every flow's beginning, holds up all behind it for as long again.
 _QUEUE_MILLISECONDS = 10
-_DEFAULT_QUEUE_MILLISECONDS = 10  # of the capacity, as the rest may have all of it
 _LEAST_QUEUE_PACKETS = 8  # as large as they may be: TCP needs some under way to notice the loss of one
+# Who has no promise waits in the default class behind everybody else's bulk, so its queue is as short as it
+# can be without a loss of throughput (docs/node-enforcement.md). It is of the capacity, as the rest may have
+# all of it; and its flows are several, so that not each needs room for packets of its own.
+_DEFAULT_QUEUE_MILLISECONDS = 2
+_LEAST_DEFAULT_QUEUE_PACKETS = 2
 # Packets cost a processor alike whatever their size, and a node of small guarantees has many: 250 pods of
 # 3.6 Mbit/s, in packets of two frames, kept two processors from what they were promised (benchmarks/node.py).
 _LEAST_LARGEST_PACKET = 12_000
@@ -75,10 +79,10 @@ def queue(tree: Tree, entry: Entry | None) -> int:
     when they are offloaded ones.
     """
     if entry is None:
-        least, lasting = LARGEST_PACKET, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000
-    else:
-        least, lasting = largest_packet(entry.rate), entry.rate // 8 * _QUEUE_MILLISECONDS // 1000
-    return max(_LEAST_QUEUE_PACKETS * least, lasting)
+        least = _LEAST_DEFAULT_QUEUE_PACKETS * LARGEST_PACKET
+        return max(least, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000)
+    least = _LEAST_QUEUE_PACKETS * largest_packet(entry.rate)
+    return max(least, entry.rate // 8 * _QUEUE_MILLISECONDS // 1000)
 
 
 def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:

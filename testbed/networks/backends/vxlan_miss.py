@@ -1,12 +1,13 @@
 """A cluster's overlay as the first flannel made it: a node knows of the others what its kernel asked for.
 
-The VTEP's device is told to answer for others (``proxy``) and to say what it misses (``l2miss``), and its
-neighbours are asked for of programs (``app_solicit``) instead of by ARP. A resolver on each node
-(edge.overlay.resolver) answers both from its replica of what the nodes have told each other: in an etcd on
-the master, or, where there is a cluster's API, in annotations of its Nodes. The cluster's ``resolve`` says
-what is made ahead of any packet instead; all of it is what flannel does today.
+The VTEP's device is told to keep ARP to itself (``proxy``) and to say what it misses (``l2miss``), and its
+neighbours are asked for of programs (``app_solicit``). A resolver on each node (edge.overlay.resolver)
+answers both from its replica of what the nodes have told each other: in an etcd on the master, or, where
+there is a cluster's API, in annotations of its Nodes. The cluster's ``resolve`` says what is made ahead of
+any packet instead, and then devices are as flannel's were: with forwarding entries ahead without these flags
+(flannel 0.5 to 0.8), with all ahead without the sysctl, too (from 0.9).
 
-Source: flannel 0.3 to 0.6, ``backend/vxlan``; the device's flags: drivers/net/vxlan/vxlan_core.c.
+Source: flannel 0.3, 0.5 and 0.9, ``backend/vxlan``; the flags: drivers/net/vxlan/vxlan_core.c.
 """
 
 from __future__ import annotations
@@ -31,11 +32,6 @@ from testbed.scenario.networks import etcd_port
 AHEAD = "ahead"
 # How often the kernel asks programs for an address before it gives up, as flannel set it.
 SOLICITATIONS = "3"
-# Both are flannel's: nodes are read, and their annotations are written by way of their status.
-RIGHTS = (
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-)
 
 
 @dataclass(frozen=True)
@@ -74,16 +70,19 @@ class Resolved(Overlay):
 
     def files(self, node: str) -> Mapping[str, str]:
         """Return what flannel writes of a node's subnet; and that neighbours are asked for of programs."""
-        return {**super().files(node), self._solicit: f"{SOLICITATIONS}\n"}
+        asked = {self._solicit: f"{SOLICITATIONS}\n"} if self._asks else {}
+        return {**super().files(node), **asked}
 
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return the resolver, and on the master etcd first, unless an API takes its place."""
         etcd = [self._etcd()] if self.api is None and node == self.own.master else []
         return [*etcd, self._resolver(node)]
 
-    def rights(self) -> Sequence[Mapping[str, Any]]:
-        """Return what flannel may do: read Nodes, and write their status."""
-        return RIGHTS
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return that all Nodes are read, and the own one's annotations written, by way of its status."""
+        own = {"resources": ["nodes/status"], "resourceNames": [name], "verbs": ["patch"]}
+        every = {"resources": ["nodes"], "verbs": ["list", "watch"]}
+        return [{"apiGroups": [""], **every}, {"apiGroups": [""], **own}]
 
     def by_api(self, api: Api) -> Resolved:
         """Return the same overlay, with annotations of Nodes in the place of etcd."""
@@ -101,7 +100,7 @@ class Resolved(Overlay):
         yield seen.vtep(vtep, flannel.vni, flannel.port, address, uplink, mtu, *self._flags)
         yield seen.is_up(vtep)
         yield seen.has_address(vtep, self._interface(node))
-        if self.resolve.l3 != AHEAD:
+        if self._asks:
             yield seen.route(str(self.own.pod_cidr), "", vtep)
         for other in self.own.nodes:
             mac = found[other].macs.get(vtep, "")
@@ -119,22 +118,33 @@ class Resolved(Overlay):
         """Return what should be on the cluster's nodes and is not; see PodNetwork."""
         own = {name: nodes[name] for name in self.own.nodes}
         files = [self.addressing.subnet_file(self.cluster), self._report]
+        lacking = seen.lacking(self._wanted, own, files)
+        return lacking + self._unasked(own) if self._asks else lacking
+
+    def _unasked(self, own: Mapping[str, Node]) -> list[str]:
+        """Return on which nodes programs are not asked for neighbours."""
         shown = in_parallel(lambda node: batch.look(node, [["cat", self._solicit]])[0], own.values())
-        return seen.lacking(self._wanted, own, files) + [
+        return [
             f"{name}: {SOLICITATIONS} in {self._solicit}"
             for name, one in zip(own, shown, strict=True)
             if one.stdout != SOLICITATIONS
         ]
 
     @property
+    def _asks(self) -> bool:
+        """Whether the kernel asks at which VTEP a pod is."""
+        return self.resolve.l3 != AHEAD
+
+    @property
     def _flags(self) -> tuple[str, ...]:
         """What the device is told besides, in the order of testbed.networks.seen."""
-        proxy = ("proxy",) if self.resolve.l3 != AHEAD else ()
-        return (*proxy, "l2miss") if self.resolve.l2 != AHEAD else proxy
+        if self.resolve.l2 == AHEAD:
+            return ()
+        return ("proxy", "l2miss") if self._asks else ("l2miss",)
 
     def _interface(self, node: str) -> str:
         """Return the VTEP's address with its prefix: as long as all pods' network if they are neighbours."""
-        length = 32 if self.resolve.l3 == AHEAD else self.own.pod_cidr.prefixlen
+        length = self.own.pod_cidr.prefixlen if self._asks else 32
         return f"{self.vtep_address(node)}/{length}"
 
     @property

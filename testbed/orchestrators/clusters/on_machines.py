@@ -49,6 +49,7 @@ class PodsOnMachines:
 
     overlay: str | None = "flannel's, as the machines were provisioned"
     brings_containers = False
+    joins = ()
 
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         # To the clusters the containers are nothing but other traffic.

@@ -31,6 +31,7 @@ class Pods:
 
     overlay: str | None = "the clusters' own"
     brings_containers = True
+    joins = ()
 
     def __init__(
         self,

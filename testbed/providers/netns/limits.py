@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from testbed.networks import trunks
 from testbed.scenario import Scenario
 
 # BR_MAX_PORTS in net/bridge/br_private.h is 1,024, and port number 0 means none.
@@ -29,6 +30,7 @@ PASSING_FILES = 256
 PERMANENT_UNCOUNTED = (5, 0)
 # Measured on Linux 6.18 with 2 processors; the kernel keeps some of it for each processor.
 NAMESPACE_MB = 0.6  # a network namespace with its interfaces, and a node's first process
+RELAY_MB = 12  # of a trunk that takes time, beside the packets that it holds
 ENTRY_MB = 0.0016  # route, neighbour and forwarding entry of one node on another
 
 
@@ -73,11 +75,13 @@ def exceeded(scenario: Scenario, readings: Readings) -> list[Limit]:
 def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     nodes = len(scenario.nodes)
     networks = 1 + nodes + len(scenario.pods) + len(scenario.containers)
+    delayed = [zone for zone in scenario.zones.values() if zone.delay]
     memory = networks * NAMESPACE_MB + _entries(scenario) * ENTRY_MB
+    memory += sum(2 * trunks.held(zone) / 1e6 + RELAY_MB for zone in delayed)
     yield Limit("network namespaces", readings.net_namespaces, networks, "sysctl user.max_net_namespaces")
     yield Limit("mount namespaces", readings.mount_namespaces, 1 + nodes, "sysctl user.max_mnt_namespaces")
     yield Limit(
-        "processes", readings.processes, 1 + nodes + PASSING_PROCESSES,
+        "processes", readings.processes, 1 + nodes + 2 * len(delayed) + PASSING_PROCESSES,
         "sysctl kernel.pid_max and kernel.threads-max, pids.max of the cgroup, ulimit -u",
     )  # fmt: skip
     yield Limit("open files", readings.files, PASSING_FILES + len(scenario.transfers), "ulimit -n")
@@ -85,10 +89,13 @@ def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
 
 
 def _bridges(scenario: Scenario) -> Iterator[Limit]:
-    """Yield the ports of the switch, and of the fullest bridge on a node."""
+    """Yield the ports of the fullest switch, and of the fullest bridge on a node."""
     ports = Counter(f"cluster {pod.cluster}'s on {pod.node}" for pod in scenario.pods.values())
     ports.update(f"the containers' on {one.node}" for one in scenario.containers.values())
-    for name, needed in (("the switch", len(scenario.nodes)), *ports.most_common(1)):
+    switches = Counter(f"the switch of zone {node.zone}" for node in scenario.nodes.values() if node.zone)
+    switches.update(switches.keys())  # a trunk each
+    switches["the switch"] = len(scenario.zones or scenario.nodes)
+    for name, needed in (*switches.most_common(1), *ports.most_common(1)):
         yield Limit(f"ports of a bridge, {name}", BRIDGE_PORTS, needed, "the kernel's BR_MAX_PORTS")
 
 

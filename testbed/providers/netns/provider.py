@@ -9,7 +9,8 @@ from pathlib import Path
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.networks import underlay
-from testbed.providers.netns import limits, neighbours
+from testbed.networks.trunks import Running
+from testbed.providers.netns import limits, neighbours, trials
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario.addressing import Addressing
@@ -23,16 +24,18 @@ class NetnsProvider:
     """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
 
     def __init__(self, addressing: Addressing, name: str = RUN) -> None:
-        """Raise LookupError if this machine is too small for the scenario."""
+        """Raise LookupError if this machine is too small for the scenario, or cannot make its trunks."""
         limits.demand(addressing.scenario)
+        self._means = trials.chosen(addressing.scenario)
         self._addressing = addressing
         self._name = name
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
+        self.trunks: list[Running] = []
 
     @property
     def hops(self) -> list[Entrance]:
-        """The switch."""
+        """The switches: one place has all of them."""
         return [self.sandbox.switch] if self.sandbox else []
 
     @property
@@ -45,15 +48,18 @@ class NetnsProvider:
         return {}
 
     def up(self) -> Found:
-        """Start the sandbox, make the nodes, and plug their cables into the switch."""
+        """Start the sandbox, make the nodes and the trunks, and plug the cables into the switches."""
         scenario = self._addressing.scenario
         self.sandbox = box = Sandbox.start(self._name)
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
         namespaces = {name: _network(name) for name in scenario.nodes}
-        box.switch.run(["ip", "-batch", "-"], stdin=underlay.render_switch(self._addressing, namespaces))
-        if rates := underlay.render_rates(scenario):
+        box.switch.run(
+            ["ip", "-batch", "-"], stdin=underlay.render_switch(self._addressing, namespaces, self._means)
+        )
+        if rates := underlay.render_rates(scenario, self._means):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
+        self.trunks = in_parallel(lambda one: one[1].start(one[0], box.switch), self._means.items())
         in_parallel(self._connect, scenario.nodes)
         neighbours.introduce(self._addressing, self.nodes)
         return Found()

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, in_parallel
+from testbed.networks.trunks import Running
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.session import Session
@@ -51,6 +52,11 @@ class SshProvider:
     def hops(self) -> list[Place]:
         """Nothing: machines have a network of their own."""
         return []
+
+    @property
+    def trunks(self) -> Sequence[Running]:
+        """None: the links are not ours."""
+        return ()
 
     @property
     def hosts(self) -> list[Place]:

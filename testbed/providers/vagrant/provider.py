@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
 from testbed.access.place import Node, Place
+from testbed.networks.trunks import Running
 from testbed.providers.ssh.provider import SshProvider
 from testbed.providers.vagrant import requirements
 from testbed.providers.vagrant.machines import usable
@@ -37,6 +38,11 @@ class VagrantProvider:
     def hops(self) -> Sequence[Place]:
         """Nothing: the bridge between the machines is the hypervisor's."""
         return []
+
+    @property
+    def trunks(self) -> Sequence[Running]:
+        """None: the links are not ours."""
+        return ()
 
     @property
     def hosts(self) -> Sequence[Place]:

@@ -58,7 +58,7 @@ def scenario() -> Scenario:
             "workers": ["worker-01", "worker-02"],
             "pod_cidr": networks[name],
             "backend": backend,
-            "bgp": {"connect_delay": 1, "graceful_restart": False},
+            "bgp": {"connect_delay": 1, "graceful_restart": False, "hold_time": 3},
         }
         for name, backend in BACKENDS.items()
     }
@@ -67,10 +67,20 @@ def scenario() -> Scenario:
         for cluster in clusters
         for number in (1, 2)
     }
+    pods["b-1"]["guarantee"] = "10M"
     flows = [{"from": "v-1", "to": "v-2"}]
     nodes: dict[str, None] = dict.fromkeys(NODES)
-    document = {"name": "backends", "nodes": nodes, "clusters": clusters, "pods": pods, "flows": flows}
-    return Scenario.model_validate(document)
+    return Scenario.model_validate(
+        {
+            "name": "backends",
+            "underlay": {"rate": "1G"},
+            "nodes": nodes,
+            "clusters": clusters,
+            "enforcement": "node",
+            "pods": pods,
+            "flows": flows,
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +162,23 @@ def answers(sender: Place, address: str, size: int) -> int:
         "except TimeoutError: print(0)\n"
     )
     return int(sender.run(["/usr/bin/python3", "-c", program, address, str(size)]).stdout)
+
+
+def test_sessions_are_control_traffic_and_packets_have_their_pods_class(up: Testbed) -> None:
+    node = up.nodes["worker-01"]
+    before = counted(node, "c0de:10")
+    answers(up.pods["b-1"], up.pods["b-2"].address, 1400)
+    assert counted(node, "c0de:10") == before + 1400 + 28 + 14  # nothing is put around it
+    marking = node.run(["nft", "list", "chain", "ip", "concorde", "postrouting"]).stdout
+    ports = [line for line in marking.splitlines() if "179" in line]
+    assert len(ports) == 2  # from them, and to them
+    assert all(" 1790, " in line and "meta priority set c0de:fffd" in line for line in ports)
+
+
+def counted(node: Node, name: str) -> int:
+    """Return the bytes that a class of the node's uplink has sent."""
+    shown = node.run(["tc", "-s", "class", "show", "dev", "eth0", "classid", name]).stdout
+    return int(shown.partition("Sent ")[2].split()[0])
 
 
 @contextmanager

@@ -122,3 +122,13 @@ def test_a_provider_from_outside_is_one_of_the_command_lines(
 def test_a_name_is_taken_once(cloud: list[tuple[str, bool]], name: str) -> None:
     with pytest.raises(ValueError, match=f"there is a provider '{name}' already"):
         register_provider(name, ProviderKind(lambda addressing, *_: NetnsProvider(addressing), {}))
+
+
+@pytest.mark.parametrize(("override", "field"), [(None, "zones"), ("rate: 1G", "nodes.worker-01.rate")])
+def test_links_that_are_there_already_are_not_made_as_a_scenario_says(
+    inventory: Path, override: str | None, field: str
+) -> None:
+    asked = f"nodes.worker-01={{{override}}}"
+    scenario = addressed(*("contmec", asked) if override else ("examples/two-stations",)).scenario
+    with pytest.raises(LookupError, match=f"^{field}: nodes of --provider ssh have links already"):
+        assemble(scenario, f"ssh:{inventory}", "cni")

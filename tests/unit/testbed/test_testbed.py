@@ -13,6 +13,7 @@ from testbed.access.steps import SCRIPT
 from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
+from testbed.networks.trunks import Running
 from testbed.providers import Provider
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
@@ -38,6 +39,7 @@ class Machines:
     """See testbed.providers.Provider."""
 
     hops: Sequence[Place] = ()
+    trunks: Sequence[Running] = ()
     hosts: Sequence[Place] = ()
 
     def __init__(self, addressing: Addressing, found: Found) -> None:
@@ -69,6 +71,7 @@ class NoPods:
     networks: Mapping[str, InNamespace] = {}
     clients: Sequence[Client] = ()
     brings_containers = False
+    joins = ()
 
     def __init__(
         self, overlay: str | None = None, found: Found | None = None, error: str | None = None

@@ -78,3 +78,26 @@ def test_datagrams_may_fill_a_link_with_less_payload() -> None:
     of = linked()
     flow = of.flows[0].model_copy(update={"protocol": "udp"})
     assert not with_room(of.model_copy(update={"flows": [flow, *of.flows[1:]]}), 0.1).any()
+
+
+ZONED = {
+    "zones": {"north": {"rate": "500M"}, "south": {}},
+    "nodes": {"master": {"zone": "north"}, "left": {"zone": "north"}, "right": {"zone": "south"}},
+}
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.95, True), (0.97, False)])
+def test_a_trunk_between_the_nodes_has_room_too_or_none(share: float, found: bool) -> None:
+    assert with_room(linked(**ZONED), share * FULL / 2).all() == found
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.95, True), (0.97, False)])
+def test_a_node_s_own_link_is_as_fast_as_it_is(share: float, found: bool) -> None:
+    slow = linked(nodes={"master": {}, "left": {}, "right": {"rate": "250M"}})
+    assert with_room(slow, share * FULL / 4).all() == found
+
+
+def test_a_trunk_alone_can_be_full() -> None:
+    alone = scenario(disturbances=[], **ZONED)
+    assert with_room(alone, 0.5 * FULL / 2).all()
+    assert not with_room(alone, FULL / 2).any()

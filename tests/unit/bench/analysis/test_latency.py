@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -68,7 +69,8 @@ def test_percentiles_of_a_known_distribution() -> None:
     assert quiet.exchanges == len(ordered)
     for name, share in {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}.items():
         assert quiet.percentiles[name] == ordered[math.ceil(share * len(ordered)) - 1] / 1000
-    assert (quiet.longest_s, quiet.lost) == (pytest.approx(0.999), 0)
+    assert quiet.longest_s == pytest.approx(0.999)
+    assert quiet.lost == 0
 
 
 def test_the_lost_are_counted_and_longer_than_all() -> None:
@@ -76,10 +78,8 @@ def test_the_lost_are_counted_and_longer_than_all() -> None:
     for one in took.values():
         assert one.overall is not None
         assert one.overall.lost == one.overall.exchanges // 50
-        assert (one.overall.percentiles["p90"], one.overall.percentiles["p99"]) == (
-            pytest.approx(FAST),
-            math.inf,
-        )
+        assert one.overall.percentiles["p90"] == pytest.approx(FAST)
+        assert one.overall.percentiles["p99"] == math.inf
         assert one.overall.longest_s == pytest.approx(FAST)
 
 
@@ -211,9 +211,14 @@ def test_requests_that_are_missing_make_the_run_invalid() -> None:
     assert judged.reasons[0] == "ask, quiet: 0 exchanges are too few to tell (at least 3)"
 
 
+def _took(seconds: float, _name: str, _due: float) -> float:
+    return seconds
+
+
 def test_percentiles_have_an_interval_over_five_repetitions() -> None:
     of = asking().model_copy(update={"measurement": scenario(measurement={"repetitions": 5}).measurement})
-    tables = [made(of, lambda _n, _d, took=0.001 * n: took, number=n - 1) for n in range(1, 6)]
+    milliseconds = [1, 2, 3, 4, 5]
+    tables = [made(of, partial(_took, number / 1000), number=number - 1) for number in milliseconds]
     found = latency.observe(exchanges.joined(tables), of, record(of))
     told = requests_summary.build(of, found, {})[0].phases["quiet"]
     assert len(told.repetitions) == 5

@@ -5,19 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import intervals, observations, summary, verdict
+from bench.analysis import intervals, machine, observations, summary, verdict
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
+from bench.recording.records import Delayed
 from tests.unit.bench.builders import record, samples, scenario
 
 
-def built() -> summary.Summary:
+def built(delayed: list[Delayed] | None = None) -> summary.Summary:
     experiment = scenario()
     made = record(experiment)
+    made.repetitions[0].delayed = delayed
     observed = observations.observe(samples(experiment, lambda _f, _t: 2e8), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
     recording = Recording(Path("20260101T000000Z-small-pod.unfinished"))
-    return summary.build(recording, experiment, made, observed, judged).analysed(1.23456)
+    machines = machine.observe(samples(experiment, lambda _f, _t: 2e8), {}, experiment, made)
+    return summary.build(recording, experiment, made, observed, judged, machines).analysed(1.23456)
 
 
 def test_the_contract() -> None:
@@ -42,6 +45,26 @@ def test_the_contract() -> None:
     assert list(noise["phases"]) == ["disturbed"]
     assert noise["phases"]["disturbed"]["attainment"] is None
     assert noise["phases"]["disturbed"]["mean_bps"] == pytest.approx(2e8)
+
+
+def test_delays_are_there_only_where_a_trunk_takes_time() -> None:
+    assert "delayed" not in json.loads(summary.render(built()))["machine"][0]
+    relay = Delayed(
+        zone="north", out=True, means="relay", delay_s=0.005,
+        frames=1000, late=3, worst_s=0.0012, dropped=0, lateness=[0, 990, 0, 0, 10],
+    )  # fmt: skip
+    netem = Delayed(zone="north", out=False, means="netem", delay_s=0.005)
+    (one,) = json.loads(summary.render(built([relay, netem])))["machine"]
+    assert one["delayed"] == [
+        {
+            "zone": "north", "out": True, "means": "relay", "delay_s": 0.005, "frames": 1000,
+            "late": 0.003, "p99_s": 2e-06, "worst_s": 0.0012, "dropped": 0,
+        },
+        {
+            "zone": "north", "out": False, "means": "netem", "delay_s": 0.005, "frames": None,
+            "late": None, "p99_s": None, "worst_s": None, "dropped": None,
+        },
+    ]  # fmt: skip
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from bench.analysis.causes import Cause
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.verdict import Verdict, judge, met
-from bench.recording.records import Calibration, Fault, RunRecord, Stall
+from bench.recording.records import Calibration, Delayed, Fault, RunRecord, Stall
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import record, scenario
 
@@ -302,3 +302,38 @@ def test_a_machine_that_drifts_is_noted(after: float, said: bool) -> None:
 def test_of_few_samples_the_share_means_all(samples: int, said: bool) -> None:
     notes = verdict(QUIET, observation(measured(samples=samples))).notes
     assert notes == (["disturbed: 19 samples are so few that 95 % of them means all"] if said else [])
+
+
+def test_a_trunk_that_is_full_is_the_link_s_limit_and_not_the_machine_s() -> None:
+    zones = {
+        "zones": {"north": {"rate": "300M"}, "south": {}},
+        "nodes": {"master": {"zone": "north"}, "left": {"zone": "north"}, "right": {"zone": "south"}},
+    }
+    reached = Calibration(seconds=1.0, bits_per_second={"A -> C": 1.3e8, "B -> D": 1.3e8})
+    for fields, outcome in ((zones, "held"), ({}, "invalid")):
+        of = scenario(**fields)
+        made = record(of, calibration=reached)
+        assert verdict(QUIET, observation(measured()), of=of, made=made).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("counted", "words"),
+    [
+        ({"late": 11}, "the relay out of zone north was late: 1.1 % of the frames came more than a tenth of"),
+        ({"dropped": 1}, "the relay out of zone north lost 1 packets itself"),
+        ({"late": 10}, ""),
+        ({"frames": 99, "late": 99}, ""),
+    ],
+)
+def test_a_delay_that_was_late_or_lost_packets_proves_nothing(counted: dict[str, int], words: str) -> None:
+    of = scenario()
+    made = record(of)
+    fields = {"frames": 1000, "late": 0, "worst_s": 0.003, "dropped": 0, "lateness": [1000], **counted}
+    made.repetitions[0].delayed = [
+        Delayed(zone="north", out=True, means="relay", delay_s=0.005, **fields),  # type: ignore[arg-type]
+        Delayed(zone="north", out=False, means="netem", delay_s=0.005),
+    ]
+    found = verdict(QUIET, observation(measured()), of=of, made=made)
+    assert found.outcome == ("invalid" if words else "held")
+    assert [cause.kind for cause in found.causes] == (["machine"] if words else [])
+    assert all(words in reason for reason in found.reasons)

@@ -71,6 +71,22 @@ def test_a_window_is_what_it_would_carry_in_a_second(
     assert read_records(written(tmp_path, text))[0].window_bps == (window and pytest.approx(window))
 
 
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ([{"rtt": 350}], 0.00035),
+        ([{"rtt": 350}, {"rtt": 450}], 0.0004),
+        ([{"rtt": 350}, {"rtt": 0}], None),  # no TCP_INFO of one stream
+        ([{}], None),  # a receiver
+    ],
+)
+def test_a_round_trip_is_the_mean_of_the_streams(
+    tmp_path: Path, fields: list[dict[str, int]], seconds: float | None
+) -> None:
+    text = json.dumps({"intervals": [{"streams": [stream(**each) for each in fields]}]})
+    assert read_records(written(tmp_path, text))[0].round_trip_s == (seconds and pytest.approx(seconds))
+
+
 def test_output_printed_twice_counts_once(tmp_path: Path) -> None:
     text = REAL.read_text()
     assert read_records(written(tmp_path, f"{text}\n{text}")) == read_records(REAL)

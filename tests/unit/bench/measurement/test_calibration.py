@@ -1,7 +1,8 @@
-from bench.measurement.calibration import Probed, with_probes
+from bench.measurement.calibration import Probed, seconds_for, with_probes
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
+from tests.unit.bench.builders import scenario as small
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
@@ -41,3 +42,14 @@ def test_a_probe_does_not_take_a_name_that_is_taken() -> None:
 def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
     scenario = load(CONTMEC, [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")])
     assert with_probes(scenario) == Probed(scenario, {})
+
+
+def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None:
+    zones = {
+        "zones": {"north": {"delay": 0.01}, "south": {"delay": 0.015}},
+        "nodes": {"master": {"zone": "north"}, "left": {"zone": "north"}, "right": {"zone": "south"}},
+    }
+    assert seconds_for(small()) == 1
+    assert seconds_for(small(**zones)) == 6
+    probed = with_probes(small(**zones))
+    assert {probe.duration for probe in probed.probes.values()} == {6}

@@ -99,7 +99,8 @@ def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:
     recording.scenario_file.write_text("name: small\n")
     recording.environment_file.write_text('{"host": {"kernel": "none"}}')
     made, result = recorded(of), summarised(of, table)
-    drawn = {name: figure.render(table, of, result) for name, figure in FIGURES.items()}
+    kept = {name: figure for name, figure in FIGURES.items() if figure.of == "samples"}
+    drawn = {name: figure.render(table, of, result) for name, figure in kept.items()}
     recording.report_file.write_text(report.render(recording, of, made, result, table, drawn), "utf-8")
     recording.samples_file.write_bytes(pipeline.parquet(table))
     recording.summary_file.write_text(summary.render(result), "utf-8")

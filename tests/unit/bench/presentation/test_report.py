@@ -44,6 +44,29 @@ def page(recording: Recording) -> tuple[str, Elements]:
     return html, elements
 
 
+def test_the_page_says_what_made_delays_between_zones_and_how_late_it_was(recorded: Recorded) -> None:
+    recording = recorded("violated")
+    data = json.loads(recording.run_file.read_text())
+    link = {"zone": "north", "delay_s": 0.005}
+    counts = {"frames": 12345, "late": 1, "worst_s": 0.0031, "dropped": 0, "lateness": [0, 12345]}
+    data["repetitions"][0]["delayed"] = [
+        {**link, "out": True, "means": "relay", **counts},
+        {**link, "out": False, "means": "netem"},
+    ]
+    recording.run_file.write_text(json.dumps(data))
+    html, _ = page(recording)
+    assert "Delays between zones" in html
+    rows = [
+        re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", line)
+        for line in html.splitlines()
+        if "zone north<" in line
+    ]
+    assert rows == [
+        ["repetition-0, out of zone north", "relay", "5", "12,345", "0.0\xa0%", "0.002", "3.1", "0"],
+        ["repetition-0, into zone north", "netem", "5", *"–––––"],
+    ]
+
+
 def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) -> None:
     _, elements = page(recorded("violated"))
     order = [

@@ -14,9 +14,9 @@ def coded(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def stored(key: str, value: str, lease: str = "7") -> Json:
+def stored(key: str, value: str, lease: str = "7", revision: int = 2) -> Json:
     """A pair as etcd's gateway shows it."""
-    return {"key": coded(key), "value": coded(value), "lease": lease, "mod_revision": "2"}
+    return {"key": coded(key), "value": coded(value), "lease": lease, "mod_revision": str(revision)}
 
 
 class Scripted(Server):
@@ -28,6 +28,7 @@ class Scripted(Server):
     def __init__(self) -> None:
         super().__init__("http://192.0.2.1:4001")
         self.own: dict[str, Json] = {}
+        self.revision = 3
         self.others: list[Json] = []
         self.said: list[Json] = []
         self.instead: Json | None = None

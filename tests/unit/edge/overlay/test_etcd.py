@@ -19,19 +19,18 @@ def key(number: int) -> str:
     return f"{SUBNETS}10.1.{number}.0-24"
 
 
-def entry(one: Lease) -> dict[str, object]:
-    return {"kv": stored(SUBNETS + leases.key_of(one.subnet), leases.text_of(one))}
+def entry(one: Lease, revision: int = 4) -> dict[str, object]:
+    return {"kv": stored(SUBNETS + leases.key_of(one.subnet), leases.text_of(one), revision=revision)}
 
 
-def gone(one: Lease) -> dict[str, object]:
-    return {"type": "DELETE", "kv": {"key": stored(SUBNETS + leases.key_of(one.subnet), "")["key"]}}
+def gone(one: Lease, revision: int = 4) -> dict[str, object]:
+    pair = stored(SUBNETS + leases.key_of(one.subnet), "", revision=revision)
+    return {"type": "DELETE", "kv": {"key": pair["key"], "mod_revision": pair["mod_revision"]}}
 
 
 def following(server: Scripted, own: Lease = OWN) -> list[Sequence[Lease]]:
-    """What is learned once the own lease is written."""
-    etcd = Etcd(server, own, NETWORK, 1, 60)
-    assert list(etcd.follow()) == []
-    return [list(one) for one in etcd.follow()]
+    """What is learned until all is asked anew."""
+    return [list(one) for one in Etcd(server, own, NETWORK, 1, 60).follow()]
 
 
 def test_the_own_lease_is_written_under_flannels_key_bound_to_one_of_etcds() -> None:
@@ -69,24 +68,32 @@ def test_all_leases_are_learned_and_then_each_change() -> None:
     assert following(server) == [[lease(2), OWN], [lease(2), OWN, lease(3)], [OWN, back]]
 
 
+def test_what_was_listed_already_is_no_change() -> None:
+    server = Scripted()
+    server.others = [stored(key(2), leases.text_of(lease(2)), revision=3)]
+    server.said = [{"result": {"events": [entry(lease(2, mac="0e:00:00:00:00:22"), 2), gone(lease(2), 3)]}}]
+    assert following(server) == [[lease(2), OWN]]
+
+
 def test_an_own_lease_that_is_gone_is_written_again() -> None:
     server = Scripted()
-    server.said = [{"result": {"events": [gone(OWN)]}}]
     etcd = Etcd(server, OWN, NETWORK, 1, 60)
-    list(etcd.follow())
+    server.said = [{"result": {"events": [gone(OWN)]}}, {"result": {"events": [entry(lease(3))]}}]
     assert [list(one) for one in etcd.follow()] == [[OWN], []]
     server.own.clear()
     server.said = []
-    list(etcd.follow())
-    assert server.granted == 2
     assert [list(one) for one in etcd.follow()] == [[OWN]]
+    assert server.granted == 2
 
 
-def test_an_own_lease_of_a_resolver_before_is_taken_over() -> None:
+def test_an_own_lease_that_another_wrote_is_written_again() -> None:
     server = Scripted()
+    etcd = Etcd(server, OWN, NETWORK, 1, 60)
+    list(etcd.follow())
     server.own[stored(key(1), "")["key"]] = stored(key(1), leases.text_of(OWN), lease="99")
-    following(server)
-    assert [pair["lease"] for pair in server.own.values()] == ["1"]
+    assert [list(one) for one in etcd.follow()] == [[]]
+    assert [list(one) for one in etcd.follow()] == [[OWN]]
+    assert [pair["lease"] for pair in server.own.values()] == ["2"]
 
 
 def test_a_lease_of_etcds_that_is_over_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +103,7 @@ def test_a_lease_of_etcds_that_is_over_is_replaced(monkeypatch: pytest.MonkeyPat
     etcd = Etcd(server, OWN, NETWORK, 1, 60)
     list(etcd.follow())
     list(etcd.follow())
+    assert "/v3/lease/keepalive" not in server.asked
     now[0] += 21
     list(etcd.follow())
     assert server.asked.count("/v3/lease/keepalive") == 1
@@ -105,7 +113,7 @@ def test_a_lease_of_etcds_that_is_over_is_replaced(monkeypatch: pytest.MonkeyPat
     assert [pair["lease"] for pair in server.own.values()] == ["2"]
 
 
-def test_what_was_compacted_is_asked_for_anew() -> None:
+def test_a_watch_that_is_over_is_begun_anew() -> None:
     server = Scripted()
     server.said = [
         {"result": {"canceled": True, "compact_revision": "9"}},

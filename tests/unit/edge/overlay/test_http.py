@@ -42,9 +42,14 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Quiet(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of those who did not wait for the end."""
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    serving = Quiet(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=serving.serve_forever)
     thread.start()
     yield Server(f"http://127.0.0.1:{serving.server_port}")

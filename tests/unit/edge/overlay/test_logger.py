@@ -9,6 +9,14 @@ import pytest
 from edge.overlay.logger import LINES_A_SECOND, Logger
 
 
+def test_what_was_said_is_not_said_again() -> None:
+    stream = io.StringIO()
+    log = Logger(stream)
+    for words in ("one", "two", "one", "two", "three"):
+        log.once(words)
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == ["one", "two", "three"]
+
+
 def test_lines_have_a_time_and_too_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.25]
     monkeypatch.setattr("edge.overlay.logger.time.time", lambda: now[0])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concorde.node import htb
+from concorde.node.records import Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,3 +37,9 @@ def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> N
     assert lines[2].startswith("class add dev eth0 parent c0de:1 classid c0de:fffe")
     assert "rate 180000000bit ceil 9000000000bit" in lines[4]
     assert lines[-1].endswith("protocol arp pref 1 u32 match u32 0 0 classid c0de:fffd")
+
+
+def test_the_queue_of_all_without_a_promise_is_two_milliseconds_or_two_packets() -> None:
+    assert htb.queue(TREE, None) == 9 * GIGA // 8 * 2 // 1000
+    slow = Tree(TREE.uplink, 100_000_000, TREE.reserve, TREE.ports)
+    assert htb.queue(slow, None) == 2 * 65536

@@ -127,7 +127,7 @@ def test_what_the_kernel_has_is_compared_with_what_was_set(
 ) -> None:
     answers = {"qdisc": qdiscs, "filter": filters, "show": SHOWN}  # tc -j qdisc, tc -j filter, tc class show
     place = RecordingNode(answer=lambda asked: said(answers[asked.argv[2]]))
-    interface = Interface(place, "flannel.1", tuple(PROMISES))
+    interface = Interface(place, "worker-01", "flannel.1", tuple(PROMISES))
     shaping = Shaping(at="vtep", classify="source")
     assert list(at_interface._faults(shaping, interface, 5 * 10**9)) == words
 

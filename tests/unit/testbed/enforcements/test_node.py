@@ -13,9 +13,9 @@ from tests.unit.testbed.enforcements.doubles import standing
 def test_published_bandwidth_is_counted_as_guarantees_are(congested: Addressing) -> None:
     rate = congested.scenario.underlay.rate
     assert rate is not None
-    layer2 = NodeEnforcement(congested).capacity("a")
-    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity("a")
-    limit = registry.of(addressed("congested", "enforcement=pod")).capacity("a")
+    layer2 = NodeEnforcement(congested).capacity("a", "worker-01")
+    payload = NodeEnforcement(addressed("congested", "count=payload")).capacity("a", "worker-01")
+    limit = registry.of(addressed("congested", "enforcement=pod")).capacity("a", "worker-01")
     assert limit == rate
     assert layer2 == int(rate * 0.99 * 0.98 * 1464 / 1514)
     assert payload == int(rate * 0.99 * 0.98 * 1398 / 1514)
@@ -29,13 +29,25 @@ def test_the_plugin_is_told_the_uplink_the_tree_and_what_goes_before_all(congest
     assert int(plugin["capacity"]) == round((congested.scenario.underlay.rate or 0) * 0.99)
 
 
+def test_each_node_promises_what_its_own_link_carries() -> None:
+    stations = addressed("examples/two-stations")
+    enforcement = NodeEnforcement(stations)
+    assert enforcement.capacity("a", "worker-01") == int(10**9 * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("a", "worker-03") == int(4 * 10**8 * 0.99 * 0.98 * 1464 / 1514)
+    trees = {
+        node: enforcement.network_list("a", node).plugins[0]["capacity"]
+        for node in ("worker-01", "worker-03")
+    }
+    assert trees == {"worker-01": "990000000", "worker-03": "396000000"}
+
+
 def test_each_cluster_counts_what_its_own_packets_grow_by() -> None:
     enforcement = NodeEnforcement(addressed("congested", "clusters.b.backend=host-gw"))
     plugins = [enforcement.network_list(cluster, "worker-01").plugins[0] for cluster in ("a", "b")]
     assert [plugin["encapsulation"] for plugin in plugins] == [50, 0]
     tree = enforcement.addressing.scenario.underlay.rate or 0
-    assert enforcement.capacity("a") == int(tree * 0.99 * 0.98 * 1464 / 1514)
-    assert enforcement.capacity("b") == int(tree * 0.99 * 0.98)
+    assert enforcement.capacity("a", "worker-01") == int(tree * 0.99 * 0.98 * 1464 / 1514)
+    assert enforcement.capacity("b", "worker-01") == int(tree * 0.99 * 0.98)
 
 
 def test_the_uplinks_of_nodes_with_promised_pods_are_guarded(congested: Addressing) -> None:

@@ -24,5 +24,6 @@ def test_nodes_that_exist_must_have_the_plugin(contmec: Addressing) -> None:
 
 
 def test_all_of_a_links_rate_can_be_promised() -> None:
-    assert PodEnforcement(addressed("contmec", "underlay.rate=9G")).capacity("a") == 9 * 10**9
-    assert PodEnforcement(addressed("contmec")).capacity("a") is None
+    limited = PodEnforcement(addressed("contmec", "underlay.rate=9G"))
+    assert limited.capacity("a", "worker-01") == 9 * 10**9
+    assert PodEnforcement(addressed("contmec")).capacity("a", "worker-01") is None

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from testbed.enforcements import registry
 from testbed.enforcements.resource import RESOURCE, offer, request
+from testbed.scenario import Pod
 from testbed.scenario.addressing import Addressing
+
+POD = Pod(cluster="a", node="worker-01")
 
 
 def test_a_worker_offers_what_it_can_promise(congested: Addressing) -> None:
     enforcement = registry.of(congested)
-    assert offer(enforcement, "a") == {RESOURCE: str(enforcement.capacity("a"))}
+    assert offer(enforcement, "a", "worker-01") == {RESOURCE: str(enforcement.capacity("a", "worker-01"))}
 
 
 def test_a_pod_asks_for_exactly_its_guarantee(congested: Addressing) -> None:
     enforcement = registry.of(congested)
-    assert request(enforcement, "a", 3_000_000_000) == {RESOURCE: "3000000000"}
-    assert request(enforcement, "a", None) == {}
+    pods = congested.scenario.pods
+    assert request(enforcement, pods["A-2"]) == {RESOURCE: "3000000000"}
+    assert request(enforcement, pods["A-3"]) == {}
 
 
 def test_where_nobody_knows_the_links_rate_nothing_is_offered_or_asked_for(contmec: Addressing) -> None:
     enforcement = registry.of(contmec)
-    assert offer(enforcement, "a") == request(enforcement, "a", 10**9) == {}
+    assert offer(enforcement, "a", "worker-01") == request(enforcement, contmec.scenario.pods["A-1"]) == {}

@@ -38,7 +38,8 @@ def asked(client: Client) -> Sequence[str]:
 def test_bandwidth_is_published_to_a_node_that_is_ready(client: Client) -> None:
     Path(f"{client.kubectl}.ready").touch()
     enforcement = registry.of(addressed("congested", "enforcement=pod"))
-    client.publish("worker-01", manifests.publication(enforcement, "a", versions.parse("1.26.0")), 5)
+    published = manifests.publication(enforcement, "a", "worker-01", versions.parse("1.26.0"))
+    client.publish("worker-01", published, 5)
     status = (
         '{"status": {"capacity": {"concorde.contmec.dev/egress": "9000000000"}, '
         '"allocatable": {"concorde.contmec.dev/egress": "9000000000"}}}'

@@ -40,7 +40,7 @@ def test_where_the_link_is_known_a_pod_takes_what_it_is_promised_of_it(congested
     container = pod(congested, "A-2")["spec"]["containers"][0]
     assert container["resources"] == {"limits": {RESOURCE: "3000000000"}}
     made = node(congested, "a", "worker-01")
-    assert made["status"]["allocatable"][RESOURCE] == str(registry.of(congested).capacity("a"))
+    assert made["status"]["allocatable"][RESOURCE] == str(registry.of(congested).capacity("a", "worker-01"))
 
 
 def test_a_node_comes_with_the_scenarios_subnet(contmec: Addressing) -> None:
@@ -51,11 +51,12 @@ def test_kubelets_of_versions_that_leave_it_need_not_be_told_again_what_a_node_h
     contmec: Addressing, congested: Addressing
 ) -> None:
     old, new = versions.parse("1.20.2"), versions.parse("1.30.0")
-    published = manifests.publication(registry.of(congested), "a", new)
+    published = manifests.publication(registry.of(congested), "a", "worker-01", new)
     assert published["status"]["capacity"] == published["status"]["allocatable"]
     assert list(published["status"]["capacity"]) == [RESOURCE]
-    assert manifests.publication(registry.of(congested), "a", old) == {}
-    assert manifests.publication(registry.of(contmec), "a", new) == {}  # nobody knows how fast the link is
+    assert manifests.publication(registry.of(congested), "a", "worker-01", old) == {}
+    # Nobody knows how fast the link is.
+    assert manifests.publication(registry.of(contmec), "a", "worker-01", new) == {}
 
 
 def test_no_pod_is_placed_on_a_master(contmec: Addressing) -> None:

@@ -130,3 +130,25 @@ def test_a_check_tells_of_the_ended_and_of_what_is_lacking(nodes: dict[str, Work
         "teller of cluster a on worker-02 ended with 137: it said nothing",
         "the network of cluster a lacks, on worker-02: a route",
     ]
+
+
+class Elsewhere(RecordingNode):
+    """A node that does not see this machine's files."""
+
+    def bring(self, directory: Path) -> str:
+        return f"/there/{directory.name}"
+
+
+def test_a_directory_of_ours_is_brought_to_nodes_with_files_of_their_own(tmp_path: Path) -> None:
+    class Brought(Told):
+        def daemons(self, node: str) -> list[Daemon]:
+            argv = ["python3", str(tmp_path), "go"]
+            return [Daemon("goer", "/run/goer", argv, brings=tmp_path)] if node == "worker-01" else []
+
+    addressing = addressed("contmec")
+    network = Brought(addressing, "a")
+    object.__setattr__(network, "left", [])
+    nodes = {name: Elsewhere(name) for name in addressing.scenario.nodes}
+    Joining({"a": network}, addressing, nodes, lambda *_: tmp_path).up()
+    (started,) = [one for one in nodes["worker-01"].commands if "python3" in one]
+    assert started[started.index("python3") :] == ["python3", f"/there/{tmp_path.name}", "go"]

@@ -82,6 +82,15 @@ def test_every_transfer_has_a_receiver_of_its_own(contmec: Addressing) -> None:
     assert ports == [FIRST_PORT + index for index in range(4)]
 
 
+def test_requests_have_ports_after_all_traffic(contmec: Addressing) -> None:
+    requests = [{"from": "A-3", "to": "A-4", "rate": 1, "name": name} for name in ("one", "two")]
+    data = contmec.scenario.model_dump(by_alias=True) | {"requests": requests}
+    asking = Addressing(Scenario.model_validate(data))
+    for traffic in contmec.scenario.traffic:
+        assert asking.port_of(traffic) == contmec.port_of(traffic)
+    assert [asking.port_of(one) for one in asking.scenario.requests] == [FIRST_PORT + 4, FIRST_PORT + 5]
+
+
 def many_nodes() -> Addressing:
     """Return a cluster of a master and as many workers as there may be, each with a pod and a container."""
     workers = [f"worker-{number:03}" for number in range(1, MANY)]

@@ -35,6 +35,19 @@ def test_scale_multiplies_every_rate_and_nothing_else() -> None:
     assert tenth.scaled(10) == whole
 
 
+def test_scale_leaves_requests_as_they_are() -> None:
+    ask = "requests=[{from: A-3, to: A-4, rate: 12.5, duration: 2, latency: 0.01}]"
+    whole, tenth = load(CONTMEC, [ask]), load(CONTMEC, [ask], scale=0.1)
+    assert tenth.requests == whole.requests
+    assert (tenth.requests[0].count, tenth.requests[0].judged) == (25, True)
+
+
+def test_a_scenario_may_have_requests_alone() -> None:
+    ask = "requests=[{from: A-3, to: A-4, rate: 1, start: 1, duration: 20}]"
+    alone = load(CONTMEC, [ask, "flows=[]", "disturbances=[]"])
+    assert (alone.traffic, alone.transfers, alone.duration) == ((), tuple(alone.requests), 21)
+
+
 @pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
 def test_a_scenario_has_a_thousand_nodes_at_most(count: int, fits: bool) -> None:
     data = load(CONTMEC).model_dump(mode="json", by_alias=True)

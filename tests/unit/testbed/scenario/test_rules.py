@@ -11,9 +11,33 @@ from testbed.scenario import ScenarioError, load
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
+STATIONS = ROOT / "scenarios" / "examples" / "two-stations.yaml"
 
 
+ASK = "from: A-3, to: A-4, rate: 10"
 FAULTS = {
+    "flows=[]": "flows: there is nothing to measure: write flows, requests, or both",
+    "requests=[{from: A-3, to: B-2, rate: 1}]": "requests[0].to: 'B-2' is in cluster 'b', 'A-3' in 'a'",
+    "requests=[{from: container-1, to: A-4, rate: 1}]": "requests[0].from: no pod 'container-1'",
+    "requests=[{from: A-3, to: A-3, rate: 1}]": "requests[0].to: 'A-3' would send to itself",
+    "requests=[{from: A-3, to: A-4}]": "requests[0].rate: this field is required",
+    "requests=[{from: A-3, to: A-4, rate: 0}]": "requests[0].rate: input should be greater than",
+    "requests=[{from: A-3, to: A-4, rate: .inf}]": "requests[0].rate: input should be",
+    f"requests=[{{{ASK}, size: 15}}]": "requests[0].size: input should be greater than or equal to 16",
+    f"requests=[{{{ASK}, answer: 65537}}]": "requests[0].answer: input should be less than or equal to 65536",
+    f"requests=[{{{ASK}, protocol: udp, size: 1423}}]": "requests[0].size: 1423 bytes do not fit",
+    f"requests=[{{{ASK}, protocol: udp, answer: 1423}}]": "requests[0].answer: 1423 bytes do",
+    f"requests=[{{{ASK}, protocol: icmp}}]": "requests[0].protocol: input should be 'tcp' or 'udp'",
+    f"requests=[{{{ASK}, connections: some}}]": "requests[0].connections: input should be 'new' or 'kept'",
+    f"requests=[{{{ASK}, latency: 0}}]": "requests[0].latency: input should be greater than 0",
+    f"requests=[{{{ASK}, lost: 1}}]": "requests[0].lost: input should be less than 1",
+    f"requests=[{{{ASK}, generator: iperf3}}]": "requests[0].generator: no generator 'iperf3' of requests",
+    f"requests=[{{{ASK}, parallel: 2}}]": "requests[0].parallel: no such field",
+    f"requests=[{{{ASK}, name: disturbance}}]": "requests[0].name: 'disturbance' is taken by disturbances[0]",
+    f"requests=[{{{ASK}}}, {{{ASK}}}]": "requests[1].name: 'A-3 -> A-4' is taken by requests[0]",
+    "requests=[{from: A-3, to: A-4, rate: 20000, duration: 51}]": "requests[0].rate: 1,020,000 exchanges",
+    "requests=[{from: A-1, to: A-4, rate: 10, name: ask}]": "requests[0].from: 'A-1' sends flows[0]",
+    "flows[0].generator=requests": "flows[0].generator: no generator 'requests' (generators: iperf3",
     "flows[2].to=A-9": "flows[2].to: no pod 'A-9' (pods: A-1, A-2, A-3, A-4, B-1, B-2)",
     "flows[0].to=A-1": "flows[0].to: 'A-1' would send to itself",
     "flows[0].to=B-2": "flows[0].to: 'B-2' is in cluster 'b', 'A-1' in 'a'",
@@ -75,6 +99,30 @@ def test_a_fault_is_named_with_its_path(override: str, message: str) -> None:
         load(CONTMEC, [override])
     assert str(caught.value).startswith(f"{CONTMEC}: ")
     assert f"{CONTMEC}: {message}" in str(caught.value)
+
+
+ZONE_FAULTS = {
+    "nodes.worker-03.zone=west": "nodes.worker-03.zone: no zone 'west' (zones: north, south)",
+    "nodes.worker-02={}": "nodes.worker-02.zone: there are zones, so every node is in one (zones: north,",
+    "zones.west={}": "zones.west: no node is in it; write zone: west at one, or leave it out",
+    "zones={}": "nodes.master-01.zone: no zone 'north' (zones: none)",
+    "zones.south.delay=5": "zones.south.delay: 5 s is too long: it is one way, in seconds, at most 1; five",
+    "zones.south.delay=-1": "zones.south.delay: input should be greater than or equal to 0",
+    "zones.south.jitter=0.01": "zones.south.jitter: 0.01 s is more than the delay of 0.0025 s",
+    "zones.south={loss: 1}": "zones.south.loss: input should be less than 1",
+    "zones.south={reorder: 0.1}": "zones.south.reorder: only what is delayed can be overtaken",
+    "zones.south.rate=2T": "zones.south.rate: 2T is more than 1T bits per second",
+    "zones.south.color=red": "zones.south.color: no such field",
+    "nodes.worker-03.rate=2T": "nodes.worker-03.rate: 2T is more than 1T bits per second",
+    "underlay.rate=": "nodes.master-01.rate: enforcement node shares out the nodes' links",
+}
+
+
+@pytest.mark.parametrize(("override", "message"), ZONE_FAULTS.items(), ids=list(ZONE_FAULTS))
+def test_a_fault_of_zones_and_links_is_named_with_its_path(override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(STATIONS, [override])
+    assert str(caught.value).startswith(f"{STATIONS}: {message}")
 
 
 def test_all_faults_are_named_at_once() -> None:

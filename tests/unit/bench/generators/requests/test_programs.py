@@ -49,7 +49,10 @@ def free_port() -> int:
 
 def make(requests: Requests, count: int, tmp_path: Path, stop: float = 0.0) -> list[Exchange]:
     """Make the first requests, the server stopped at the beginning for some time; return all exchanges."""
-    addressing, tool = Port(scenario(), free_port()), exchanger_of(requests)
+    # Not everybody may choose another congestion control than there is.
+    usual = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    of = scenario(measurement={"congestion_control": usual})
+    addressing, tool = Port(of, free_port()), exchanger_of(requests)
     *command, wishes = tool.sender(addressing, requests, HERE)
     asked = json.dumps({**json.loads(wishes), "count": count})
     with running(tool.receiver(addressing, requests)) as server:

@@ -1,4 +1,4 @@
-"""What flannel's ipip backend writes of a cluster's nodes; few kernels here can run it."""
+"""What flannel's ipip backend writes of a cluster's nodes, and how a kernel shows it that has it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from testbed.scenario import ScenarioError
 from tests.doubles import Asked, RecordingNode, in_batch, shown
 from tests.unit.testbed.builders import addressed
 
-# As iproute2 6.1 shows such a device (Linux 6.1, Debian 12).
+# As iproute2 6.1 shows such a device of Linux 6.1, Debian 12, a little shortened.
 LINK = {
     "ifname": "flannel.ipip",
     "flags": ["NOARP", "UP", "LOWER_UP"],
     "mtu": 1480,
+    "link_type": "ipip",
     "address": "192.168.56.13",
-    "linkinfo": {"info_kind": "ipip", "info_data": {"remote": "any", "local": "192.168.56.13"}},
-    "addr_info": [{"family": "inet", "local": "172.16.1.0", "prefixlen": 32}],
+    "linkinfo": {
+        "info_kind": "ipip",
+        "info_data": {"proto": "any", "remote": "any", "local": "192.168.56.13", "ttl": 0, "pmtudisc": True},
+    },
+    "addr_info": [{"family": "inet", "local": "172.16.1.0", "prefixlen": 32, "scope": "global"}],
 }
 
 

@@ -73,6 +73,26 @@ def test_a_bridge_has_a_port_for_each_pod_of_a_cluster_on_a_node() -> None:
     )
 
 
+def test_each_zone_s_switch_has_a_port_for_its_trunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BRIDGE_PORTS", 4)
+    (limit,) = exceeded(zoned(nodes=4), AMPLE)
+    assert (limit.what, limit.needed) == ("ports of a bridge, the switch of zone north", 5)
+    assert exceeded(zoned(nodes=3), AMPLE) == []
+
+
+def test_what_a_trunk_holds_takes_memory() -> None:
+    assert exceeded(zoned(rate="1G", delay=0.1), AMPLE) == []
+    (limit,) = exceeded(zoned(rate="1T", delay=1.0), AMPLE)
+    assert limit.what == "MB of memory"
+    assert limit.needed > 2 * 1e12 / 8 / 1e6
+
+
+def zoned(nodes: int = 4, **zone: object) -> Scenario:
+    data = scenario(nodes).model_dump(by_alias=True)
+    data["nodes"] = {name: {"zone": "north"} for name in data["nodes"]}
+    return Scenario.model_validate({**data, "zones": {"north": zone}})
+
+
 def test_permanent_neighbours_count_before_linux_5() -> None:
     old = Readings(**{**vars(AMPLE), "release": (4, 19)})
     assert exceeded(scenario(nodes=32), old) == []  # 32 * 31 = 992

@@ -1,0 +1,108 @@
+"""Which links there are between nodes, how fast each is, and which of them a packet passes.
+
+Every node has a link to its switch. With zones each zone has a switch, and a trunk that joins it to the core,
+where the trunks meet: what goes from one zone to another passes both zones' trunks. A link has the same rate
+in both directions, and each direction is by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from testbed.scenario.model import Scenario, Traffic
+
+
+class Link(NamedTuple):
+    """One direction of a node's link, or of a zone's trunk."""
+
+    owner: str  # the node, or the zone
+    trunk: bool
+    out: bool  # away from its owner
+
+
+def rate_of(scenario: Scenario, node: str) -> int | None:
+    """Return the rate of a node's link, bits per second: its own, else what all have; None without one."""
+    own = scenario.nodes[node].rate
+    return scenario.underlay.rate if own is None else own
+
+
+def rate(scenario: Scenario, link: Link) -> int | None:
+    """Return the rate of a link, bits per second; None if nothing but the machine limits it."""
+    return scenario.zones[link.owner].rate if link.trunk else rate_of(scenario, link.owner)
+
+
+def way(scenario: Scenario, source: str, destination: str) -> tuple[Link, ...]:
+    """Return the links from one node to another, in the order in which a packet passes them."""
+    if source == destination:
+        return ()
+    first, last = Link(source, trunk=False, out=True), Link(destination, trunk=False, out=False)
+    return (first, *_trunks(scenario, source, destination), last)
+
+
+def limited(scenario: Scenario) -> bool:
+    """Tell whether packets may have to wait for a link: one has a rate, or takes time."""
+    return bool(
+        any(rate_of(scenario, node) is not None for node in scenario.nodes)
+        or any(zone.rate is not None or zone.delay for zone in scenario.zones.values())
+    )
+
+
+def longest_delay(scenario: Scenario) -> float:
+    """Return the longest time that trunks take from one node to another, seconds one way."""
+    return sum(sorted(zone.delay for zone in scenario.zones.values())[-2:])
+
+
+def stated(scenario: Scenario) -> str | None:
+    """Return the field by which links differ from each other, so that somebody must make them so; or None."""
+    if scenario.zones:
+        return "zones"
+    own = (f"nodes.{name}.rate" for name, node in scenario.nodes.items() if node.rate is not None)
+    return next(own, None)
+
+
+def most(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
+    """Return what the links carry at most of some transfers made at once, bits per second of layer 2.
+
+    They pass four rows of links one after the other, of which the narrowest counts: their senders', the
+    trunks out, the trunks in, their receivers'. Infinite if none of the rows has an end.
+    """
+    rows: tuple[set[Link], ...] = (set(), set(), set(), set())
+    for transfer in transfers:
+        source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
+        first, last = Link(source, trunk=False, out=True), Link(destination, trunk=False, out=False)
+        out, into = _trunks(scenario, source, destination) or (first, last)
+        for row, link in zip(rows, (first, out, into, last), strict=True):
+            row.add(link)
+    return min(sum(_known(rate(scenario, link)) for link in row) for row in rows)
+
+
+def contested(scenario: Scenario) -> Iterator[str]:
+    """Yield the zones whose trunk a promised pod sends through, and others can fill.
+
+    They can if the links behind it are together faster. Whoever shares out the links of nodes does not see
+    the trunks.
+    """
+    passed = {
+        link.owner: None
+        for flow in scenario.flows
+        if scenario.guarantee_of(flow) is not None
+        for link in _trunks(scenario, scenario.node_of(flow.source), scenario.node_of(flow.destination))
+    }
+    for name in passed:
+        behind = (rate_of(scenario, node) for node, one in scenario.nodes.items() if one.zone == name)
+        if _known(scenario.zones[name].rate) < sum(map(_known, behind)):
+            yield name
+
+
+def _trunks(scenario: Scenario, source: str, destination: str) -> tuple[Link, ...]:
+    """Return the trunks between two nodes: two, or none."""
+    here, there = scenario.nodes[source].zone, scenario.nodes[destination].zone
+    if here is None or there is None or here == there:
+        return ()
+    return Link(here, trunk=True, out=True), Link(there, trunk=True, out=False)
+
+
+def _known(bits_per_second: int | None) -> float:
+    return math.inf if bits_per_second is None else bits_per_second

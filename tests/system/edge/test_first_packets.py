@@ -1,0 +1,148 @@
+"""What becomes of a new node's first packets, by each of flannel's three generations, on the whole testbed.
+
+CONCORDE_OVERLAY_DATAGRAMS says how many datagrams cross while neighbours expire.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from testbed.access.pods import PodPlace
+from testbed.testbed import Testbed
+
+DATAGRAMS = int(os.environ.get("CONCORDE_OVERLAY_DATAGRAMS", "1500"))
+A_SECOND = 1000
+PORT = 5999
+FEW = 6
+
+# Answers each datagram; says which came, after one that is empty or a silence.
+ECHO = """
+import json, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE: who receives may be late
+s.bind(("", int(sys.argv[1])))
+s.settimeout(20)
+open("/proc/self/comm", "w").write("echo-ready")
+seen = []
+while True:
+    data, sender = s.recvfrom(64)
+    if data == b"end":
+        break
+    seen.append(int(data))
+    s.sendto(data, sender)
+print(json.dumps(seen))
+"""
+# Sends so many datagrams, so many a second; says which were answered.
+SEND = """
+import json, socket, sys, time
+address, port, count, rate = sys.argv[1], *map(int, sys.argv[2:])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE: who receives may be late
+s.connect((address, port))
+s.setblocking(False)
+seen = []
+def hear():
+    try:
+        while True:
+            seen.append(int(s.recv(64)))
+    except BlockingIOError:
+        pass
+begun = time.monotonic()
+for number in range(count):
+    while (left := begun + number / rate - time.monotonic()) > 0:
+        time.sleep(left)
+    s.send(str(number).encode())
+    hear()
+end = time.monotonic() + 0.5
+while len(seen) < count and time.monotonic() < end:
+    time.sleep(0.01)
+    hear()
+s.send(b"end")
+print(json.dumps(seen))
+"""
+GENERATIONS = {
+    "both by miss": ("miss", "miss"),
+    "L3 by miss": ("ahead", "miss"),
+    "all ahead": ("ahead", "ahead"),
+}
+# Of a few datagrams, those that are lost on the way there; of their answers, on the way back. Each way
+# misses the other's VTEP once, and the frame for it is dropped (drivers/net/vxlan/vxlan_core.c, vxlan_xmit).
+LOST = {"both by miss": ([0], [0, 1]), "L3 by miss": ([], []), "all ahead": ([], [])}
+
+
+def exchanged(source: PodPlace, destination: PodPlace, count: int, rate: int) -> tuple[list[int], list[int]]:
+    """Send datagrams and return which came, and which were answered."""
+    with ThreadPoolExecutor() as pool:
+        wait = 20 + count / rate
+        came = pool.submit(destination.run, ["python3", "-c", ECHO, str(PORT)], timeout=wait)
+        while f":{PORT}" not in destination.run(["ss", "-Hlun"]).stdout:
+            assert not came.done(), came.result()
+        command = ["python3", "-c", SEND, destination.address, str(PORT), str(count), str(rate)]
+        answered = json.loads(source.run(command, timeout=wait).stdout)
+        return json.loads(came.result().stdout), answered
+
+
+def missing(seen: list[int], count: int) -> list[int]:
+    return sorted(set(range(count)) - set(seen))
+
+
+@pytest.mark.long(one_in=3)
+@pytest.mark.parametrize("name", list(GENERATIONS))
+def test_first_datagrams_lost(name: str, resolved: Callable[[str, str], Testbed]) -> None:
+    testbed = resolved(*GENERATIONS[name])
+    came, answered = exchanged(testbed.pods["A-1"], testbed.pods["A-3"], FEW, 20)
+    assert (missing(came, FEW), missing(answered, FEW)) == LOST[name]
+    came, answered = exchanged(testbed.pods["A-2"], testbed.pods["A-4"], FEW, 20)
+    assert (missing(came, FEW), missing(answered, FEW)) == ([], []), "the nodes know each other by now"
+    assert testbed.check() == []
+
+
+@pytest.mark.long(one_in=0)
+@pytest.mark.parametrize("name", list(GENERATIONS))
+def test_first_connection_by_tcp(name: str, resolved: Callable[[str, str], Testbed]) -> None:
+    testbed = resolved(*GENERATIONS[name])
+    serve = "import socket; s = socket.create_server(('', 5998)); s.accept()"
+    connect = (
+        "import socket, sys, time; begun = time.monotonic()\n"
+        "socket.create_connection((sys.argv[1], 5998), timeout=20)\nprint(time.monotonic() - begun)"
+    )
+    source, destination = testbed.pods["A-1"], testbed.pods["A-3"]
+    with ThreadPoolExecutor() as pool:
+        pool.submit(destination.run, ["python3", "-c", serve], timeout=60)
+        while ":5998" not in destination.run(["ss", "-Hltn"]).stdout:
+            pass
+        seconds = float(source.run(["python3", "-c", connect, destination.address], timeout=60).stdout)
+    if name == "both by miss":
+        assert (
+            1.9 < seconds < 4
+        )  # a SYN and a SYN-ACK are lost, and each is sent again after a second (RFC 6298)
+    else:
+        assert seconds < 0.9  # nothing is lost
+
+
+@pytest.mark.long(one_in=0)
+def test_no_datagram_is_lost_while_neighbours_expire(resolved: Callable[[str, str], Testbed]) -> None:
+    """The kernel asks, gives up and asks again, for nobody confirms what is only forwarded."""
+    testbed = resolved("ahead", "miss")
+    source, destination = testbed.pods["A-1"], testbed.pods["A-3"]
+    short = {
+        "base_reachable_time_ms": 500,
+        "delay_first_probe_time": 0,
+        "ucast_solicit": 0,
+        "retrans_time_ms": 100,
+    }
+    for node in ("minion01", "minion02"):
+        for name, value in short.items():
+            file = f"/proc/sys/net/ipv4/neigh/flannel.1/{name}"
+            testbed.nodes[node].run(["tee", file], stdin=f"{value}\n")
+    exchanged(source, destination, 1, 1)
+    came, answered = exchanged(source, destination, DATAGRAMS, A_SECOND)
+    assert (missing(came, DATAGRAMS), missing(answered, DATAGRAMS)) == ([], [])
+    log = testbed.nodes["minion01"].run(["cat", "/run/overlay/a/resolver/log"]).stdout
+    expiries = log.count(f"L3 miss: {destination.address}: at ") - 1
+    assert expiries >= max(1, DATAGRAMS // 5000)
