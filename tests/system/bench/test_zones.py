@@ -14,7 +14,7 @@ from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
 from tests.paths import ROOT
-from tests.system.bench.test_experiment import Watcher, kinds, machine_was_the_limit, sandbox_of_this_run
+from tests.system.bench.test_experiment import Watcher, kinds, sandbox_of_this_run
 
 STATIONS = str(ROOT / "scenarios" / "examples" / "two-stations.yaml")
 SHORT = (
@@ -48,7 +48,9 @@ def at_the_relay(*argv: str) -> Callable[[], None]:
 @pytest.mark.long(one_in=0)
 def test_how_late_a_delay_was_is_recorded_of_each_repetition(tmp_path: Path) -> None:
     recording, summary = run(tmp_path, ("measurement.repetitions=2",))
-    assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
+    assert kinds(summary) <= {"promise", "machine"}, (
+        summary.reasons
+    )  # what it got is the machine's affair here
     for repetition, shown in zip(recording.run_record().repetitions, summary.machine, strict=True):
         told = repetition.delayed
         assert told is not None
