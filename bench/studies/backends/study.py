@@ -245,8 +245,9 @@ def _missing(found: Backends) -> Iterator[str]:
 def _invalid(found: Backends) -> Iterator[str]:
     """Yield, in words, which numbers say nothing, and why."""
     for name, measured in found.measured.items():
-        yield from (f"invalid: {name}: {words}" for words in measured.throughput_invalid)
-        yield from (f"invalid: {name}: {words}" for one in measured.cost for words in one.invalid)
+        for words in (measured.throughput_invalid, *(one.invalid for one in measured.cost)):
+            more = f" (and {len(words) - 1} more)" if len(words) > 1 else ""
+            yield from (f"invalid: {name}: {first}{more}" for first in words[:1])
         for one in measured.sizes:
             late = [event for event in one.events if convergence.too_late(event)]
             words = [f"{event.event}: probes were {event.late_s * 1e3:.0f} ms late" for event in late]
