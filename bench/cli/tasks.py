@@ -47,6 +47,8 @@ ALONE = (
     "tests/system/plugin/test_attacks.py",
     "tests/system/bench/test_starved.py",
     "tests/system/bench/test_backends.py",
+    "tests/system/bench/test_ways.py",
+    "tests/system/bench/test_zones.py",
     "tests/system/edge/test_expiry.py",
 )
 # How often tests marked "long" do what they do; without these variables they do a part of it.

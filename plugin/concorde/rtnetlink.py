@@ -41,7 +41,7 @@ _LLADDR = 2  # NDA_LLADDR
 _NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
 _MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another port (Linux 4.20)
 
-_NO_SUCH_DEVICE = 19  # ENODEV
+NO_SUCH_DEVICE = 19  # ENODEV
 
 
 class Tunnel:
@@ -122,11 +122,11 @@ def netlink(protocol: int) -> socket:
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
     try:
-        index = _index(name)
-    except OSError:
-        return
-    for _ in _ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, index, 0, _UP)):
-        pass
+        for _ in _ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, _index(name), 0, _UP)):
+            pass
+    except OSError as error:
+        if error.errno != NO_SUCH_DEVICE:
+            raise
 
 
 def _link(name: str) -> Attributes | None:
@@ -135,7 +135,7 @@ def _link(name: str) -> Attributes | None:
         for message in _ask(_GETLINK, 0, body):
             return _attributes(message, 16)
     except OSError as error:
-        if error.errno != _NO_SUCH_DEVICE:
+        if error.errno != NO_SUCH_DEVICE:
             raise
     return None
 
@@ -144,7 +144,7 @@ def _index(name: str) -> int:
     body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
     for message in _ask(_GETLINK, 0, body):
         return int(unpack_from("=i", message, 4)[0])
-    raise OSError(_NO_SUCH_DEVICE, os.strerror(_NO_SUCH_DEVICE), name)
+    raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
 
 
 def _name(index: int) -> str:

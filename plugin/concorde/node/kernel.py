@@ -108,8 +108,17 @@ def repair(
     _apply("".join(difference.tc for difference in found), [difference.nft for difference in found])
     for difference in found:
         if difference.port is not None:
-            rtnetlink.close_port(*difference.port)
+            _close_if_there(*difference.port)
     return [difference.text for difference in found if not difference.waits]
+
+
+def _close_if_there(port: str, address: str) -> None:
+    """Close a port that may have gone meanwhile: its link ends with the pod's network, at any moment."""
+    try:
+        rtnetlink.close_port(port, address)
+    except OSError as error:
+        if error.errno != rtnetlink.NO_SUCH_DEVICE:
+            raise
 
 
 def require_ours(uplink: str, root: str | None, unknown: bool) -> None:

@@ -45,6 +45,7 @@ def test_entries_are_what_the_store_justifies(
     assert told["slowest_s"] <= events.QUIET_SECONDS
     assert told["alive"]
     assert "Traceback" not in told["log"]
-    if told["counted"].get("deafened"):
+    # What is written ahead is not asked for, so nothing can be unheard.
+    if told["counted"].get("deafened") and "miss" in (l2, l3):
         assert "the kernel said more than could be heard" in told["log"]
     assert sum(told["counted"].values()) == wishes["events"]
