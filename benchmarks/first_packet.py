@@ -52,9 +52,8 @@ def main() -> None:
 
 def one_round(changes: list[str]) -> tuple[float, float, float]:
     """Return how long the connections took to a new node, to a new pod of it, and once more; ms."""
-    testbed = assemble(load(ROOT / "scenarios" / "examples" / "vxlan-miss.yaml", changes), "netns", "cni")
-    testbed.up()
-    try:
+    scenario = load(ROOT / "scenarios" / "examples" / "vxlan-miss.yaml", changes)
+    with assemble(scenario, "netns", "cni").running() as testbed:
         for node, other in (("minion01", "minion02"), ("minion02", "minion01")):
             address = str(testbed.addressing.address(other))
             testbed.nodes[node].run(["ping", "-c", "1", "-W", "5", address])
@@ -62,8 +61,6 @@ def one_round(changes: list[str]) -> tuple[float, float, float]:
         first, again = connected(pods["A-1"], pods["A-3"])
         other_pod, _ = connected(pods["A-2"], pods["A-4"])
         return first, other_pod, again
-    finally:
-        testbed.down()
 
 
 def connected(source: PodPlace, destination: PodPlace) -> tuple[float, float]:

@@ -192,8 +192,7 @@ def one_round(backends: Sequence[str]) -> dict[str, list[float]]:
             stack.callback(box.stop)
             pairs[by_hand_of(name)] = by_hand(box, BY_HAND[name])
         for name, testbed in testbeds.items():
-            stack.callback(testbed.down)
-            testbed.up()
+            stack.enter_context(testbed.running())
             pairs[name] = testbed.pods["A-1"], testbed.pods["A-4"]
         rates: dict[str, list[float]] = {name: [] for name in pairs}
         for _ in range(TURNS):

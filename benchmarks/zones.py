@@ -54,12 +54,12 @@ def main() -> None:
     """Measure and print."""
     print(f"{ROUNDS} rounds: median (least to most)")
     for delay in (0.0, DELAY):
-        with up(scenario(delay)) as testbed:
+        with assemble(scenario(delay), "netns", "cni").running() as testbed:
             rounds = [trips(testbed) for _ in range(ROUNDS)]
         for name, share in (("p50", 0.5), ("p99", 0.99)):
             found = [sorted(one)[int(share * len(one))] * 1000 for one in rounds]
             shown(f"round trip {name}, trunk of {delay * 1000:g} ms, ms", found)
-    with up(scenario(DELAY)) as testbed:
+    with assemble(scenario(DELAY), "netns", "cni").running() as testbed:
         near, far = testbed.nodes["near"], testbed.nodes["far"]
         address, pods = str(testbed.addressing.address("far")), testbed.pods
         ways: dict[str, tuple[Place, Place, str, Sequence[str]]] = {
@@ -77,17 +77,6 @@ def main() -> None:
 def shown(title: str, values: Sequence[float]) -> None:
     """Print a row."""
     print(f"{title:44} {statistics.median(values):9.3f} ({min(values):.3f} to {max(values):.3f})")
-
-
-@contextmanager
-def up(of: Scenario) -> Iterator[Testbed]:
-    """Have a testbed up until the end of the block."""
-    testbed = assemble(of, "netns", "cni")
-    testbed.up()
-    try:
-        yield testbed
-    finally:
-        testbed.down()
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, in_parallel
@@ -121,6 +121,15 @@ class Testbed:
         if self.orchestrator is not None:
             self.orchestrator.down()
         self.provider.down()
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Have everything up until the end of the block. Raises RuntimeError as ``up`` does."""
+        self.up()
+        try:
+            yield self
+        finally:
+            self.down()
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare the nodes' clocks with ours; without those that have ours."""

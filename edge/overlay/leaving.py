@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from pathlib import Path
 
 from edge.overlay import leases
 from edge.overlay import settings as reading
@@ -23,11 +22,8 @@ from edge.overlay.store import AwayError
 def main(arguments: Sequence[str]) -> int:
     """Delete the key; return 1 if the store does not answer, 2 for settings that cannot be."""
     log = Logger(sys.stderr)
-    if len(arguments) != 1:
-        log("say where the settings are: leave SETTINGS.json")
-        return 2
     try:
-        settings = reading.load(Path(arguments[0]))
+        settings = reading.told("leave", arguments)
         if settings.node:
             log("nodes leave by the cluster's API: delete the Node")
             return 2

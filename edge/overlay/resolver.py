@@ -69,11 +69,8 @@ class Mailbox:
 def main(arguments: Sequence[str]) -> int:
     """Run until the device is gone: 1; or return 2 for settings that cannot be."""
     log = Logger(sys.stderr)
-    if len(arguments) != 1:
-        log("say where the settings are: resolver SETTINGS.json")
-        return 2
     try:
-        settings = reading.load(Path(arguments[0]))
+        settings = reading.told("resolver", arguments)
         device = Device(settings.device)
         own = Lease(settings.subnet, settings.address, device.mac)
         store = store_of(settings, own, log)

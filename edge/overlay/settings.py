@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,13 @@ _DEFAULTS: dict[str, Any] = {
 _WORDS = {"refresh": (IGNORE, ANSWER), "l2": (MISS, AHEAD), "l3": (MISS, AHEAD)}
 _NUMBERS = {"vni": (1, 2**24 - 1), "lifetime": (1, 365 * DAY), "buffer": (1, 1 << 30)}
 _FIELDS = ("device", "network", "subnet", "address", "l2", "l3", "store")
+
+
+def told(program: str, arguments: Sequence[str]) -> Settings:
+    """Return the settings that a program's only argument leads to. Raises UnsoundError."""
+    if len(arguments) != 1:
+        raise UnsoundError(f"say where the settings are: {program} SETTINGS.json")
+    return load(Path(arguments[0]))
 
 
 def load(path: Path) -> Settings:

@@ -19,13 +19,9 @@ def ground(scenario: Scenario) -> Iterator[tuple[Testbed, Together]]:
 
     Raises LookupError for a backend that this machine cannot run, RuntimeError when it does not come up.
     """
-    testbed = assemble(scenario, PROVIDER, ORCHESTRATOR)
-    testbed.up()
-    try:
+    with assemble(scenario, PROVIDER, ORCHESTRATOR).running() as testbed:
         assert isinstance(testbed.provider, Together), "these nodes have one kernel"
         yield testbed, testbed.provider
-    finally:
-        testbed.down()
 
 
 def network_of(testbed: Testbed, together: Together, pod: str) -> str:

@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,14 +44,8 @@ def apart() -> Iterator[Testbed]:
         yield testbed
 
 
-@contextmanager
-def brought_up(scenario: Scenario) -> Iterator[Testbed]:
-    testbed = assemble(scenario, "netns", "cni")
-    testbed.up()
-    try:
-        yield testbed
-    finally:
-        testbed.down()
+def brought_up(scenario: Scenario) -> AbstractContextManager[Testbed]:
+    return assemble(scenario, "netns", "cni").running()
 
 
 @contextmanager
