@@ -25,9 +25,14 @@ def main() -> None:
     from bench.cli import bugs
 
     with bugs.reported():
-        from bench.cli import exits, tasks
+        if sys.argv[1:2] == ["--complete"]:  # a key was pressed: nothing more is imported
+            from bench.cli import completion
 
-        exits.main(tasks)
+            completion.main(sys.argv[1:])
+            sys.exit()
+        from bench.cli import program, tasks
+
+        program.main(tasks.VERBS)
 
 
 if __name__ == "__main__":

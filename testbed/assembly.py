@@ -24,7 +24,7 @@ from testbed.providers.netns.keeping import SandboxKeeper
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario import Scenario, ScenarioError, links
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.rules import Fault
+from testbed.scenario.faults import Fault
 from testbed.supplies import binaries, packages
 from testbed.testbed import Parts, Testbed
 
@@ -43,6 +43,7 @@ class OrchestratorKind:
     make: Orchestrate
     demand: Callable[[], None] = lambda: None  # raises LookupError with what this machine lacks for it
     finds_clusters: bool = False  # whether it uses clusters that are on the nodes already
+    has_agents: bool = False  # whether it runs anything on nodes, for their pods' networks, that is its own
     quick: bool = False  # whether it is there in no time, so that it may be brought up for each repetition
     # What of a scenario it cannot run, looked at before anything is made.
     refuse: Callable[[Addressing], Iterable[Fault]] = lambda _: ()
@@ -149,21 +150,27 @@ def _missing_for_machines() -> Iterable[str]:
     return machines.missing()
 
 
+def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
+    """Return the backends that this machine cannot run, and the plugins that it does not have."""
+    return [*doctor.refused(addressing), *enforcements.of(addressing).missing(here=True)]
+
+
 def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
     """Return what a flanneld does not know, if one was given; else what this machine cannot run."""
     from testbed.kubernetes import flanneld
 
     unknown = list(flanneld.refused(addressing))
-    return unknown if unknown and binaries.find().flanneld else doctor.refused(addressing)
+    return unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
-    """Yield what needs daemons: machines are left as they were, and nothing there would end these."""
+    """Yield what is missing, and what needs daemons: nothing would end these on machines."""
     for name, cluster in addressing.scenario.clusters.items():
         network = networks.of_cluster(addressing, name)
         if any(network.daemons(node) for node in cluster.nodes):
             words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
             yield Fault(("clusters", name, "backend"), words)
+    yield from enforcements.of(addressing).missing(here=False)
 
 
 # What a testbed can do without, and what says what is missing for it.
@@ -174,9 +181,9 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
     "virtual machines (--provider vagrant)": _missing_for_machines,
 }
 
-CNI = OrchestratorKind(_cni, quick=True, refuse=doctor.refused)
+CNI = OrchestratorKind(_cni, quick=True, refuse=_refused_by_cni)
 CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
-OWN = OrchestratorKind(_own, requirements.demand, refuse=_refused_by_own)
+OWN = OrchestratorKind(_own, requirements.demand, has_agents=True, refuse=_refused_by_own)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
@@ -210,10 +217,16 @@ def demand(provider: str, orchestrator: str) -> OrchestratorKind:
 
     Raises LookupError for an unknown part, or one this machine cannot run.
     """
+    kind = orchestrator_kind(provider, orchestrator)
+    kind.demand()
+    return kind
+
+
+def orchestrator_kind(provider: str, orchestrator: str) -> OrchestratorKind:
+    """Return the same, whether or not this machine can run it. Raises LookupError for an unknown part."""
     known = _kind(provider).orchestrators
     if orchestrator not in known:
         raise LookupError(f"no orchestrator {orchestrator!r} (orchestrators: {', '.join(known)})")
-    known[orchestrator].demand()
     return known[orchestrator]
 
 

@@ -21,7 +21,7 @@ from testbed.networks.registry import of_cluster
 from testbed.networks.trunks import NETEM, RELAY
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.rules import Fault
+from testbed.scenario.faults import Fault
 from testbed.supplies import packages, programs
 
 OPTIONAL_TOOLS = {
@@ -191,4 +191,4 @@ def _permission(words: str) -> str:
             continue
         if value == forbidding:
             return f"{cure} ({words})"
-    return f"run as root, or outside a container that forbids namespaces ({words})"
+    return f"run as root; in a container, with the options that 'Without the repository' gives ({words})"

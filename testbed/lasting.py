@@ -166,7 +166,7 @@ def describe(testbed: Testbed) -> State:
         places[name] = Location(kind="node", node=name, address=address, entry=way, network=way)
     return State(
         scenario=scenario.name,
-        enforcement=scenario.enforcement,
+        enforcement=scenario.kept_by,
         places=places,
         clusters={
             client.cluster: keeping.Cluster(

@@ -1,15 +1,20 @@
 """Where the project's own files are that are no Python modules, and where it builds what it needs.
 
-The only module that knows how the folders lie beside each other, whether they are a checkout or installed.
+The only module that knows how the folders lie beside each other, whether they are a checkout or installed. A
+checkout keeps in itself what it builds; what is installed may be another's to write, and keeps that in your
+cache.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent  # what holds testbed, bench, plugin, playbooks and scenarios
 
 SCENARIOS = HOME / "scenarios"
+NETWORKS = SCENARIOS / "networks"  # descriptions
 PLAYBOOKS = HOME / "playbooks"
 PLUGIN = HOME / "plugin"
 EDGE = HOME / "edge"  # programs of the system under test; started by its path
@@ -17,5 +22,39 @@ BOX = HOME / "testbed" / "supplies" / "box"  # what the machines' disk is made w
 REQUIREMENTS = HOME / "requirements"  # the lists of pinned packages
 GO_REQUIREMENT = REQUIREMENTS / "go.txt"
 
-BUILT_PLUGIN = HOME / "build" / "cni"
-MACHINES = HOME / ".vagrant" / "concorde"  # the state of virtual machines, beside Vagrant's own
+CACHE = "CONCORDE_CACHE"  # environment variable
+
+
+def cache() -> Path:
+    """Return the directory where all is kept that was built or downloaded."""
+    if own := os.environ.get(CACHE):
+        return Path(own).absolute()
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification says to ignore a relative path.
+    base = given if given.is_absolute() else Path.home() / ".cache"
+    return base / "concorde-testbed"
+
+
+_SCRIPT = "./invokew"  # what a checkout has, and nothing that is installed
+CHECKOUT = (HOME / _SCRIPT).exists()
+PROGRAM = _SCRIPT if CHECKOUT else "concorde-testbed"  # what people type
+
+_BUILT = HOME if CHECKOUT else cache()
+BUILT_PLUGIN = _BUILT / "build" / "cni"
+MACHINES = _BUILT / ".vagrant" / "concorde"  # the state of virtual machines, beside Vagrant's own
+
+
+def as_typed(words: str) -> str:
+    """Return what is said in the words of a checkout as it is to be typed where this is installed."""
+    return words if CHECKOUT else words.replace(_SCRIPT, PROGRAM)
+
+
+def version() -> str:
+    """Return the version of all of it: harness, plugin and images.
+
+    The plugin's source says it, since it has to on nodes where there is nothing else of ours.
+    """
+    text = (PLUGIN / "concorde" / "__init__.py").read_text(encoding="utf-8")
+    said = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
+    assert said is not None
+    return said[1]

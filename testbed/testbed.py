@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,14 +95,17 @@ class Testbed:
         """How long each pod's attachment took, in seconds, where that can be seen; after ``down`` too."""
         return self.orchestrator.add_s if self.orchestrator else {}
 
-    def up(self, progress: Progress = lambda _: None) -> None:
-        """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why."""
+    def up(self, progress: Progress = lambda _: None, without: Collection[str] = ()) -> None:
+        """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why.
+
+        ``without`` are pods that shall come later, if at all: by ``add``.
+        """
         try:
             progress("nodes and underlay")
             self._learn(self.provider.up())
             orchestrator = self._parts.orchestrate(self.addressing, self.enforcement, self.provider)
             networks = self._make_networks(orchestrator, progress)
-            self._learn(orchestrator.up(progress))
+            self._learn(orchestrator.up(progress, without))
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
@@ -122,10 +125,27 @@ class Testbed:
             self.orchestrator.down()
         self.provider.down()
 
+    def add(self, pod: str) -> None:
+        """Start a pod of the scenario that is not there. Raises RuntimeError with why it was refused."""
+        assert self.orchestrator is not None, "the testbed is not up"
+        self.orchestrator.add(pod)
+        self.networks = {**self.networks, **self.orchestrator.networks}
+
+    def remove(self, pod: str) -> None:
+        """End a pod. Raises RuntimeError."""
+        assert self.orchestrator is not None, "the testbed is not up"
+        self.orchestrator.remove(pod)
+        self.networks = {name: place for name, place in self.networks.items() if name != pod}
+
+    def restart_agents(self, node: str) -> Sequence[str]:
+        """Restart what runs on a node for its pods' networks, and return who that was; see Orchestrator."""
+        assert self.orchestrator is not None, "the testbed is not up"
+        return self.orchestrator.restart_agents(node)
+
     @contextmanager
-    def running(self) -> Iterator[Self]:
+    def running(self, without: Collection[str] = ()) -> Iterator[Self]:
         """Have everything up until the end of the block. Raises RuntimeError as ``up`` does."""
-        self.up()
+        self.up(without=without)
         try:
             yield self
         finally:

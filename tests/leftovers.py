@@ -91,7 +91,7 @@ def _is_namespace(name: str) -> bool:
 @functools.cache
 def _named() -> frozenset[str]:
     """Return the names of all pods, containers and nodes."""
-    scenarios = [load(file) for file in SCENARIOS.rglob("*.yaml")]
+    scenarios = [load(file) for file in SCENARIOS.rglob("*.yaml") if file.parent.name != "networks"]
     return frozenset(name for one in scenarios for name in (*one.pods, *one.containers, *one.nodes))
 
 

@@ -17,8 +17,8 @@ from bench.analysis import intervals
 from bench.analysis.summary import PhaseSummary, Summary
 from bench.recording.records import Entry
 from testbed.scenario import Scenario, Traffic
+from testbed.scenario.faults import render_path
 from testbed.scenario.goodput import expected_goodput_of
-from testbed.scenario.rules import render_path
 
 Finding = Literal["same", "better", "worse", "cannot tell"]
 

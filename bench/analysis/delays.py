@@ -19,8 +19,12 @@ LATE_FRAMES = 0.01
 FEWEST_FRAMES = 100
 
 
-def faults(record: RunRecord) -> Iterator[Cause]:
-    """Yield each direction of a trunk that was late too often, or lost packets, in a repetition."""
+def faults(record: RunRecord, interval: float) -> Iterator[Cause]:
+    """Yield each direction of a trunk that was late too often, stood still, or lost packets, in a repetition.
+
+    Where nothing passes hardly a frame is late: senders wait. So one that was held for a whole sample is as
+    bad as many. ``interval`` is how long a sample is, seconds.
+    """
     for number, repetition in enumerate(record.repetitions):
         for one in repetition.delayed or []:
             where = f"repetition-{number}: the {one.means} {words(one)}"
@@ -34,6 +38,12 @@ def faults(record: RunRecord) -> Iterator[Cause]:
                     f"{one.delay_s * 1000:g} ms too late, up to {(one.worst_s or 0) * 1000:.1f} ms"
                 )
                 yield Cause("machine", text, repetition=number, observed=late, required=LATE_FRAMES)
+            if one.worst_s is not None and one.worst_s > interval:
+                text = (
+                    f"{where} stood still: a frame came {one.worst_s * 1000:.0f} ms too late, longer than a "
+                    f"sample of {interval * 1000:g} ms"
+                )
+                yield Cause("machine", text, repetition=number, observed=one.worst_s, required=interval)
 
 
 def late_share(one: Delayed) -> float | None:

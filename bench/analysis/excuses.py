@@ -53,7 +53,7 @@ IDLE_WINDOWS = 3
 FULL_LINK = 0.96
 
 # A sample is this much later than it says: from its release on a sender takes 6 to 8 ms to its first packet
-# (docs/validity.md, "The clock of the samples").
+# (docs/explanation/why-a-number-may-be-believed.md, "The clock of the samples").
 BEGIN_SECONDS = 0.01
 
 MOST = 0.5  # of the samples of a flow in one phase

@@ -15,7 +15,7 @@ from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import Phase
 from bench.analysis.summary_parts import IntervalSummary, Part, interval
 from testbed.scenario import Requests, Scenario
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 
 class IdleSummary(Part):

@@ -30,7 +30,7 @@ from bench.recording.directory import Recording
 from bench.recording.records import Delayed, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 # The first percentile of fewer samples lies between the lowest two of them.
 FEWEST_FOR_A_PERCENTILE = 100
@@ -230,7 +230,7 @@ def build(
         title=scenario.title,
         provider=record.provider,
         orchestrator=record.orchestrator,
-        enforcement=scenario.enforcement,
+        enforcement=scenario.kept_by,
         verdict=verdict.outcome,
         reasons=verdict.reasons,
         causes=[_cause(cause) for cause in verdict.causes],

@@ -78,7 +78,7 @@ def judge(
     prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
     invalid = [
         *_recorded(record),
-        *delays.faults(record),
+        *delays.faults(record, scenario.measurement.interval),
         *faults,
         *_gaps(scenario, record, guaranteed, latencies),
         *(cause for cause in prompt if cause.kind == "measurement"),

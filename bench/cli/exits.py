@@ -1,9 +1,7 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
-0 held; 1 a guarantee was violated; 2 bad input, nothing was started; 3 the run is invalid and proves nothing;
-4 it failed, because something could not be brought up; 5 something is worse than in the nights before;
-128 + n ended by signal n. An error that is none of these is a bug: it goes on to where bugs are reported
-(bugs.py).
+``MEANINGS`` says which status means what, to the docs too. An error that none of them is for is a bug: it
+goes on to where bugs are reported (bugs.py).
 
 Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake in an option need.
 """
@@ -11,40 +9,46 @@ Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake 
 from __future__ import annotations
 
 import functools
-import gc
 import signal
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from types import FrameType, ModuleType
-from typing import Any, ParamSpec
+from types import FrameType
+from typing import ParamSpec
 
-from invoke.collection import Collection
-from invoke.exceptions import CommandTimedOut, Exit, ParseError, UnknownFileType
-from invoke.parser.argument import Argument
-from invoke.program import Program
-from invoke.tasks import Task
+from invoke.exceptions import Exit
 
 from bench.cli import extensions
-from bench.cli.terminal import complain
+from bench.cli.bugs import BUG
+from bench.cli.line import Line
+from bench.cli.terminal import complain, say
 
 P = ParamSpec("P")
-
-# Most of what is made lives as long as the process: modules, mainly. Looking for circles in it as often as
-# Python does by itself, and once more at the end, took 0.2 s of a run.
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 HELD, VIOLATED, BAD_INPUT, INVALID, FAILED, CHANGED = 0, 1, 2, 3, 4, 5
 STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 INTERRUPTED, UNREAD = 128 + signal.SIGINT, 128 + signal.SIGPIPE
+
+MEANINGS = {
+    str(HELD): "held; for verbs that judge nothing: done",
+    str(VIOLATED): "a guarantee was violated, or another check was made and did not pass; never an error",
+    str(BAD_INPUT): "bad input, or something is missing: nothing was started; the message names the place",
+    str(INVALID): "invalid: the run proves nothing",
+    str(FAILED): "the testbed could not be brought up, or a command in it failed; there is no verdict",
+    str(CHANGED): "`nightly`: all held, but something is worse than in the nights before",
+    str(BUG): "a bug in the testbed; one line says so, and in which file the details are",
+    "128 + n": "ended by signal n",
+}
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, handled like Ctrl-C: everything that was begun is taken down on the way out."""
 
 
-def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
-    """Make a function that returns an exit status into one that ends invoke with it, whatever happens."""
+def ends_with_status(command: Callable[P, int], plan: Callable[P, int] | None = None) -> Callable[P, None]:
+    """Make a function that returns an exit status into one that ends invoke with it, whatever happens.
+
+    With ``--dry`` it is ``plan`` that is called, which says more of what would be done; without one, nothing.
+    """
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -54,9 +58,10 @@ def ends_with_status(command: Callable[P, int]) -> Callable[P, None]:
 
         def extended() -> int:
             extensions.load()
-            return command(*args, **kwargs)
+            return chosen(*args, **kwargs)
 
-        raise Exit(code=_status(extended))
+        chosen = (plan or _nothing) if Line.dry else command
+        raise Exit(code=status_of(extended))
 
     return wrapper
 
@@ -69,12 +74,19 @@ def worst(verdicts: Iterable[str]) -> int:
 
 def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
     """Run a command that others build on: end as it does, unless it is done."""
-    status = _status(functools.partial(command, *args, **kwargs))
+    status = HELD if Line.dry else status_of(functools.partial(command, *args, **kwargs))
     if status != HELD:
         raise Exit(code=status)
 
 
-def _status(command: Callable[[], int]) -> int:
+def _nothing(*_args: object, **_kwargs: object) -> int:
+    say("--dry: nothing was done")
+    return HELD
+
+
+def status_of(command: Callable[[], int]) -> int:
+    """Return the exit status of a command, whatever happens in it, and say what went wrong."""
+
     def fail(words: object, status: int) -> int:
         with suppress(OSError):  # a status can be told where nothing can be said
             complain(str(words))
@@ -104,114 +116,3 @@ def _go_down(number: int, _frame: FrameType | None) -> None:
     # that must not end the way down.
     signal.signal(number, lambda *_: None)  # ignored, it would be by what is started, too
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
-
-
-class _Program(Program):
-    """Invoke, but a command line it cannot parse is bad input like any other."""
-
-    words: Mapping[str, str]  # see ``main``
-
-    def core_args(self) -> list[Argument]:
-        """Return invoke's own options, and those of an invoke that has found us by them and handed over."""
-        return [*super().core_args(), *self.task_args()]
-
-    def parse_core(self, argv: Sequence[str] | None) -> None:
-        self._refusing(super().parse_core, argv)
-
-    def parse_tasks(self) -> None:
-        verb, *words = self.core.unparsed or [""]
-        if verb in self.words and self.namespace is not None:
-            self.core.unparsed = [verb, *as_options(words, self.words[verb], self.namespace[verb])]
-        self._refusing(super().parse_tasks)
-
-    def parse_cleanup(self) -> None:
-        self._refusing(super().parse_cleanup)
-
-    def update_config(self, merge: bool = True) -> None:
-        self._refusing(super().update_config, merge)
-
-    def execute(self) -> None:
-        try:
-            super().execute()
-        except CommandTimedOut as error:
-            raise Exit(message=str(error), code=FAILED) from None
-        except KeyboardInterrupt:  # of which invoke would make status 1
-            raise Exit(code=INTERRUPTED) from None
-
-    @staticmethod
-    def _refusing(parse: Callable[..., Any], *arguments: Any) -> None:
-        try:
-            parse(*arguments)
-        except (ParseError, ValueError, UnknownFileType) as error:  # ValueError: --scale=many
-            raise Exit(message=str(error), code=BAD_INPUT) from None
-        except Exit as end:  # --list=nothing
-            raise Exit(message=end.message, code=BAD_INPUT if end.code else 0) from None
-
-
-def after_dashes() -> list[str]:
-    """Return the words after a lone ``--``; invoke's own remainder has lost where each begins."""
-    return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
-
-
-def as_options(words: Sequence[str], option: str, task: Task[Any]) -> list[str]:
-    """Return a task's words with those that stand alone as values of one of its options.
-
-    To invoke every positional argument is a required one, and none can be repeated.
-    """
-    valued = {
-        f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
-        for argument in task.get_arguments()
-        if argument.takes_value
-        for name in argument.names
-    }
-    found: list[str] = []
-    for before, word in zip(["", *words], words, strict=False):
-        alone = not word.startswith("-") and before not in valued
-        found.append(f"--{option}={word}" if alone else word)
-    return found
-
-
-def main(tasks: ModuleType) -> None:
-    """Run the tasks of a module as a program. Does not return.
-
-    Its ``WORDS`` say for which verbs words alone mean an option, by verb: none is one, and many may be many.
-    """
-    program = _Program(
-        namespace=collected(tasks), binary="invokew", name="invokew", version="0.1",
-        binary_names=["invoke", "inv", "invokew", "./invokew"],  # of which a shell completes the arguments
-    )  # fmt: skip
-
-    program.words = tasks.WORDS
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-
-    def run() -> int:
-        try:
-            program.run(sys.argv)
-        except SystemExit as end:
-            if sys.stdout is not None:
-                sys.stdout.flush()  # when Python does it, at the very end, an error has a status of its own
-            return int(end.code or 0)
-        return HELD
-
-    status = _status(run)
-    gc.freeze()
-    sys.exit(status)
-
-
-def collected(tasks: ModuleType) -> Collection:
-    """Return a module's tasks; ``kubernetes.get`` is, to invoke, ``get`` in a part ``kubernetes``.
-
-    Where there are ``test`` and ``test.e2e``, the first is what the part does if nothing of it is named.
-    """
-    root = Collection()
-    found = [task for task in vars(tasks).values() if isinstance(task, Task)]
-    parts = {task.name.rpartition(".")[0] for task in found} - {""}
-    for part in parts:
-        root.add_collection(Collection(part))
-    for task in found:
-        part, _, name = task.name.rpartition(".")
-        if name in parts:
-            root.collections[name].add_task(task, name="default", default=True)
-        else:
-            (root.collections[part] if part else root).add_task(task, name=name)
-    return root

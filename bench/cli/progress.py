@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.cli.terminal import say
-from bench.measurement.watchers.rates import OnRates, Rates
+from bench.measurement.watchers.rates import OnRates, Rates, names
 from bench.presentation.words import verbatim
 from testbed.scenario import Scenario
 
@@ -41,7 +41,8 @@ class Display:
         total = scenario.measurement.repetitions
         of = f", repetition {repetition + 1} of {total}" if total > 1 else ""
         self.stage(f"traffic for {scenario.duration:g} s{of}")
-        labels = [transfer.label for transfer in scenario.traffic]
+        called = names(scenario.transfers)
+        labels = list(dict.fromkeys(called[one.label] for one in scenario.traffic))
         if not self._console.is_terminal:
             yield self._plain(labels)
             return
@@ -63,7 +64,7 @@ class Display:
             nonlocal last
             if seconds - last >= PLAIN_SECONDS:
                 last = seconds
-                shown = "  ".join(f"{label}: {format_bits(rates.get(label, 0.0))}" for label in labels)
+                shown = "  ".join(f"{label}: {_rate(label, rates)}" for label in labels)
                 say(f"{seconds:6.1f} s  {shown}", console=self._console)
 
         return show
@@ -80,10 +81,15 @@ def _view(seconds: float, total: float, labels: list[str], rates: Rates) -> Grou
     table.add_column()
     table.add_column(justify="right")
     for label in labels:
-        table.add_row(Text(label), format_bits(rates.get(label, 0.0)))
+        table.add_row(Text(label), _rate(label, rates))
     bar = Table.grid(padding=(0, 2))
     bar.add_row(ProgressBar(total=total, completed=min(seconds, total), width=40), f"{seconds:.1f} s")
     return Group(bar, table)
+
+
+def _rate(label: str, rates: Rates) -> str:
+    """Return a transfer's rate; of pods without an interface on their node nobody sees it (macvlan)."""
+    return format_bits(rates[label]) if label in rates else "not seen meanwhile"
 
 
 def format_bits(bits_per_second: float) -> str:

@@ -1,7 +1,7 @@
 """How things are said: word for word. Rich would wrap lines, and take ``[a]`` and ``:a:`` for its own.
 
 But for what a terminal would take for an order: names of files and what programs say come from outside. That
-is shown with Python's escapes.
+is shown with Python's escapes. And where there is no ``./invokew``, commands are called what they are there.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from testbed import resources
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +20,7 @@ def say(words: str, style: str = "", *, console: Console | None = None, end: str
     """Say what was asked for, or how far it is."""
     from bench.presentation.words import verbatim
 
-    (console or _console()).print(verbatim(words, style), soft_wrap=True, end=end)
+    (console or _console()).print(verbatim(resources.as_typed(words), style), soft_wrap=True, end=end)
 
 
 def complain(words: str) -> None:

@@ -12,6 +12,7 @@ from bench.generators.generator import Exchange, Exchanger, Generator, RawDataEr
 from bench.generators.iperf3 import Iperf3
 from bench.generators.requests.tool import RequestsTool
 from testbed.scenario import Requests, Scenario, Traffic, rules
+from testbed.scenario.faults import Fault
 
 __all__ = [
     "Exchange",
@@ -82,22 +83,22 @@ def _unknown_exchanger(name: str) -> str:
     return f"no generator {name!r} of requests (generators: {', '.join(_exchangers)})"
 
 
-def _faults(scenario: Scenario) -> Iterator[rules.Fault]:
+def _faults(scenario: Scenario) -> Iterator[Fault]:
     """The rule of which generators there are, and what each can do."""
     for at, traffic in rules.enumerated(scenario):
         name = traffic.generator or DEFAULT
         if name not in _registered:
-            yield rules.Fault((*at, "generator"), _unknown(name))
+            yield Fault((*at, "generator"), _unknown(name))
             continue
         for field, words in _registered[name].faults(traffic):
-            yield rules.Fault((*at, field), f"generator {name!r}: {words}")
+            yield Fault((*at, field), f"generator {name!r}: {words}")
     for index, requests in enumerate(scenario.requests):
         name = requests.generator or DEFAULT_EXCHANGER
         if name not in _exchangers:
-            yield rules.Fault(("requests", index, "generator"), _unknown_exchanger(name))
+            yield Fault(("requests", index, "generator"), _unknown_exchanger(name))
             continue
         for field, words in _exchangers[name].faults(requests):
-            yield rules.Fault(("requests", index, field), f"generator {name!r}: {words}")
+            yield Fault(("requests", index, field), f"generator {name!r}: {words}")
 
 
 register(Iperf3())

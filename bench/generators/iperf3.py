@@ -45,7 +45,8 @@ class Iperf3(Generator):
         """
         scenario = addressing.scenario
         rate = scenario.guarantee_of(traffic) or traffic.rate
-        block = block_size(rate, interval, traffic.protocol, path_of(scenario, traffic.source)[0])
+        mtu = path_of(scenario, traffic.source)[0]
+        block = traffic.size or block_size(rate, interval, traffic.protocol, mtu)
         command = [
             "iperf3", "--client", address, "--port", str(addressing.port_of(traffic)),
             "--time", str(traffic.duration), "--interval", f"{interval:g}", "--json",

@@ -20,8 +20,10 @@ from typing import Any
 from testbed.access import batch
 from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
+from testbed.enforcements.concorde import REFERENCE_DIRECTORIES
 from testbed.networks import containers
-from testbed.resources import HOME, REQUIREMENTS
+from testbed.resources import CHECKOUT, HOME, REQUIREMENTS, version
+from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
 
@@ -34,6 +36,9 @@ TOOLS = {
     "nsenter": ["nsenter", "--version"],
     "python": ["/usr/bin/python3", "--version"],
 }
+# What of a node is Debian's, and says no version of its own or not one that can be asked for alike.
+PACKAGES = ("containerd", "runc", "etcd-server", "containernetworking-plugins")
+ASK_PACKAGES = ["dpkg-query", "--show", "--showformat=${Package} ${Version}\\n", *PACKAGES]
 # Some say it where errors go.
 VERSION = ["sh", "-c", 'exec "$0" --version 2>&1']
 SYSCTLS = (
@@ -51,6 +56,8 @@ SYSCTLS = (
     "net/ipv4/tcp_wmem",
     "net/ipv4/tcp_timestamps",
 )
+# The SHA-256 of each of these files that there is.
+DIGESTS = 'for file; do [ -f "$file" ] && sha256sum "$file"; done; true'
 LOOKS_AT_NODE = {
     "nft": ["nft", "-j", "list", "ruleset"],
     "system": ["uname", "-srvm"],
@@ -76,11 +83,15 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     }
     looks |= {f"between {hop.name}": (hop, LOOKS_BETWEEN) for hop in testbed.provider.hops}
     asked = {name: [*VERSION, str(path)] for name, path in testbed.programs.items()}
-    looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS | asked)
+    looks["tools"] = (next(iter(testbed.nodes.values())), TOOLS | asked | {"packages": ASK_PACKAGES})
+    looks["plugins"] = _looks_at_plugins(testbed)
     said = batch.look_around(looks)
+    packages = said["tools"].pop("packages")
     return {
         **surroundings(),
         "tools": {name: _text(shown).partition("\n")[0].strip() for name, shown in said["tools"].items()},
+        "packages": dict(line.split(" ", 1) for line in packages.stdout.splitlines()),
+        "plugins": _digests(testbed, _text(said["plugins"]["digests"])),
         "addresses": {name: place.address for name, place in ends.items()},
         "mtu": {
             "underlay": addressing.scenario.underlay.mtu,
@@ -101,12 +112,40 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     }
 
 
+def _plugins(testbed: Testbed) -> list[str]:
+    """Return the programs that the pods' network is made of."""
+    conflist = enforcements.description_of(testbed.addressing.scenario).conflist or {}
+    plugins = [one for plugin in conflist.get("plugins", ()) for one in (plugin, plugin.get("ipam") or {})]
+    return list(dict.fromkeys(str(one["type"]) for one in plugins if "type" in one))
+
+
+def _looks_at_plugins(testbed: Testbed) -> tuple[Place, dict[str, list[str]]]:
+    """Return what asks a node for the digests of those that it had before."""
+    node = testbed.nodes[next(iter(testbed.addressing.scenario.clusters.values())).workers[0]]
+    files = [f"{directory}/{name}" for name in _plugins(testbed) for directory in REFERENCE_DIRECTORIES]
+    return node, {"digests": ["sh", "-c", DIGESTS, "sh", *files]}
+
+
+def _digests(testbed: Testbed, said: str) -> Environment:
+    """Return the SHA-256 of each plugin by its name: of those that nodes are brought, and that they had."""
+    found = {line.rpartition("/")[2]: line.partition(" ")[0] for line in reversed(said.splitlines())}
+    brought = testbed.enforcement.programs
+    if brought is not None:
+        files = {name: brought / name for name in _plugins(testbed)}
+        found |= {
+            name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for name, file in files.items()
+            if file.is_file()
+        }
+    return found
+
+
 def _backend(addressing: Addressing, cluster: str) -> Environment:
     """Return what joins a cluster's nodes, and what that leaves its pods, bytes."""
     network = addressing.network(cluster)
     return {
         "backend": network.name,
-        "overhead": network.overhead,
+        "overhead": addressing.overhead(cluster),
         "pod_mtu": addressing.pod_mtu(cluster),
     }
 
@@ -154,8 +193,10 @@ def _hypervisor() -> str:
 def _harness() -> Environment:
     packages = ("matplotlib", "numpy", "pandas", "pyarrow", "pydantic")
     return {
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "version": version(),
+        # What is installed has no commit, though it may lie within somebody's repository.
+        "commit": _git("rev-parse", "HEAD") if CHECKOUT else "unknown",
+        "uncommitted_changes": CHECKOUT and bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": sys.version.split()[0],
         "requirements": _requirements(),
         "packages": {name: importlib.metadata.version(name) for name in packages},

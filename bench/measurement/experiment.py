@@ -173,7 +173,8 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
     try:
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
-        planned = plan.plan(testbed, scenario.transfers, scenario.measurement.interval)
+        measurement = scenario.measurement
+        planned = plan.plan(testbed, scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
             calibrated = _calibrate(begun, recording, calibration.BEFORE)

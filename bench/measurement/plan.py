@@ -37,9 +37,12 @@ class Plan:
     transfers: Sequence[Planned]
     hosts: Sequence[Place]  # what nodes run on, if they do not see how busy it is
     way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
+    queues: float | None = None  # seconds between two readings of these; None: before and after only
 
 
-def plan(testbed: Testbed, transfers: Sequence[Transfer], interval: float) -> Plan:
+def plan(
+    testbed: Testbed, transfers: Sequence[Transfer], interval: float, queues: float | None = None
+) -> Plan:
     """Plan transfers of a testbed that is up, with samples of ``interval`` seconds.
 
     They must be transfers of the testbed's scenario, which gives each its port. Raises RuntimeError if an end
@@ -48,10 +51,10 @@ def plan(testbed: Testbed, transfers: Sequence[Transfer], interval: float) -> Pl
     planned = [_planned(testbed, one, interval) for one in transfers]
     if found := _lacking(planned):
         raise RuntimeError("\n".join(found))
-    return Plan(planned, testbed.provider.hosts, _way(testbed, transfers))
+    return Plan(planned, testbed.provider.hosts, way(testbed, transfers), queues)
 
 
-def _way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
+def way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
     """Return the senders, the nodes at both ends, and what is between these."""
     node_of = testbed.addressing.scenario.node_of
     senders = [testbed.place(name) for name in dict.fromkeys(one.source for one in transfers)]

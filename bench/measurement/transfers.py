@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.measurement import counters
 from bench.measurement.plan import Plan, Planned
+from bench.measurement.watchers.queues import QueueWatcher
 from bench.measurement.watchers.rates import OnRates, RateWatcher
 from bench.measurement.watchers.saturation import SaturationWatcher
 from bench.measurement.watchers.stalls import StallWatcher
@@ -64,15 +65,16 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
         for one in plan.transfers
     ]
     rates, stalls, saturation = RateWatcher(plan, on_rates), StallWatcher(), SaturationWatcher()
+    passed = QueueWatcher(plan, directory)
     before = _count(plan)
-    with rates, stalls, saturation:
+    with rates, stalls, saturation, passed:
         try:
             in_parallel(_listen, running)
             listening = [one for one in running if not one.transfer.error]
             in_parallel(_make_ready, listening)
             ready = [one for one in listening if not one.transfer.error]
             zero = time.monotonic() + LEAD_SECONDS
-            for watcher in (rates, stalls, saturation):
+            for watcher in (rates, stalls, saturation, passed):
                 watcher.start(zero)
             _send_all(ready, zero)
         finally:

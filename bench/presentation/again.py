@@ -13,10 +13,11 @@ from typing import Any
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Asked, Request, RunRecord, StudyRequest
+from testbed.resources import PROGRAM
 
-PROGRAM = "./invokew"
 # The option for each field, where it is not called alike. An option stands for each of several values.
 OPTIONS = {"overrides": "set", "kubeconfigs": "kubeconfig"}
+FLAGS = ("attack-own-pods",)  # whatever value they have, it is not written
 
 
 def figures(name: str, asked: Asked | None) -> str:
@@ -42,7 +43,7 @@ def study(request: StudyRequest, command: str) -> str:
 
 def as_run(request: Request, run_id: str) -> Request:
     """Return what asks for the scenario as it was run, which has every override and the scale in it."""
-    return request.model_copy(update={"scenario": run_id, "overrides": (), "scale": 1.0})
+    return request.model_copy(update={"scenario": run_id, "overrides": (), "scale": 1.0, "duration": None})
 
 
 def asked(recording: Recording) -> Request | None:
@@ -66,4 +67,4 @@ def _options(fields: Mapping[str, Any]) -> list[str]:
 
 def _option(name: str, value: Any) -> Iterator[str]:
     for each in value if isinstance(value, tuple) else (value,):
-        yield from (f"--{name}", str(each))
+        yield from (f"--{name}",) if name in FLAGS else (f"--{name}", str(each))

@@ -74,6 +74,7 @@ def render(
             record=record,
             symbol=SYMBOLS[summary.verdict],
             sentence=_sentence(summary),
+            remark=words.on_the_network(scenario, summary.verdict),
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
             chart=_chart(samples, scenario, record, summary),
             intervals_of=tables.over(

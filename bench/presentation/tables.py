@@ -29,8 +29,8 @@ from testbed.scenario.units import (
 STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"}
 
 
-def show(console: Console, summary: Summary, recording: Recording) -> None:
-    """Print the table and the conclusion."""
+def show(console: Console, summary: Summary, recording: Recording, remark: str = "") -> None:
+    """Print the table and the conclusion; ``remark`` is on the network (``words.on_the_network``)."""
     if summary.flows:
         console.print(flows(summary))
     for line in certainty(summary):
@@ -39,7 +39,7 @@ def show(console: Console, summary: Summary, recording: Recording) -> None:
         console.print(requests(summary))
         for line in paths(summary):
             console.print(line, soft_wrap=True)
-    console.print(conclusion(summary, recording), soft_wrap=True)
+    console.print(conclusion(summary, recording, remark), soft_wrap=True)
 
 
 def flows(summary: Summary) -> Table:
@@ -126,7 +126,7 @@ def over(kinds: Iterable[spread.Unit]) -> str:
     return "over the repetitions" if set(kinds) == {"repetitions"} else "within this run"
 
 
-def conclusion(summary: Summary, recording: Recording) -> Text:
+def conclusion(summary: Summary, recording: Recording, remark: str = "") -> Text:
     """Return the verdict on one line, then its reasons, one a line, and where everything is."""
     text = Text()
     for flow in summary.flows:
@@ -137,7 +137,7 @@ def conclusion(summary: Summary, recording: Recording) -> Text:
     text.append(verbatim(f": {summary.title or summary.scenario}\n"))
     for reason in summary.reasons:
         text.append(verbatim(f"  - {reason}\n"))
-    for note in summary.notes:
+    for note in (*summary.notes, *filter(None, [remark])):
         text.append(verbatim(f"  note: {note}\n", "dim"))
     text.append(verbatim(f"recording: {recording.directory}\n"))
     text.append(verbatim(f"figures:   {recording.figures_directory}\n"))

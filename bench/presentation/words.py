@@ -8,10 +8,21 @@ from rich.text import Text
 
 from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary
+from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped
 from testbed.scenario.units import format_digits, format_percentage, format_seconds
 
 NOT_RECORDED = "not recorded"
+
+
+def on_the_network(scenario: Scenario, verdict: str) -> str:
+    """Return what is to be known of a network without a floor whose rates were there; empty for others."""
+    kind = enforcements.of(scenario)
+    if verdict != "held" or kind.promises:
+        return ""
+    if "ceiling" in kind.claims:
+        return f"{kind.name} claims a ceiling, not a floor: it keeps no room, there was some"
+    return f"{kind.name} claims nothing: it keeps no room, there was some"
 
 
 def judged_in(name: str, phase: PhaseSummary) -> str:

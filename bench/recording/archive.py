@@ -27,7 +27,8 @@ from bench.recording.records import RunRecord
 from testbed.scenario import texts
 
 ARCHIVE = "recording.tar.xz"
-SCENARIO, RUN, ANALYSIS = "scenario.yaml", "raw/run.json", "raw/analysis.json"
+SCENARIO, ENVIRONMENT = "scenario.yaml", "environment.json"
+RUN, ANALYSIS = "raw/run.json", "raw/analysis.json"
 MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4 MB of output
 # The dictionary of preset 9 takes 64 MiB (xz(1)).
 MOST_MEMORY = 128 * 2**20
@@ -104,6 +105,11 @@ def unpack(packed: Path, reports: Path) -> Path:
         for path, content in contents.items():
             atomic.write(whole / path, content)
         return whole.rename(directory)
+
+
+def contents(archive: Path) -> Contents:
+    """Return the files of one packed recording. Raises StoredError."""
+    return _read(archive)[1]
 
 
 def recordings(study: Path) -> list[Recording]:

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from testbed.scenario import reading, texts
-from testbed.scenario.files import explained
-from testbed.scenario.rules import render_path
+from testbed.scenario.faults import explained, render_path
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -71,7 +71,7 @@ class Recording:
     @classmethod
     def begin(cls, reports: Path, scenario: Scenario, now: datetime | None = None) -> Recording:
         """Make the directory of a new, unfinished recording; its name is unique under ``reports``."""
-        return cls(begin_directory(reports, f"{scenario.name}-{scenario.enforcement}", now))
+        return cls(begin_directory(reports, f"{scenario.name}-{scenario.kept_by}", now))
 
     def finish(self) -> Recording:
         """Give a complete recording its final name, and let ``latest`` lead to it."""

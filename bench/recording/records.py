@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 
 class Entry(BaseModel):
@@ -133,6 +133,7 @@ class Asked(Entry):
 
     overrides: tuple[Words, ...] = ()  # as for --set; the enforcement and the repetitions are among them
     scale: float = 1.0
+    duration: int | None = Field(None, ge=1, le=86_400)  # seconds of traffic; None: the scenario's own
     provider: Words = "netns"  # with its source, as in ssh:inventory.yaml
     orchestrator: Words = "cni"
     reports: Words = "reports"  # the directory of the recordings
@@ -150,6 +151,7 @@ class StudyRequest(Asked):
 
     study: Words  # its name
     choices: dict[Words, tuple[Words, ...]] = {}  # what it alone may be asked for
+    kubeconfigs: tuple[Words, ...] = ()  # as in Request, of a study that is made there, too
 
     def case(self, scenario: str, overrides: Iterable[str]) -> Request:
         """Return what is asked for of one case; ``overrides`` are all of it, the study's among them."""
@@ -157,9 +159,11 @@ class StudyRequest(Asked):
             scenario=scenario,
             overrides=tuple(overrides),
             scale=self.scale,
+            duration=self.duration,
             provider=self.provider,
             orchestrator=self.orchestrator,
             reports=self.reports,
+            kubeconfigs=self.kubeconfigs,
         )
 
 

@@ -6,27 +6,33 @@ from pathlib import Path
 
 from bench.recording import directory
 from bench.recording.records import Asked, Request
+from testbed.nearest import nearest
 from testbed.resources import SCENARIOS
 from testbed.scenario import Scenario, load
 from testbed.scenario.texts import is_file
 
 REPORTS = Path(Asked().reports)
+FOLDERS = (SCENARIOS, SCENARIOS / "examples")
 
 
 def read(request: Request) -> Scenario:
     """Return the scenario that a request means. Raises LookupError, or ScenarioError for what cannot be."""
     file = scenario_file(request.scenario, Path(request.reports))
-    return load(file, request.overrides, request.scale)
+    return load(file, request.overrides, request.scale, request.duration)
 
 
 def scenario_file(name: str, reports: Path = REPORTS) -> Path:
     """Return the file of the scenario that is meant. Raises LookupError."""
-    for candidate in (Path(name), SCENARIOS / f"{name}.yaml"):
+    for candidate in (Path(name), *(folder / f"{name}.yaml" for folder in FOLDERS)):
         if is_file(candidate):
             here = Path.cwd()
             return candidate.relative_to(here) if candidate.is_relative_to(here) else candidate
     try:
         return directory.find(name, reports).scenario_file
     except LookupError:
-        known = ", ".join(sorted(file.stem for file in SCENARIOS.glob("*.yaml")))
-        raise LookupError(f"--scenario: no scenario {name!r} (a file, or one of: {known})") from None
+        known = [sorted(file.stem for file in folder.glob("*.yaml")) for folder in FOLDERS]
+        near = nearest(Path(name).stem, [one for names in known for one in names])
+        raise LookupError(
+            f"--scenario: no scenario {name!r}{f'; did you mean {near}?' if near else ''} (a file, or one "
+            f"of: {', '.join(known[0])}; examples: {', '.join(known[1])})"
+        ) from None

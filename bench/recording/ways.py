@@ -34,9 +34,9 @@ class Offered(Entry):
     size: Count  # bytes of payload
     rate: Count  # packets a second that were offered
     sent: Count
-    packets: Count  # received between the two readings of ``busy``
+    packets: list[Count]  # received from one reading of ``busy`` to the next
     idle: tuple[tuple[Reading, Reading], tuple[Reading, Reading]]  # nothing flows: before, after
-    busy: tuple[Reading, Reading]
+    busy: list[Reading]
     others_s: float | None  # as in Beside, over all of it
 
 

@@ -8,6 +8,7 @@ from bench.recording.directory import below
 from bench.studies.backends.study import BackendsStudy
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
+from bench.studies.promise.study import PromiseStudy
 from bench.studies.study import Study
 from testbed.scenario.texts import is_file
 
@@ -37,5 +38,5 @@ def find(name: str, reports: Path) -> tuple[Study, Path] | None:
     return None
 
 
-for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy()):
+for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy(), PromiseStudy()):
     register(_study)

@@ -139,7 +139,7 @@ def _run_missing(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Di
         begun = time.monotonic()
         try:
             row.recording = _make(case.request, scenario, directory, display, left, visit.until)
-        except RuntimeError as error:
+        except (RuntimeError, ScenarioError) as error:  # the latter where machines are not what it takes
             if not plan.study.keeps_failures:
                 raise
             row.reason = str(error)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from bench.analysis import summary
+from bench.analysis.verdict import Outcome
 from bench.recording import atomic
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
@@ -171,6 +172,10 @@ class Study(ABC):
     def valid(self, directory: Path) -> bool:
         """Tell whether every case was run, and none of the runs is invalid."""
         return all(result and result.verdict != "invalid" for result in self.summaries(directory))
+
+    def outcome(self, directory: Path) -> Outcome:
+        """Return by what its verb ends: of most studies, whether their runs prove anything."""
+        return "held" if self.valid(directory) else "invalid"
 
     def promised(self, directory: Path) -> Sequence[Promised]:
         """Return the cases that shall hold, of those that were run. Raises StoredError and ScenarioError."""

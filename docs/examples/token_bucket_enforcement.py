@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.enforcements.concorde import Concorde
+from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Up
 from testbed.enforcements.registry import register
 from testbed.scenario.enforcements import Kind
@@ -14,8 +14,8 @@ LATENCY = "50ms"  # how long a packet may wait for its tokens
 
 
 @dataclass(frozen=True)
-class TokenBucket(Concorde):
-    """See testbed.enforcements.enforcement.Enforcement; the plugin only attaches the pods."""
+class TokenBucket(Described):
+    """See testbed.enforcements.enforcement.Enforcement; pods are attached as without any."""
 
     def install(self, up: Up) -> None:
         """Put a token bucket on every pod with a guarantee."""
@@ -43,4 +43,4 @@ class TokenBucket(Concorde):
         return {name: pod.guarantee for name, pod in pods if pod.guarantee is not None}
 
 
-register(Kind("token-bucket"), TokenBucket)
+register(Kind("token-bucket", claims=frozenset({"ceiling"}), told="nothing"), TokenBucket)

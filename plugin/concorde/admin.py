@@ -15,19 +15,32 @@ if TYPE_CHECKING:
 
 USAGE = """\
 usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
+       concorde metrics [--output FILE] [--state-dir DIR]
+                                                    promises and classes' counters as OpenMetrics
+                                                    text; FILE is replaced at once
        concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
        concorde rebuild [--state-dir DIR] [--cache DIR ...]
                                                     make stores and ledger again: from the kernel, and from
                                                     what runtimes keep of attachments (/var/lib/cni/results)
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
+       concorde renew <CONFLIST                     give pods that run what this version gives them
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
 """
 
 
 REFUSED, BAD_INPUT, FAILED = 1, 2, 4
-OF_CONFLISTS = ("examine", "dismantle")
+# Each command's options; those but --json have a value, a path.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "ledger": ("--json", "--state-dir"),
+    "metrics": ("--output", "--state-dir"),
+    "reconcile": ("--state-dir",),
+    "rebuild": ("--cache", "--state-dir"),
+    "examine": (),
+    "renew": (),
+    "dismantle": (),
+}
 
 
 class UsageError(Exception):
@@ -48,17 +61,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         return _said(0, f"concorde {VERSION}\n")
     try:
-        caches, rest = split(arguments)
-        command, as_json, state = parse(rest)
+        asked = parse(arguments)
     except UsageError as error:
         return _said(BAD_INPUT, f"concorde: {error}\n{USAGE}")
     try:
-        if command in OF_CONFLISTS:
-            answer = _examine() if command == "examine" else _dismantle()
-        elif command == "rebuild":
-            answer = _rebuild(state, caches)
-        else:
-            answer = _ledger(state, as_json) if command == "ledger" else _reconcile(state)
+        answer = _COMMANDS[asked.command](asked)
     except OSError as error:
         return _said(FAILED, f"concorde: {in_words(error)}\n")
     except RefusalError as error:
@@ -71,88 +78,89 @@ def main(arguments: list[str]) -> int:
     return _said(0, answer)
 
 
-def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The caches that `rebuild` is to read, and the other arguments. Raises UsageError."""
-    if arguments[0] != "rebuild":
-        return [], arguments
-    caches, others = [], []
-    left = list(arguments)
+class Asked:
+    """A command and its options: whether JSON is wanted, and paths, of which `caches` may be several."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.as_json = False
+        self.state = DEFAULT_STATE
+        self.caches: list[str] = []
+        self.output = ""
+
+
+def parse(arguments: list[str]) -> Asked:
+    """What a command line asks for. Raises UsageError."""
+    asked, left = Asked(arguments[0]), arguments[1:]
+    if asked.command not in OPTIONS:
+        raise UsageError(f"{asked.command!r} is no command")
     while left:
-        argument = left.pop(0)
-        name, equals, value = argument.partition("=")
-        if name != "--cache":
-            others.append(argument)
+        option = left.pop(0)
+        name, equals, value = option.partition("=")
+        if name not in OPTIONS[asked.command] or (name == "--json" and equals):
+            raise UsageError(f"{option!r} is no option of {asked.command}")
+        if name == "--json":
+            asked.as_json = True
             continue
         if not equals and not left:
-            raise UsageError(f"{argument!r} lacks its value")
-        caches.append(value if equals else left.pop(0))
-        if not names.is_path(caches[-1]):
-            raise UsageError(f"{caches[-1]!r} is not a plain absolute path")
-    return caches, others
-
-
-def parse(arguments: list[str]) -> tuple[str, bool, str]:
-    """Command, whether JSON is wanted, and the state directory. Raises UsageError."""
-    command, *rest = arguments
-    if command not in ("ledger", "reconcile", "rebuild", *OF_CONFLISTS):
-        raise UsageError(f"{command!r} is no command")
-    as_json, state = False, DEFAULT_STATE
-    while rest:
-        option = rest.pop(0)
-        name, equals, value = option.partition("=")
-        if option == "--json" and command == "ledger":
-            as_json = True
-        elif name == "--state-dir" and (equals or rest) and command not in OF_CONFLISTS:
-            state = value if equals else rest.pop(0)
+            raise UsageError(f"{option!r} lacks its value")
+        path = value if equals else left.pop(0)
+        if not names.is_path(path):
+            raise UsageError(f"{path!r} is not a plain absolute path")
+        if name == "--cache":
+            asked.caches.append(path)
+        elif name == "--output":
+            asked.output = path
         else:
-            raise UsageError(f"{option!r} is no option of {command}, or lacks its value")
-    if not names.is_path(state):
-        raise UsageError(f"{state!r} is not a plain absolute path")
-    return command, as_json, state
+            asked.state = path
+    return asked
 
 
-def _ledger(state: str, as_json: bool) -> str:
+def _ledger(asked: Asked) -> str:
     from .node import observe, report
 
-    book = _open(state)
+    book = _open(asked.state)
     if book is None:
-        return report.as_json(None, [], {}) if as_json else report.NOTHING
+        return report.as_json(None, [], {}) if asked.as_json else report.NOTHING
     with book:  # one moment's tree and entries
         tree, entries = book.tree(), book.entries()
     dropped = report.dropped(entries, observe.counters()) if entries else {}
-    written = report.as_json if as_json else report.as_table
+    written = report.as_json if asked.as_json else report.as_table
     return written(tree, entries, dropped)
 
 
-def _reconcile(state: str) -> str:
-    from . import enforcements
-    from .locks import NodeLock
-    from .node import attachments, kernel, ledger, report
-    from .store import stores
+def _metrics(asked: Asked) -> str:
+    from . import files, metrics
 
-    directory = node_directory(state)
-    if not os.path.exists(ledger.path(directory)) and not (os.path.isdir(state) and stores(state)):
+    text = metrics.collect(asked.state)
+    if not asked.output:
+        return text
+    files.replace(asked.output, text.encode())
+    return ""
+
+
+def _reconcile(asked: Asked) -> str:
+    from . import repair
+    from .node import report
+
+    repaired = repair.repair(asked.state)
+    if repaired is None:
         return report.NOTHING
-    with NodeLock(directory):
-        book = ledger.Ledger(directory)
-        attachments.adopt(book, directory, enforcements.reserves)
-        tree, entries = book.tree(), book.entries()
-        if tree is None and not entries:
-            return report.NOTHING
-        repaired = kernel.repair(tree, entries)
-    if not repaired:
-        return "nothing to repair\n"
-    return "".join(f"repaired: {text}\n" for text in repaired)
+    return _repaired(repaired)
 
 
-def _rebuild(state: str, caches: list[str]) -> str:
+def _repaired(words: list[str]) -> str:
+    return "".join(f"repaired: {text}\n" for text in words) or "nothing to repair\n"
+
+
+def _rebuild(asked: Asked) -> str:
     from . import cache, rebuild
 
-    said = rebuild.rebuild(state, caches or [cache.DEFAULT])
+    said = rebuild.rebuild(asked.state, asked.caches or [cache.DEFAULT])
     return "".join(f"{line}\n" for line in said) or "nothing to rebuild\n"
 
 
-def _examine() -> str:
+def _examine(_asked: Asked) -> str:
     from . import installation, requests, strict_json
 
     directory = os.path.dirname(os.path.realpath(sys.argv[0]))
@@ -162,7 +170,13 @@ def _examine() -> str:
     return "nothing is lacking\n"
 
 
-def _dismantle() -> str:
+def _renew(_asked: Asked) -> str:
+    from . import installation, requests, strict_json
+
+    return _repaired(installation.renew(strict_json.decode(requests.read_input())))
+
+
+def _dismantle(_asked: Asked) -> str:
     from . import installation, requests, strict_json
 
     try:
@@ -170,6 +184,17 @@ def _dismantle() -> str:
     except (installation.InUseError, installation.NotOursError) as error:
         raise RefusalError(str(error)) from error
     return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"
+
+
+_COMMANDS = {
+    "ledger": _ledger,
+    "metrics": _metrics,
+    "reconcile": _reconcile,
+    "rebuild": _rebuild,
+    "examine": _examine,
+    "renew": _renew,
+    "dismantle": _dismantle,
+}
 
 
 def _open(state: str) -> Ledger | None:

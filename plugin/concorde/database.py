@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 # Not sqlite3, which is this and adapters for dates: loading datetime costs each ADD 2 ms.
-from _sqlite3 import Error, IntegrityError, connect
+from _sqlite3 import Connection, Error, IntegrityError, connect
 
 from . import owned
 from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError
@@ -36,16 +36,19 @@ class Database:
     from there to version 2, and so on; an older file takes the steps that it lacks.
     """
 
-    def __init__(self, path: str, steps: Steps) -> None:
-        """Open or create it.
+    def __init__(self, path: str, steps: Steps, reading: bool = False) -> None:
+        """Open or create it; for `reading`, take a copy into memory, and leave the file, or none, as it is.
 
         Raises CniError 107 if it is damaged, 108 if it is not ours or a newer version of the plugin made it.
         """
-        owned.directory(os.path.dirname(path))
-        owned.database(path)
         self._path = path
-        self._database = _Connection(path)
-        self._database.execute("PRAGMA synchronous = OFF")
+        if reading:
+            self._database = _Connection(path, reading=True)
+        else:
+            owned.directory(os.path.dirname(path))
+            owned.database(path)
+            self._database = _Connection(path)
+            self._database.execute("PRAGMA synchronous = OFF")
         # All of it, with the indexes: 0.2 ms with 250 pods.
         found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != ("ok",):
@@ -60,7 +63,11 @@ class Database:
                         self._database.execute(statement)
                 self._database.execute(f"PRAGMA user_version = {max(self._version(), len(steps))}")
         if self._version() > len(steps):
-            raise CniError(UNUSABLE, f"{path} was made by a newer version of this plugin: install that one")
+            raise CniError(
+                UNUSABLE,
+                f"{path} was made by a newer version of this plugin: install that one, or {remedy(path)} with"
+                " this one",
+            )
 
     def __enter__(self) -> None:
         self._database.execute("BEGIN IMMEDIATE")
@@ -130,12 +137,12 @@ class _Rows(list["tuple[Any, ...]"]):
 class _Connection:
     """SQLite's connection, whose errors name the file and say what to do."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reading: bool = False) -> None:
         self._path = path
         try:
-            self._connection = connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
+            self._connection = (_copied if reading else _opened)(path)
         except Error as error:
-            raise _problem(path, error) from error
+            raise _problem(path, error, reading) from error
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> _Rows:
         """Run a statement to its end. Raises CniError 5, 11 and 107, and IntegrityError."""
@@ -160,8 +167,31 @@ class _Connection:
         self._connection.close()
 
 
-def _problem(path: str, error: Error) -> CniError:
+def _opened(path: str) -> Connection:
+    return connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
+
+
+def _copied(path: str) -> Connection:
+    """One moment's content, in memory: whoever writes waits for the copy alone. Raises Error and OSError."""
+    memory = connect(":memory:", isolation_level=None)
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return memory
+    file = connect(f"file:{path}?mode=ro", uri=True, timeout=_PATIENCE_SECONDS)
+    try:
+        file.backup(memory)
+    finally:
+        file.close()
+    return memory
+
+
+def _problem(path: str, error: Error, reading: bool = False) -> CniError:
     words = str(error)
+    if reading and "readonly" in words:
+        # There is a journal, which only who may write can play back (sqlite.org/rescode.html,
+        # readonly_rollback).
+        return CniError(TRY_AGAIN, f"{path} was left half changed by a killed call: run concorde reconcile")
     if "locked" in words:
         return CniError(TRY_AGAIN, f"{path} is busy")
     if "full" in words:

@@ -1,4 +1,4 @@
-"""Reading files that others named: a pipe, a device or a huge file must not hold anything up."""
+"""Files that others named: none that is read may hold anything up, and none is ever half written."""
 
 from __future__ import annotations
 
@@ -24,3 +24,24 @@ def read(path: str, longest: int) -> bytes:
         return content
     finally:
         os.close(descriptor)
+
+
+def replace(path: str, content: bytes) -> None:
+    """Write a file that everybody may read; whoever reads has the old content or the new. Raises OSError."""
+    directory, name = os.path.split(path)
+    new = f"{directory}/.{name}.{os.getpid()}"
+    try:
+        if os.path.lexists(new):  # a killed one's, of the same number
+            os.unlink(new)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.fchmod(descriptor, 0o644)  # the umask may have taken from it
+            while content:
+                content = content[os.write(descriptor, content) :]
+        finally:
+            os.close(descriptor)
+        os.rename(new, path)
+    except OSError as error:
+        if os.path.lexists(new):
+            os.unlink(new)
+        raise OSError(error.errno, error.strerror, path) from None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NETLINK_ROUTE = 0
 _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
-_REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300  # NLM_F_*
+_REQUEST, _ACK, DUMP = 0x1, 0x4, 0x300  # NLM_F_*
 _REPLACE, _CREATE = 0x100, 0x400
 
 _NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH = 16, 18, 19, 28  # RTM_*
@@ -72,8 +72,8 @@ def peer_address(name: str) -> str:
     if _LINK_NETNSID in found:
         target = attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
     try:
-        for peer in _ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0) + target):
-            return _attributes(peer, 16).get(_ADDRESS, b"").hex(":")
+        for peer in ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0) + target):
+            return attributes(peer, 16).get(_ADDRESS, b"").hex(":")
     except OSError:
         pass
     return ""
@@ -84,11 +84,11 @@ def tunnels() -> list[Tunnel]:
     found = []
     for kind, (lower, port) in _TUNNELS.items():
         asked = attribute(_LINKINFO | NESTED, attribute(_KIND, kind.encode()))
-        for message in _ask(_GETLINK, _DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
-            link = _attributes(message, 16)
+        for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
+            link = attributes(message, 16)
             if _kind(link) != kind:
                 break  # the kernel does not know this kind, and lists all links; there can be none of it
-            data = _attributes(_attributes(link[_LINKINFO]).get(_DATA, b""))
+            data = attributes(attributes(link[_LINKINFO]).get(_DATA, b""))
             index = unpack_from("=I", data[lower])[0] if lower in data else 0
             (number,) = unpack_from("!H", data.get(port, bytes(2)))
             found.append(Tunnel(_text(link[_IFNAME]), number, _name(index)))
@@ -102,15 +102,15 @@ def close_port(port: str, address: str) -> None:
     one, takes none behind it for a router, and none of its frames for one to the node's own stack. The
     address first: at no moment is the port without its entry. Raises OSError.
     """
-    index = _index(port)
+    index = index_of(port)
     entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
     lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
     settings = b"".join(attribute(kind, b"\0") for kind in (_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER))
     settings += attribute(_PORT_MASK, pack("=H", ALL_GROUPS))
     link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
-    for _ in _ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
+    for _ in ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
         pass
-    for _ in _ask(_SETLINK, _ACK, link):
+    for _ in ask(_SETLINK, _ACK, link):
         pass
 
 
@@ -122,7 +122,7 @@ def netlink(protocol: int) -> socket:
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
     try:
-        for _ in _ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, _index(name), 0, _UP)):
+        for _ in ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, index_of(name), 0, _UP)):
             pass
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
@@ -132,17 +132,18 @@ def take_down(name: str) -> None:
 def _link(name: str) -> Attributes | None:
     body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
     try:
-        for message in _ask(_GETLINK, 0, body):
-            return _attributes(message, 16)
+        for message in ask(_GETLINK, 0, body):
+            return attributes(message, 16)
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
             raise
     return None
 
 
-def _index(name: str) -> int:
+def index_of(name: str) -> int:
+    """A link's number. Raises OSError."""
     body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
-    for message in _ask(_GETLINK, 0, body):
+    for message in ask(_GETLINK, 0, body):
         return int(unpack_from("=i", message, 4)[0])
     raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
 
@@ -150,13 +151,13 @@ def _index(name: str) -> int:
 def _name(index: int) -> str:
     if index == 0:
         return ""
-    for message in _ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0)):
-        return _text(_attributes(message, 16)[_IFNAME])
+    for message in ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0)):
+        return _text(attributes(message, 16)[_IFNAME])
     return ""
 
 
 def _kind(link: Attributes) -> str:
-    return _text(_attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
+    return _text(attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
 
 
 def _text(value: bytes) -> str:
@@ -168,7 +169,8 @@ def attribute(kind: int, value: bytes) -> bytes:
     return pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
-def _attributes(content: bytes, start: int = 0) -> Attributes:
+def attributes(content: bytes, start: int = 0) -> Attributes:
+    """The attributes of a message, or of one that holds others."""
     found = {}
     while start + 4 <= len(content):
         length, kind = unpack_from("=HH", content, start)
@@ -179,7 +181,7 @@ def _attributes(content: bytes, start: int = 0) -> Attributes:
     return found
 
 
-def _ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+def ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
     asked = netlink(_NETLINK_ROUTE)
     try:
@@ -197,7 +199,7 @@ def _ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
                 if said == _DONE:
                     return
                 yield content
-                if not flags & (_DUMP | _ACK):
+                if not flags & (DUMP | _ACK):
                     return
                 at += length + 3 & ~3
     finally:

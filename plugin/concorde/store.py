@@ -49,9 +49,10 @@ _SELECT = (
 class Store(Database):
     """A connection to a network's leases. A block `with store:` is one writing transaction."""
 
-    def __init__(self, directory: str, new: bool = False) -> None:
+    def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
         """Open or create the store. Raises CniError 107 and 108."""
-        super().__init__(path(directory) if not new else path(directory) + owned.NEW, (_TO_VERSION_1,))
+        file = path(directory) if not new else path(directory) + owned.NEW
+        super().__init__(file, (_TO_VERSION_1,), reading)
 
     def knows(self, subnet: addresses.Subnet) -> bool:
         """Whether it has given addresses of a subnet before."""

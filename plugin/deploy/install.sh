@@ -11,11 +11,12 @@ set -u
 : "${QUIET:=45}" "${NODE:=/node}" "${PLUGIN:=/opt/concorde}" "${CONFIGURATION:=/etc/concorde}" "${STATE:=/run/concorde}"
 bin=$NODE/bin networks=$NODE/net.d before=$NODE/bin/concorde.before
 wanted=$CONFIGURATION/concorde.conflist
-said= quiet=0
+said= quiet=0 next=concorde
 
 # With a different root directory, in the node's network: the pod has hostNetwork. Tests have no other root.
 on_node() { ${ENTER-chroot "$NODE/root"} "$@"; }
 plugin() { on_node "$CNI_BIN_DIR/concorde" "$@" 2>&1; }
+candidate() { on_node "$CNI_BIN_DIR/$next" "$@" 2>&1; }
 
 say() { printf '%s\n' "$*"; }
 
@@ -34,10 +35,12 @@ finished() {
     said=
 }
 
-# Replaces a file at once: whoever reads has the old one or the new one. Files that are right stay untouched.
+# Replaces a file at once: whoever reads has the old one or the new one, after a loss of power too. Files that are
+# right stay untouched.
 put() {
     cmp -s "$1" "$2" && return
-    cp "$1" "${2%/*}/.concorde.new" && chmod "$3" "${2%/*}/.concorde.new" && mv -f "${2%/*}/.concorde.new" "$2"
+    cp "$1" "${2%/*}/.concorde.new" && chmod "$3" "${2%/*}/.concorde.new" && sync "${2%/*}/.concorde.new" \
+        && mv -f "${2%/*}/.concorde.new" "$2"
 }
 
 # What was there may be a link that leads nowhere from here.
@@ -53,17 +56,24 @@ keep_what_was_before() {
     mv "$before.new" "$before"
 }
 
-# The library first, under its own digest: a plugin that is just running keeps the one it began with.
-put_plugin() {
+# The library first, under its own digest: a plugin that is just running keeps the one it began with. Then the
+# executable under a name that no runtime calls, to look with whether this version can work here. What a runtime
+# calls is the former version until this one takes its name, whole.
+put_candidate() {
     mkdir -p "$bin/concorde.lib" || return
     for library in "$PLUGIN"/concorde.lib/*; do
         here=$bin/concorde.lib/${library##*/}
         [ ! -d "$here" ] || continue
-        rm -rf "$here.new" && cp -r "$library" "$here.new" || return
+        rm -rf "$here.new" && cp -r "$library" "$here.new" && sync -f "$here.new" || return
         say "${library##*/}" >>"$before/libraries" && mv "$here.new" "$here" || return
     done
-    put "$PLUGIN/concorde" "$bin/concorde" 755
+    next=concorde
+    if cmp -s "$PLUGIN/concorde" "$bin/concorde"; then rm -f "$bin/concorde.next"; return; fi
+    next=concorde.next
+    put "$PLUGIN/concorde" "$bin/$next" 755
 }
+take_over() { [ "$next" = concorde ] || mv -f "$bin/$next" "$bin/concorde"; }
+stays() { [ "$next" = concorde ] || [ ! -e "$bin/concorde" ] || say "; the version before stays"; }
 
 # Runtimes take the first configuration, by name.
 first() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | LC_ALL=C sort | head -n 1; }
@@ -77,12 +87,16 @@ install() {
     mkdir -p "$bin" "$networks"
     if ! on_node test -x /usr/bin/python3; then
         not_yet "lacking on this node: /usr/bin/python3 (Python 3.9 or newer, its standard library)"
-    elif ! { keep_what_was_before && put_plugin; }; then
+    elif ! { keep_what_was_before && put_candidate; }; then
         not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
-    elif ! on_node test -x "$CNI_BIN_DIR/concorde"; then
+    elif ! on_node test -x "$CNI_BIN_DIR/$next"; then
         not_yet "the DaemonSet's volume cni-bin is not $CNI_BIN_DIR, which the ConfigMap calls bin-dir"
-    elif ! found=$(plugin examine <"$wanted"); then
-        not_yet "lacking on this node: $found"
+    elif ! found=$(candidate examine <"$wanted"); then
+        not_yet "lacking on this node: $found$(stays)"
+    elif ! take_over; then
+        not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
+    elif ! found=$(plugin renew <"$wanted"); then
+        not_yet "pods that run have not all that this version gives them: $found"
     elif ! put "$wanted" "$networks/$CONFLIST" 644; then
         not_yet "cannot write the network configuration; see above"
     elif [ "$(first)" != "$CONFLIST" ]; then
@@ -125,6 +139,7 @@ uninstall() {
 
 remove() {
     was_there "$before/$CONFLIST" || rm -f "$networks/$CONFLIST"
+    rm -f "$bin/concorde.next"
     if was_there "$before/concorde"; then put_back "$bin/concorde" || return; else rm -f "$bin/concorde"; fi
     while read -r library; do
         grep -qs "$library" "$bin/concorde" || rm -rf "$bin/concorde.lib/$library"

@@ -65,6 +65,11 @@ class Component:
         """End it at once, and wait for its end."""
         self.place.run(["sh", "-c", KILL, "sh", self.directory], check=False)
 
+    def restart(self) -> None:
+        """End it at once, and start it anew."""
+        self.kill()
+        self.start()
+
     def fault(self) -> str | None:
         """Return how it ended and its last lines; None while it runs."""
         seen = self.place.run(["sh", "-c", LOOK, "sh", self.directory, str(LAST_LINES)]).stdout
@@ -79,7 +84,7 @@ class Component:
         return self.place.run(tail, check=False).stdout.strip() or "it said nothing"
 
     def wait_until_it_answers(self, address: str, seconds: float) -> None:
-        """Wait until something answers: ``https://...`` with status 200, or a Unix socket's path.
+        """Wait until something answers: a URL with status 200, or a Unix socket's path.
 
         Raises ComponentError, with the component's last lines, when it ends before, or time is over.
         """

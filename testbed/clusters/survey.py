@@ -15,7 +15,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.enforcements.resource import RESOURCE
 from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
-from testbed.scenario.rules import Fault
+from testbed.scenario.faults import Fault
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ def _configured(
         if enforcement.installed:
             yield Fault(
                 ("enforcement",),
-                f"{scenario.enforcement} needs the plugin on the nodes, and there is no {where}: "
-                "install it (docs/deploy.md)",
+                f"{scenario.kept_by} needs the plugin on the nodes, and there is no {where}: "
+                "install it (docs/howto/existing-clusters.md)",
             )
         return
-    defaults = (("enforcement", "pod"), ("count", "layer2"))
-    for key, default in defaults:
-        has, wanted = entries[0].get(key, default), getattr(scenario, key)
+    asked = (("enforcement", scenario.kept_by, "pod"), ("count", scenario.count, "layer2"))
+    for key, wanted, default in asked:
+        has = entries[0].get(key, default)
         if has != wanted:
             yield Fault((key,), f"{wanted}, but {where} says {has}; run with --set {key}={has}, or change it")
 

@@ -18,7 +18,7 @@ from math import isclose
 
 from testbed.access.place import CommandError, Place
 from testbed.enforcements import paper
-from testbed.enforcements.concorde import Concorde
+from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Footprint, Up
 from testbed.networks import queues
 from testbed.scenario import Scenario, links, networks
@@ -59,7 +59,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class AtInterface(Concorde):
+class AtInterface(Described):
     """See testbed.enforcements.enforcement.Enforcement. The plugin only attaches the pods."""
 
     def install(self, up: Up) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -11,6 +11,7 @@ from testbed.access.place import Place
 from testbed.access.pods import PodPlace
 from testbed.networks.cni import Attachment, NetworkList
 from testbed.scenario import Pod
+from testbed.scenario.faults import Fault
 
 
 class Up(Protocol):
@@ -36,7 +37,7 @@ class Guarded(NamedTuple):
 class Footprint:
     """What an enforcement makes on a node, beside the pods' own interfaces."""
 
-    state: str = ""  # the directory in which it keeps what it knows
+    state: Sequence[str] = ()  # directories in which it keeps what it knows
     tables: Sequence[tuple[str, str]] = ()  # of nftables: family and name
     trees: Sequence[str] = ()  # interfaces of the node whose root qdisc is its own
 
@@ -51,6 +52,12 @@ class Enforcement(Protocol):
     @property
     def installed(self) -> bool:
         """Whether nodes that exist must have it installed, and configured as the scenario says."""
+
+    def missing(self, here: bool) -> Iterable[Fault]:
+        """Return what is missing to attach pods so, with the scenario's field that asks for it.
+
+        ``here`` says whether the plugins are called on this machine; what others have is not known.
+        """
 
     def prepare(self) -> None:
         """Make what nodes are brought. Raises CalledProcessError."""

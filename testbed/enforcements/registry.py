@@ -1,27 +1,19 @@
-"""Which enforcements there are: what makes each kind that a scenario's ``enforcement`` may name."""
+"""Which enforcements there are: described networks, and those made in code that are registered by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from testbed.enforcements.at_interface import AtInterface
-from testbed.enforcements.bandwidth import BandwidthPlugin
+from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Enforcement
-from testbed.enforcements.node import NodeEnforcement
-from testbed.enforcements.none import NoEnforcement
-from testbed.enforcements.pod import PodEnforcement
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.enforcements import Kind
 
 Make = Callable[[Addressing], Enforcement]
 
-_known: dict[str, Make] = {
-    "none": NoEnforcement,
-    "pod": PodEnforcement,
-    "node": NodeEnforcement,
-    "bandwidth": BandwidthPlugin,
-}
+_known: dict[str, Make] = {}
 
 
 def register(kind: Kind, make: Make) -> None:
@@ -33,4 +25,7 @@ def register(kind: Kind, make: Make) -> None:
 def of(addressing: Addressing) -> Enforcement:
     """Return what keeps a scenario's promises: its shaping at an interface, or its enforcement."""
     scenario = addressing.scenario
-    return AtInterface(addressing) if scenario.shaping else _known[scenario.enforcement](addressing)
+    if scenario.shaping:
+        return AtInterface(addressing)
+    named = scenario.enforcement if isinstance(scenario.enforcement, str) else ""
+    return _known.get(named, Described)(addressing)

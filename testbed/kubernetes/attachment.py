@@ -9,7 +9,15 @@ from typing import Any
 
 from testbed.access.place import Node
 from testbed.kubernetes.worker import RESULTS
-from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
+from testbed.networks.cni import (
+    Attachment,
+    CniError,
+    NetworkList,
+    Runtime,
+    address,
+    host_interface,
+    own_interface,
+)
 
 
 @dataclass(frozen=True)
@@ -33,20 +41,18 @@ class Attached:
     @property
     def namespace(self) -> str:
         """The path of the pod's network namespace, in the cell."""
-        path: str = self._interface["sandbox"]
+        path: str = own_interface(self.result)["sandbox"]
         return path
 
     @property
     def host_interface(self) -> str:
-        """The node's end: in a result it stands before the pod's own (specification, section 5)."""
-        name: str = self.result["interfaces"][self.result["ips"][0]["interface"] - 1]["name"]
-        return name
+        """The node's end of its pair; empty without one."""
+        return host_interface(self.result)
 
     @property
     def address(self) -> str:
         """The pod's address."""
-        address: str = self.result["ips"][0]["address"]
-        return address.partition("/")[0]
+        return address(self.result)
 
     def complaint(self, network: NetworkList, directories: Sequence[str]) -> str | None:
         """Let the plugins, found in these directories, check it; return what they say is wrong."""
@@ -62,11 +68,6 @@ class Attached:
         except CniError as error:
             return str(error)
         return None
-
-    @property
-    def _interface(self) -> dict[str, Any]:
-        interface: dict[str, Any] = self.result["interfaces"][self.result["ips"][0]["interface"]]
-        return interface
 
 
 def read_results(cell: Node) -> Iterable[dict[str, Any]]:

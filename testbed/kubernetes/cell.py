@@ -8,10 +8,10 @@ have at fixed places: they delete there what they do not know. So each pair has,
 * plain files over the host's settings that a kubelet writes: it is content, and the host stays as it is.
 
 Processors are shared out by no cgroup: machines of their own would not share any, and on Linux 6.18 groups
-let all others starve for seconds once the processors are busy (docs/kubernetes.md). Kubernetes cannot be told
-so. But in a cell's directory, ``processors`` leads to the group of version 1 in which it was started itself,
-and what runs in containers is put back there (testbed.kubernetes.worker, RUNC). Version 2 cannot be had
-without processors; there the cell's own processes leave most of them to pods.
+let all others starve for seconds once the processors are busy (docs/explanation/diary.md). Kubernetes
+cannot be told so. But in a cell's directory, ``processors`` leads to the group of version 1 in which it was
+started itself, and what runs in containers is put back there (testbed.kubernetes.worker, RUNC). Version 2
+cannot be had without processors; there the cell's own processes leave most of them to pods.
 
 Run as a program on the worker, with its wishes as JSON on standard input: ``cgroup``, a directory within each
 hierarchy; ``directory``, where all that is the cell's own shall lie; ``own``, the paths of which it has its

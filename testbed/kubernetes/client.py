@@ -98,6 +98,10 @@ class Client:
             if over:
                 raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {', '.join(pods)}")
 
+    def delete_pod(self, pod: str) -> None:
+        """Let a pod go, and wait until it is gone: its runtime has then called the plugins' DEL."""
+        self.run("delete", "pod", pod, "--wait=true")
+
     def delete_pods(self) -> None:
         """Let all pods go: their kubelets remove what they were made of, and at last the API forgets them.
 

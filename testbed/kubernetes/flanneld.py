@@ -21,7 +21,7 @@ from testbed.kubernetes.manifests import Manifest
 from testbed.networks.joining import wait_until_joined
 from testbed.networks.registry import of_cluster
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.rules import Fault
+from testbed.scenario.faults import Fault
 
 USER = "flannel"
 

@@ -1,4 +1,4 @@
-"""Where things are on a provisioned machine; see docs/provisioning.md."""
+"""Where things are on a provisioned machine; see docs/howto/machines-become-clusters.md."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from testbed.supplies.images import PAUSE, Image
 from testbed.supplies.versions import Version
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
-CONTAINERD_SECONDS = 300.0
+READY_SECONDS = 300.0
 DOWN_SECONDS = 8.0
 ENTER = Path(__file__).with_name("enter-cell")
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
@@ -124,13 +124,22 @@ class Containerd:
         self.cell: Cell | None = None
         self.component: Component | None = None
 
-    def up(self, network: NetworkList | None, images: Sequence[Image], namespace: str) -> None:
-        """Make the cell, start containerd, import images. Raises CommandError or ComponentError."""
+    def up(
+        self,
+        network: NetworkList | None,
+        images: Sequence[Image],
+        namespace: str,
+        plugins: Path | None = None,
+    ) -> None:
+        """Make the cell, start containerd, import images. Raises CommandError or ComponentError.
+
+        ``plugins`` is the directory of CNI plugins that the network has beside the reference plugins.
+        """
         self.cell = Cell.make(self.node, self.directory)
         programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
         self.cell.run(["mkdir", "-p", programs, networks])
-        links = [str(file) for d in concorde.REFERENCE_DIRECTORIES for file in Path(d).glob("*")]
-        links += [str(concorde.DIRECTORY / "concorde")]
+        directories = [*map(Path, concorde.REFERENCE_DIRECTORIES), *([plugins] if plugins else [])]
+        links = [str(file) for one in directories for file in one.glob("*")]
         self.cell.run(["ln", "-sf", *links, programs])
         if network is not None:
             self.cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
@@ -145,7 +154,7 @@ class Containerd:
             ["containerd", "-c", file],
         )
         self.component.start()
-        self.component.wait_until_it_answers(CONTAINERD_SOCKET, CONTAINERD_SECONDS)
+        self.component.wait_until_it_answers(CONTAINERD_SOCKET, READY_SECONDS)
         self.import_images(images, namespace)
 
     def import_images(self, images: Sequence[Image], namespace: str) -> None:
@@ -213,7 +222,7 @@ class Worker:
     def prepare(self, images: Sequence[Image]) -> None:
         """Do all that needs no API server."""
         network = self._enforcement.network_list(self.cluster, self._node.name)
-        self.containerd.up(network, images, KUBELETS)
+        self.containerd.up(network, images, KUBELETS, self._enforcement.programs)
 
     def join(self, control_plane: ControlPlane) -> None:
         """Start the kubelet; its node is known to the API already."""
@@ -246,6 +255,16 @@ class Worker:
             env={"AWS_EC2_METADATA_DISABLED": "true"},
         )
         self._kubelet.start()
+
+    def restart(self) -> None:
+        """Restart containerd and the kubelet, and wait until both answer. Raises ComponentError."""
+        assert self.containerd.component is not None, "it is not up"
+        assert self._kubelet is not None, "it has not joined"
+        self.containerd.component.restart()
+        self.containerd.component.wait_until_it_answers(CONTAINERD_SOCKET, READY_SECONDS)
+        self._kubelet.restart()
+        port = ports.HEALTH_PORT + ports.beside(self._addressing, self.cluster, self._node.name)
+        self._kubelet.wait_until_it_answers(f"http://127.0.0.1:{port}/healthz", READY_SECONDS)
 
 
 def way_into(namespace: str, container: str) -> list[str]:

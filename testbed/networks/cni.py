@@ -142,6 +142,29 @@ mv "$new"/* . && rmdir "$new"
 """
 
 
+def own_interface(result: Json) -> Json:
+    """Return the pod's own interface in a result: the one that has its address (specification, section 5)."""
+    interface: Json = result["interfaces"][result["ips"][0].get("interface", 0)]
+    return interface
+
+
+def host_interface(result: Json) -> str:
+    """Return the node's end of a pod's pair: in a result it stands before the pod's own, outside of the pod.
+
+    Empty for a pod without one, as with macvlan.
+    """
+    position = result["ips"][0].get("interface", 0)
+    before: Json = result["interfaces"][position - 1] if position else {}
+    name: str = before.get("name", "") if not before.get("sandbox") else ""
+    return name
+
+
+def address(result: Json) -> str:
+    """Return the pod's address in a result."""
+    stated: str = result["ips"][0]["address"]
+    return stated.partition("/")[0]
+
+
 def cached_name(network: NetworkList, attachment: Attachment) -> str:
     """Return the name of the file in which libcni keeps an attachment."""
     return f"{network.name}-{attachment.container_id}-{attachment.interface}"

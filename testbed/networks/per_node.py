@@ -96,7 +96,7 @@ class PerNode(ABC):
         return (
             f"FLANNEL_NETWORK={self.own.pod_cidr}\n"
             f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
-            f"FLANNEL_MTU={self.addressing.pod_mtu(self.cluster)}\n"
+            f"FLANNEL_MTU={self.addressing.overlay_mtu(self.cluster)}\n"
             "FLANNEL_IPMASQ=false\n"
         )
 

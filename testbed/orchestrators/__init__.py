@@ -46,10 +46,23 @@ class Orchestrator(Protocol):
     def add_s(self) -> Mapping[str, float]:
         """How long the ADD of each pod took, by its name, in seconds; nothing where others call it."""
 
-    def up(self, progress: Callable[[str], None]) -> Found:
-        """Start every pod of the scenario, and return what clusters that exist turned out to have.
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
+        """Start the pods of the scenario, and return what clusters that exist turned out to have.
 
-        On failure nothing of it stays. Raises a RuntimeError that says which pod was refused and why.
+        ``without`` are those that shall come later, if at all. On failure nothing of it stays. Raises a
+        RuntimeError that says which pod was refused and why.
+        """
+
+    def add(self, name: str) -> None:
+        """Start a pod that is not there. Raises a RuntimeError that says why it was refused."""
+
+    def remove(self, name: str) -> None:
+        """End a pod, and all that was made for it. Raises RuntimeError."""
+
+    def restart_agents(self, node: str) -> Sequence[str]:
+        """End what runs on a node for its pods' networks, start it again, wait for it; return who that was.
+
+        Nothing, where nothing runs, or where that is other people's. Raises RuntimeError.
         """
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:

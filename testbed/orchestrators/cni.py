@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from testbed.access.steps import Step, take
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
-from testbed.networks.cni import CniError, Json, NetworkList, Runtime
+from testbed.networks.cni import CniError, Json, NetworkList, Runtime, address, host_interface
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 
-ATTACHMENTS = "/run/cni-attachments"  # what the runtime keeps of them; a machine's is in the run's directory
+# What the runtime keeps of them. A machine's is in the run's directory there, if it was brought anything: who
+# was not has plugins that need none of it.
+ATTACHMENTS = "/run/cni-attachments"
 
 
 class CniOrchestrator:
@@ -46,18 +49,39 @@ class CniOrchestrator:
         """No cluster has an API."""
         return []
 
-    def up(self, progress: Callable[[str], None]) -> Found:
-        """Start every pod; one after another on each node and cluster, so that addresses follow names."""
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
+        """Start the pods; one after another on each node and cluster, so that addresses follow names."""
         progress("pods")
         self._enforcement.prepare()
         runners = dict.fromkeys(pod.node for pod in self._scenario.pods.values())
         self._runtimes = dict(zip(runners, in_parallel(self._provide, runners), strict=True))
         groups: dict[tuple[str, str], list[str]] = {}
         for name, pod in self._scenario.pods.items():
-            groups.setdefault((pod.node, pod.cluster), []).append(name)
+            if name not in without:
+                groups.setdefault((pod.node, pod.cluster), []).append(name)
         in_parallel(self._start_all, groups.values())
-        self.pods = {name: self._place(name) for name in self._scenario.pods}
+        self.pods = {name: self._place(name) for name in self._scenario.pods if name in self._results}
         return Found()
+
+    def add(self, name: str) -> None:
+        """Attach a pod; see Orchestrator. What was refused is taken away, as a runtime does."""
+        try:
+            self._start_all([name])
+        except CniError:
+            with suppress(CniError):
+                self._detach(name, None)
+            raise
+        self.pods = {**self.pods, name: self._place(name)}
+
+    def remove(self, name: str) -> None:
+        """Detach a pod; its namespace stays, empty; see Orchestrator."""
+        self._detach(name, self._results[name])
+        del self._results[name]
+        self.pods = {other: place for other, place in self.pods.items() if other != name}
+
+    def restart_agents(self, node: str) -> list[str]:
+        """Leave a node as it is: nothing runs on once a plugin has answered; see Orchestrator."""
+        return []
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         """Leave the containers as they are: network namespaces."""
@@ -65,18 +89,19 @@ class CniOrchestrator:
 
     def check(self) -> list[str]:
         """Let the plugin check every pod; see Orchestrator."""
-        return [fault for fault in in_parallel(self._check, self._scenario.pods) if fault]
+        return [fault for fault in in_parallel(self._check, self.pods) if fault]
 
     def down(self) -> None:
         """Leave the pods to the end of their nodes, which is the end of all that the plugin made."""
 
     def _provide(self, name: str) -> Runtime:
         """Return what calls the plugins on a node, once they and the pods' namespaces are there."""
-        node, directories, cache = self._nodes[name], list(concorde.REFERENCE_DIRECTORIES), ATTACHMENTS
+        node, directories = self._nodes[name], list(concorde.REFERENCE_DIRECTORIES)
+        cache = None if isinstance(node, Apart) else ATTACHMENTS
         if self._enforcement.programs is not None:
             there = path_on(node, self._enforcement.programs)
             directories.insert(0, there)
-            cache = f"{Path(there).parent}/attachments" if isinstance(node, Apart) else ATTACHMENTS
+            cache = cache or f"{Path(there).parent}/attachments"
         self._make_namespaces(node)
         return Runtime(node, tuple(directories), cache)
 
@@ -104,6 +129,9 @@ class CniOrchestrator:
             attached.append((network, attachment, self._results[name]))
         runtime.keep(attached)
 
+    def _detach(self, name: str, result: Json | None) -> None:
+        self._runtime(name).delete(self._network(name), self._enforcement.attachment(name), result)
+
     def _check(self, name: str) -> str | None:
         try:
             self._runtime(name).check(
@@ -126,8 +154,6 @@ class CniOrchestrator:
             name=name,
             node=self._runtime(name).node,
             namespace=self._addressing.namespace(name),
-            address=result["ips"][0]["address"].partition("/")[0],
-            # The node's end of the pair is the interface without a sandbox that is no bridge: the one that
-            # stands before the pod's (CNI specification, section 5 "Result types", interfaces).
-            host_interface=result["interfaces"][result["ips"][0]["interface"] - 1]["name"],
+            address=address(result),
+            host_interface=host_interface(result),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import by_api, manifests
 from testbed.kubernetes.attachment import Attached, read_results
 from testbed.kubernetes.by_api import ByApi
-from testbed.kubernetes.client import Client
+from testbed.kubernetes.client import Client, PodError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.manifests import name_of
@@ -54,15 +54,28 @@ class KubernetesOrchestrator:
         return list(by_api.clusters(self._addressing))
 
     brings_containers = False
-    facts: Mapping[str, Any] = {}
     add_s: Mapping[str, float] = {}  # containerd calls the plugins, and does not say how long that takes
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the APIs say of the nodes' versions, for the recording."""
+        return {
+            cluster: {
+                "nodes": {
+                    node["metadata"]["name"]: {"info": node["status"]["nodeInfo"]}
+                    for node in client.get("nodes")["items"]
+                    if node["status"]["nodeInfo"]["kubeletVersion"]  # a master is a name alone
+                }
+            }
+            for cluster, client in self._clients.items()
+        }
 
     @property
     def clients(self) -> list[Client]:
         """One for each cluster."""
         return list(self._clients.values())
 
-    def up(self, progress: Callable[[str], None]) -> Found:
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start the clusters, all at once, and in them the pods; see Orchestrator."""
         self._enforcement.prepare()
         programs = self._programs
@@ -95,16 +108,45 @@ class KubernetesOrchestrator:
         ]
         in_parallel(lambda task: task(), tasks)
         progress("pods")
-        in_parallel(self._start_pods, self._scenario.clusters)
-        self._find_pods()
+        names = [name for name in self._scenario.pods if name not in without]
+        in_parallel(lambda cluster: self._start_pods(cluster, names), self._scenario.clusters)
+        self._find_pods(names)
         return Found()
+
+    def add(self, name: str) -> None:
+        """Start a pod by the API, and take it away if it is refused; see Orchestrator."""
+        client = self._clients[self._scenario.pods[name].cluster]
+        client.apply([manifests.pod(self._scenario, self._enforcement, name)])
+        try:
+            client.wait_until_ready([name_of(name)], READY_SECONDS, self._fault)
+        except PodError:
+            client.delete_pod(name_of(name))
+            raise
+        self._find_pods([*self.pods, name])
+
+    def remove(self, name: str) -> None:
+        """Delete a pod by the API, and wait for its end; see Orchestrator."""
+        self._clients[self._scenario.pods[name].cluster].delete_pod(name_of(name))
+        self.pods = {other: place for other, place in self.pods.items() if other != name}
+        self.networks = {other: place for other, place in self.networks.items() if other != name}
+
+    def restart_agents(self, node: str) -> list[str]:
+        """Restart containerds, kubelets and what joins the nodes; see Orchestrator."""
+        workers = [worker for (_, name), worker in self._workers.items() if name == node]
+        joining = [one for overlay in self._overlays.values() for one in overlay.components]
+        overlays = [one for one in joining if one.place.name == node]
+        for worker in workers:
+            worker.restart()
+        for one in overlays:
+            one.restart()
+        return [one.name for one in (*(own for worker in workers for own in worker.components), *overlays)]
 
     def check(self) -> list[str]:
         """Let the plugin check every pod, as no container runtime does; see Orchestrator."""
         faults = [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
         faults += [fault for one in self._overlays.values() for fault in one.faults()]
         attached = self._attachments()
-        for name in self._scenario.pods:
+        for name in self.pods:
             if name not in attached:
                 faults.append(f"pod {name}: nothing is known of its attachment")
         faults += [
@@ -153,8 +195,8 @@ class KubernetesOrchestrator:
         for_overlay = self._overlays[cluster].manifests if cluster in self._overlays else []
         self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay])
 
-    def _start_pods(self, cluster: str) -> None:
-        pods = [name for name, pod in self._scenario.pods.items() if pod.cluster == cluster]
+    def _start_pods(self, cluster: str, names: Iterable[str]) -> None:
+        pods = [name for name in names if self._scenario.pods[name].cluster == cluster]
         if not pods:
             return
         client = self._clients[cluster]
@@ -190,19 +232,19 @@ class KubernetesOrchestrator:
                     found[name] = one
         return found
 
-    def _find_pods(self) -> None:
+    def _find_pods(self, names: Iterable[str]) -> None:
         for name, one in sorted(self._attachments().items()):
             client = self._clients[self._scenario.pods[name].cluster]
             self.pods[name] = RemotePod(
                 name, client.place, client.execution(name_of(name)), one.address, one.host_interface
             )
             self.networks[name] = InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
-        if missing := self._scenario.pods.keys() - self.pods.keys():
+        if missing := set(names) - self.pods.keys():
             raise ComponentError(f"pods without a known attachment: {', '.join(sorted(missing))}")
 
     def _check(self, name: str, one: Attached) -> str | None:
         pod = self._scenario.pods[name]
         network = self._enforcement.network_list(pod.cluster, pod.node)
-        directories = (str(concorde.DIRECTORY), *concorde.REFERENCE_DIRECTORIES)
+        directories = (*map(str, filter(None, [self._enforcement.programs])), *concorde.REFERENCE_DIRECTORIES)
         complaint = one.complaint(network, directories)
         return complaint and f"pod {name}: {complaint}"

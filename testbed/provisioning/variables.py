@@ -22,9 +22,10 @@ from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.networks.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm
-from testbed.scenario import Scenario, ScenarioError, ports
+from testbed.scenario import Scenario, ScenarioError, enforcements, ports
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.rules import Fault
+from testbed.scenario.described import OURS
+from testbed.scenario.faults import Fault
 from testbed.supplies.bundle import Bundle
 
 Variables = dict[str, Any]
@@ -81,8 +82,11 @@ def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
 
 def unfit(scenario: Scenario) -> list[Fault]:
     """Return what of a scenario cannot be made of machines."""
-    faults = []
     addressing = Addressing(scenario)
+    faults = list(registry.of(addressing).missing(here=False))
+    if enforcements.description_of(scenario).plugins not in (None, OURS):
+        words = "the playbooks bring machines the reference plugins and Concorde, and no others"
+        faults.append(Fault(("enforcement", "plugins"), words))
     masters: dict[str, str] = {}
     for name, cluster in scenario.clusters.items():
         if (first := masters.setdefault(cluster.master, name)) != name:

@@ -1,7 +1,8 @@
 """An experiment as data: its model, the rules a model alone cannot state, and its file."""
 
 from testbed.scenario import enforcements, networks  # whose names the model knows
-from testbed.scenario.files import ScenarioError, load, render_schema, render_yaml
+from testbed.scenario.faults import ScenarioError
+from testbed.scenario.files import load, render_schema, render_yaml
 from testbed.scenario.model import (
     Cluster,
     Container,

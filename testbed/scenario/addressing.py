@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
-from testbed.scenario import networks
+from testbed.scenario import enforcements, networks, ranges
 from testbed.scenario.model import Scenario, Transfer
 
 UPLINK = "eth0"
@@ -75,6 +75,20 @@ class Addressing:
     def network(self, cluster: str) -> networks.Network:
         """Return what kind a cluster's pod network is."""
         return networks.of(self.scenario.clusters[cluster])
+
+    def pod_range(self, cluster: str, node: str) -> ranges.PodRange:
+        """Return which addresses a cluster's pods get on a node: of their subnet, or of the underlay."""
+        if enforcements.of(self.scenario).on_underlay:
+            return ranges.of_underlay(self.scenario, cluster, node, self.address(node))
+        return ranges.of_subnet(self.pod_subnet(cluster, node))
+
+    def overhead(self, cluster: str) -> int:
+        """Return by how many bytes a packet of a cluster's pod grows on the underlay."""
+        return networks.overhead(self.scenario, cluster)
+
+    def overlay_mtu(self, cluster: str) -> int:
+        """Return the MTU of what joins a cluster's nodes, bytes; the pods' own, unless they are elsewhere."""
+        return self.scenario.underlay.mtu - self.network(cluster).overhead
 
     def pod_mtu(self, cluster: str) -> int:
         """Return the MTU of a cluster's pods, bytes: the underlay's, less what its network adds."""

@@ -1,25 +1,44 @@
-"""The kinds of enforcement, as far as rules and arithmetic need them: what one must know, and what it counts.
+"""The kinds of enforcement, as far as rules and arithmetic need them: what is claimed, told and counted.
 
-How one keeps promises on nodes is ``testbed.enforcements``.
+Most are networks described in files (``described``). How one keeps promises on nodes is
+``testbed.enforcements``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.scenario import links
+from testbed.scenario import described, links
+from testbed.scenario.description import Claim, Counts, Description, Direction, Told
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import ENFORCEMENTS
+
+UNDESCRIBED = "none"  # how kinds that code makes attach pods, unless they do it otherwise
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of enforcement."""
 
-    name: str  # as a scenario's ``enforcement`` says it
-    promises: bool = False  # whether pods get what they were promised, at least where links have room
-    counts_overhead: bool = False  # whether a guarantee counts what the pod network adds to each packet
+    name: str  # as a scenario's ``enforcement`` says it, or as its description does
+    claims: frozenset[Claim] = frozenset()  # what a rate is to be; empty: nothing is promised
+    told: Told = "annotation"  # how the network hears of a pod's rate
+    direction: frozenset[Direction] = frozenset({"egress"})  # what of a pod's traffic is ruled
+    counts: Counts = "layer2"  # what a rate counts
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
+    on_underlay: bool = (
+        False  # whether pods have addresses of the underlay, so that nothing is added to packets
+    )
+
+    @property
+    def promises(self) -> bool:
+        """Whether pods get what they were promised, at least where links have room. A ceiling is none."""
+        return "floor" in self.claims
+
+    @property
+    def counts_overhead(self) -> bool:
+        """Whether a guarantee counts what the pod network adds to each packet."""
+        return self.counts == "underlay"
 
 
 _known: dict[str, Kind] = {}
@@ -32,8 +51,29 @@ def register(kind: Kind) -> None:
 
 
 def of(scenario: Scenario) -> Kind:
-    """Return the kind that a scenario's enforcement is."""
-    return _known[scenario.enforcement]
+    """Return the kind that a scenario's enforcement is. Raises ScenarioError for a broken shipped file."""
+    registered = _known.get(scenario.kept_by) if isinstance(scenario.enforcement, str) else None
+    return registered or kind_of(description_of(scenario))
+
+
+def description_of(scenario: Scenario) -> Description:
+    """Return the description by which a scenario's pods are attached. Raises ScenarioError as ``of``."""
+    if isinstance(scenario.enforcement, Description):
+        return scenario.enforcement
+    return described.of_name(UNDESCRIBED if scenario.enforcement in _known else scenario.enforcement)
+
+
+def kind_of(description: Description) -> Kind:
+    """Return what rules and arithmetic must know of a description."""
+    return Kind(
+        description.name,
+        claims=frozenset(description.claims),
+        told=description.told,
+        direction=frozenset(description.direction),
+        counts=description.counts,
+        shares_links=description.link is not None,
+        on_underlay=description.addresses == "underlay",
+    )
 
 
 def shall_hold(scenario: Scenario) -> bool:
@@ -48,8 +88,5 @@ def shall_hold(scenario: Scenario) -> bool:
     return kind.shares_links or all(links.rate_of(scenario, node) is None for node in scenario.nodes)
 
 
-# All four are judged by what a class on the pod's eth0 lets through, whatever they do to get there.
-register(Kind("none"))
-register(Kind("pod", promises=True))
-register(Kind("node", promises=True, shares_links=True))
-register(Kind("bandwidth"))
+for _name in described.shipped():
+    ENFORCEMENTS.add(_name)

@@ -5,52 +5,47 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from testbed.scenario import reading, texts
+from testbed.scenario import described, reading, texts
+from testbed.scenario.faults import Fault, Path, ScenarioError, explained, render_path
 from testbed.scenario.model import Scenario
-from testbed.scenario.rules import Fault, Path, faults, render_path
+from testbed.scenario.nearest import UNKNOWN, counted, with_nearest
+from testbed.scenario.rules import faults
 
-MOST_SHOWN = 50  # faults
-
-
-class ScenarioError(LookupError):
-    """A scenario that cannot be run; the message names the file, the path to each fault and what is right.
-
-    A LookupError like all bad input, so that the command line need not know scenarios to end with its status.
-    """
-
-    def __init__(self, file: str, problems: Iterable[Fault]) -> None:
-        found = list(problems)
-        lines = [
-            ": ".join(filter(None, (file, render_path(path), text))) for path, text in found[:MOST_SHOWN]
-        ]
-        if len(found) > MOST_SHOWN:
-            lines.append(f"{file}: and {len(found) - MOST_SHOWN} more")
-        super().__init__("\n".join(lines))
+ENFORCEMENT, NETWORK = "enforcement", "network"  # two words for the same field
 
 
-def load(file: FilePath | str, overrides: Sequence[str] = (), scale: float = 1.0) -> Scenario:
+def load(
+    file: FilePath | str, overrides: Sequence[str] = (), scale: float = 1.0, duration: int | None = None
+) -> Scenario:
     """Read a scenario, apply ``path=value`` overrides, check it, and multiply its rates by ``scale``.
+
+    With ``duration`` its traffic takes as many seconds, and keeps its shape.
 
     Raises ScenarioError, naming every fault that was found.
     """
     file = FilePath(file)
     data = _read(file)
+    if NETWORK in data and ENFORCEMENT not in data:
+        data[ENFORCEMENT] = data.pop(NETWORK)
     for override in overrides:
         _override(data, override)
+    _describe(data, file)
     try:
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(str(file), explained(error)) from None
+        raise ScenarioError(str(file), map(with_nearest, explained(error))) from None
     if not 0 < scale <= 1000:
         raise ScenarioError("--scale", [Fault((), f"{scale:g} is no factor for rates; 0.1 is a tenth")])
     scenario = scenario.scaled(scale)
+    if duration is not None and scenario.measured:
+        scenario = scenario.lasting(duration)
     if found := faults(scenario):
         raise ScenarioError(str(file), found)
     return scenario
@@ -68,13 +63,8 @@ def render_yaml(scenario: Scenario) -> str:
 def render_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of a scenario file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}
+    schema["properties"][NETWORK] = schema["properties"][ENFORCEMENT]
     return json.dumps(schema, indent=2) + "\n"
-
-
-def explained(error: ValidationError) -> list[Fault]:
-    """Return what a model does not take, with the path to each, as people say it."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [_fault(one) for one in found]
 
 
 def _read(file: FilePath) -> Any:
@@ -87,6 +77,15 @@ def _read(file: FilePath) -> Any:
             str(file), [Fault((), "not a scenario: expected a mapping with a name and nodes")]
         )
     return data
+
+
+def _describe(data: Any, file: FilePath) -> None:
+    """Put the whole description in the place of a path to one, or of one that names other files."""
+    said = data.get(ENFORCEMENT)
+    if isinstance(said, dict):
+        data[ENFORCEMENT] = described.complete(said, str(file), file.parent, (ENFORCEMENT,))
+    elif isinstance(said, str) and described.is_path(said):
+        data[ENFORCEMENT] = described.read(file.parent / said, str(file), (ENFORCEMENT,))
 
 
 def _override(data: Any, override: str) -> None:
@@ -104,6 +103,10 @@ def _override(data: Any, override: str) -> None:
     except reading.ReadingError as error:
         shown = texts.shortened(value_text)
         raise ScenarioError("--set", [Fault(path, f"{shown!r} is not a YAML value: {error}")]) from None
+    if path[0] == NETWORK:
+        path = (ENFORCEMENT, *path[1:])
+    if path == (ENFORCEMENT,) and isinstance(value, str) and described.is_path(value):
+        value = _seen_from_here(value)
     place = data
     for depth, part in enumerate(path[:-1]):
         if (
@@ -112,28 +115,28 @@ def _override(data: Any, override: str) -> None:
             and not isinstance(place.get(part), (dict, list))
         ):
             place[part] = {}
-        place = _step(place, part, path[: depth + 1])
-    _step(place, path[-1], path, missing_is_fine=True)
+        place = _step(place, part, path, depth)
+    _step(place, path[-1], path, len(path) - 1, missing_is_fine=True)
     place[path[-1]] = value
 
 
-def _step(place: Any, part: str | int, path: Path, missing_is_fine: bool = False) -> Any:
+def _seen_from_here(word: str) -> str:
+    """Return a path on a command line as an absolute one, if there is such a file."""
+    file = FilePath(word)
+    return str(file.absolute()) if texts.is_file(file) else word
+
+
+def _step(place: Any, part: str | int, whole: Path, depth: int, missing_is_fine: bool = False) -> Any:
+    """Return what a part of a path leads to; ``whole`` is the path, and ``depth`` where in it the part is."""
+    path = whole[: depth + 1]
     if isinstance(place, list) and isinstance(part, int):
         if part < len(place):
             return place[part]
         raise ScenarioError("--set", [Fault(path, f"there are {len(place)} of these, counted from 0")])
+    if isinstance(place, list):
+        raise ScenarioError("--set", [Fault(path, counted(whole, depth))])
     if isinstance(place, dict) and isinstance(part, str):
         if part in place or missing_is_fine:
             return place.get(part)
-        raise ScenarioError("--set", [Fault(path, "no such field")])
-    raise ScenarioError("--set", [Fault(path, "no such field")])
-
-
-def _fault(error: Any) -> Fault:
-    path = tuple(part for part in error["loc"] if part != "[key]")
-    if error["type"] == "extra_forbidden":
-        return Fault(path, "no such field")
-    if error["type"] == "missing":
-        return Fault(path, "this field is required")
-    text: str = error["msg"].removeprefix("Value error, ")
-    return Fault(path, text[0].lower() + text[1:] if text.startswith(("Input", "String", "List")) else text)
+        raise ScenarioError("--set", [with_nearest(Fault(path, UNKNOWN))])
+    raise ScenarioError("--set", [Fault(path, UNKNOWN)])

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from testbed.scenario.model import Address, Interface, Name, Part, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.words import Address, Interface, Name, Part
 
 
 class Found(Part):

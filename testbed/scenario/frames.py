@@ -27,6 +27,11 @@ def payload_bytes(mtu: int, protocol: Protocol) -> int:
     return payload
 
 
+def packet_bytes(payload: int) -> int:
+    """Return the bytes of the IP packet that carries one UDP datagram with so many bytes of payload."""
+    return payload + UDP_HEADER + IPV4_HEADER
+
+
 def frame_bytes(mtu: int, overhead: int = 0) -> int:
     """Return the layer-2 bytes that a class charges for one full packet of a pod's ``mtu``.
 

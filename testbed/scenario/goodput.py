@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.scenario import enforcements, networks
-from testbed.scenario.frames import expected_goodput
+from testbed.scenario.frames import expected_goodput, packet_bytes
 from testbed.scenario.model import Scenario, Traffic
 
 
@@ -16,6 +16,10 @@ def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
     if guarantee is None:
         return None
     mtu, overhead = networks.path_of(scenario, flow.source)
-    counted = overhead if enforcements.of(scenario).counts_overhead else 0
-    goodput = expected_goodput(guarantee, mtu, flow.protocol, scenario.count, counted)
+    kind = enforcements.of(scenario)
+    counted = overhead if kind.counts_overhead else 0
+    count = "payload" if kind.counts == "payload" else scenario.count
+    if flow.size is not None:
+        mtu = packet_bytes(flow.size)
+    goodput = expected_goodput(guarantee, mtu, flow.protocol, count, counted)
     return goodput if flow.rate is None else min(float(flow.rate), goodput)

@@ -6,81 +6,29 @@ how a scenario is read and written. Rates are bits per second, times are seconds
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated, Literal
+import math
+from ipaddress import IPv4Network
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    StringConstraints,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
+from testbed.scenario.description import Description
 from testbed.scenario.names import ENFORCEMENTS, NETWORKS
-from testbed.scenario.quantities import format_rate, parse_rate
-from testbed.scenario.texts import unshown
+from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
 
 
-def _showable(text: str) -> str:
-    """Refuse what a terminal would take for an order, and what no SVG file may hold."""
-    for char in unshown(text):
-        raise ValueError(f"U+{ord(char):04X} in it is no character that can be shown")
-    return text
+def _known(enforcement: object) -> str | Description:
+    """Return the name of a known enforcement, or a description (read by testbed.scenario.described)."""
+    if isinstance(enforcement, (dict, Description)):
+        return Description.model_validate(enforcement)
+    return ENFORCEMENTS.check(enforcement)
 
 
-def _no_number(value: object) -> object:
-    """Refuse the number that an address also is: nobody writes it so, but by mistake."""
-    if isinstance(value, (bool, int, float)):
-        raise ValueError(f"{value} is a number; write four of them with dots, as in 172.16.0.0")
-    return value
-
-
-Rate = Annotated[
-    int,
-    BeforeValidator(parse_rate),
-    PlainSerializer(format_rate, return_type=str),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)([kMGT]|[KMGT]i|[eE][+-]?\d{1,2})?$"},
-                {"type": "number", "exclusiveMinimum": 0},
-            ],
-            "description": "bits per second as a Kubernetes quantity: 1G, 250M, 0.5Gi",
-        }
-    ),
-]
-# A DNS label (RFC 1123), but capitals are welcome: the paper's pods are called A-1.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$")]
-# What people read, in tables, figures and on terminals.
-Title = Annotated[str, AfterValidator(_showable)]
-Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Network = Annotated[
-    IPv4Network,
-    BeforeValidator(_no_number),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
-]
-Address = Annotated[
-    IPv4Address,
-    BeforeValidator(_no_number),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "description": "an IPv4 address: 192.168.56.13"}),
-]
-# The kernel's rule (dev_valid_name in net/core/dev.c), less what is special to ip and tc on a command line.
-Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
-
-
-class Part(BaseModel):
-    """Base of every part of a scenario: immutable, and an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)
+def _describe_known(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema what may stand for an enforcement."""
+    name, description = schema["anyOf"]
+    ENFORCEMENTS.describe(name)
+    schema["anyOf"] = [name, {"type": "string", "pattern": r"/|\.ya?ml$"}, description]
 
 
 class Underlay(Part):
@@ -169,11 +117,13 @@ class Bgp(Part):
 class Cluster(Part):
     """One master, its workers, one pod network. A worker may belong to several clusters."""
 
-    master: Name
-    workers: list[Name] = Field(min_length=1)
+    master: Name = Field(description="the node of its control plane; it gets the first pod subnet")
+    workers: list[Name] = Field(
+        min_length=1, description="nodes that run its pods; a node may be a worker of several clusters"
+    )
     pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
     node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
-    flannel: Flannel = Flannel()
+    flannel: Flannel = Field(Flannel(), description="its overlay; clusters that share a node differ in VNI")
     backend: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
         "vxlan",
         description="how its pods reach those of other nodes",
@@ -203,16 +153,24 @@ class Cluster(Part):
 class Pod(Part):
     """A pod, and what its deployment file promises it."""
 
-    cluster: Name
-    node: Name
-    guarantee: Rate | None = Field(None, description="the rate promised to what the pod sends")
-    ceiling: Rate | None = Field(None, description="the rate never exceeded by what the pod sends")
+    cluster: Name = Field(description="whose pod it is")
+    node: Name = Field(description="where it runs: a worker of its cluster")
+    guarantee: Rate | None = Field(
+        None,
+        description="the rate promised to all that the pod sends; becomes the annotation "
+        "concorde.contmec.dev/egress-guarantee",
+    )
+    ceiling: Rate | None = Field(
+        None,
+        description="the rate never exceeded by what the pod sends; becomes the annotation "
+        "kubernetes.io/egress-bandwidth",
+    )
 
 
 class Container(Part):
     """A container beside Kubernetes, on the Docker-like network of its node."""
 
-    node: Name
+    node: Name = Field(description="where it runs")
 
 
 TrafficEndpoint = Name
@@ -224,7 +182,7 @@ class Transfer(Part):
     name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
     destination: TrafficEndpoint = Field(alias="to", description="the pod or container that receives")
-    protocol: Literal["tcp", "udp"] = "tcp"
+    protocol: Literal["tcp", "udp"] = Field("tcp", description="a flow by UDP needs a rate")
     start: Seconds = Field(0.0, description="seconds after the run's beginning")
     duration: int = Field(10, ge=1, le=86_400, description="seconds; iperf3 counts whole ones")
 
@@ -244,6 +202,9 @@ class Traffic(Transfer):
 
     parallel: int = Field(1, ge=1, le=128, description="streams")
     rate: Rate | None = Field(None, description="offered load of all streams; TCP: unlimited without it")
+    size: int | None = Field(
+        None, ge=16, le=9000, description="bytes of payload of a UDP packet; none: as many as fit one"
+    )
     generator: Name | None = Field(None, description="the tool that makes the traffic; without one, iperf3")
 
 
@@ -284,6 +245,13 @@ class Measurement(Part):
     )
     warm_up: Seconds = Field(0.5, description="seconds of each flow left out at its start: TCP's slow start")
     repetitions: int = Field(1, ge=1, le=1000)
+    queues: float | None = Field(
+        None,
+        ge=0.01,
+        le=10,
+        description="seconds between two readings of every queue and class on the way; none: only what they "
+        "dropped in all",
+    )
     congestion_control: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]{1,15}$")] = Field(
         "cubic",
         description="TCP's, by the kernel's name for it; said here, so that it is no habit of the host's",
@@ -316,37 +284,64 @@ class Shaping(Part):
     )
 
 
+Kind = TypeVar("Kind", bound=Transfer)
+# Of a transfer that is made short, no more than this share is left out at its start, and it has ten samples.
+MOST_WARM_UP = 0.25
+LEAST_SAMPLES = 10
+
+
+def _timed(one: Kind, before: float, seconds: int) -> Kind:
+    """Return a transfer at its place in ``seconds``, where the whole took ``before``.
+
+    It takes whole seconds, around the middle that it had; but what lasts from the beginning does so, and what
+    lasts to the end, too.
+    """
+    factor = seconds / before
+    start, exact = one.start * factor, one.duration * factor
+    duration = max(1, math.ceil(exact - 0.5))
+    if one.start > 0:
+        start += (exact - duration) / 2
+    if one.end <= before:
+        latest = seconds - duration
+        start = latest if one.start > 0 and math.isclose(one.end, before) else min(start, latest)
+    return one.model_copy(update={"start": max(0.0, round(start, 3)), "duration": duration})
+
+
 class Scenario(Part):
     """One experiment."""
 
-    name: Name
-    title: Title = Field("", max_length=120)
-    underlay: Underlay = Underlay()
+    name: Name = Field(description="names the recording")
+    title: Title = Field("", max_length=120, description="heading of report and tables")
+    underlay: Underlay = Field(Underlay(), description="the network that joins the nodes")
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
     zones: dict[Name, Zone] = Field(
         {}, description="where nodes are: each a switch, and a trunk to the others; none: one switch for all"
     )
-    nodes: dict[Name, Node] = Field(min_length=2, max_length=1000)
-    clusters: dict[Name, Cluster] = Field(min_length=1)
+    nodes: dict[Name, Node] = Field(
+        min_length=2, max_length=1000, description="where commands run; usually nothing behind the colon"
+    )
+    clusters: dict[Name, Cluster] = Field(
+        min_length=1, description="masters, workers and pod networks; names have at most 11 characters"
+    )
     container_cidr: Network = Field(
         IPv4Network("172.18.0.0/16"),
         description="every node's container network, behind masquerading as Docker's",
     )
-    enforcement: Annotated[str, BeforeValidator(ENFORCEMENTS.check)] = Field(
+    enforcement: Annotated[str | Description, BeforeValidator(_known)] = Field(
         "pod",
-        description="how guarantees are kept: not at all, by HTB on the pod's eth0 (the paper's), "
-        "by one tree on the node's uplink, or by the limit of the reference bandwidth plugin",
-        json_schema_extra=ENFORCEMENTS.describe,
+        description="the pods' network and who keeps their guarantees: a name, the path to a description, "
+        "or a description; network says the same",
+        json_schema_extra=_describe_known,
     )
     count: Literal["layer2", "payload"] = Field(
         "layer2", description="what a guarantee counts: Ethernet frames as tc does, or the payload users see"
     )
     shaping: Shaping | None = Field(None, description="HTB at one place; with enforcement none only")
     pods: dict[Name, Pod] = Field(min_length=1)
-    containers: dict[Name, Container] = {}
-    flows: list[Traffic] = []
-    disturbances: list[Traffic] = []
-    requests: list[Requests] = []
+    containers: dict[Name, Container] = Field({})
+    flows: list[Traffic] = Field([])
+    disturbances: list[Traffic] = Field([])
+    requests: list[Requests] = Field([])
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 
@@ -355,6 +350,21 @@ class Scenario(Part):
     def _bare_names(cls, value: object) -> object:
         """Let ``worker-01:`` without a value stand for a node with nothing special about it."""
         return {k: {} if v is None else v for k, v in value.items()} if isinstance(value, dict) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_word(cls, value: object) -> object:
+        """Read ``network``, which says the same as ``enforcement``."""
+        if not isinstance(value, dict) or "network" not in value:
+            return value
+        if "enforcement" in value:
+            raise ValueError("network and enforcement say the same: say one of them")
+        return {("enforcement" if key == "network" else key): word for key, word in value.items()}
+
+    @property
+    def kept_by(self) -> str:
+        """The name of its enforcement."""
+        return self.enforcement if isinstance(self.enforcement, str) else self.enforcement.name
 
     @property
     def traffic(self) -> tuple[Traffic, ...]:
@@ -385,6 +395,31 @@ class Scenario(Part):
         """Return what a transfer's sender was promised, bits per second; None without a promise."""
         pod = self.pods.get(transfer.source)
         return pod.guarantee if pod else None
+
+    def lasting(self, seconds: int) -> Scenario:
+        """Return the same experiment with everything that is sent at its place in another time.
+
+        The last of what is measured ends after ``seconds``. TCP needs its warm-up however short the rest is,
+        so that this and the interval of samples stay, as long as they leave enough of the shortest transfer.
+        """
+        before = self.duration
+
+        def timed(transfers: list[Kind]) -> list[Kind]:
+            return [_timed(one, before, seconds) for one in transfers]
+
+        fitted = self.model_copy(
+            update={
+                "flows": timed(self.flows),
+                "disturbances": timed(self.disturbances),
+                "requests": timed(self.requests),
+            }
+        )
+        shortest, now = min(one.duration for one in fitted.measured), self.measurement
+        update = {
+            "warm_up": min(now.warm_up, shortest * MOST_WARM_UP),
+            "interval": max(0.1, min(now.interval, shortest / LEAST_SAMPLES)),
+        }
+        return fitted.model_copy(update={"measurement": now.model_copy(update=update)})
 
     def scaled(self, factor: float) -> Scenario:
         """Return the same experiment with every rate in bits per second multiplied by ``factor``.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from testbed.scenario.faults import meant
+
 
 class Names:
     """The names of one sort of parts, in the order in which they became known."""
@@ -31,7 +33,8 @@ class Names:
         if not isinstance(name, str) or name not in self._names:
             *others, last = map(repr, self._names)
             known = f"{', '.join(others)} or {last}" if others else last
-            raise ValueError(f"input should be {known}")
+            question = meant(name, self._names) if isinstance(name, str) else ""
+            raise ValueError(f"input should be {known}{question}")
         return name
 
     def describe(self, schema: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.scenario import enforcements
 from testbed.scenario.frames import IPV4_HEADER
 from testbed.scenario.model import Cluster, Scenario
 from testbed.scenario.names import NETWORKS
@@ -154,8 +155,13 @@ def of(cluster: Cluster) -> Network:
 
 
 def pod_mtu(scenario: Scenario, cluster: str) -> int:
-    """Return the MTU of a cluster's pods, bytes: the underlay's, less what its network adds to a packet."""
-    return scenario.underlay.mtu - of(scenario.clusters[cluster]).overhead
+    """Return the MTU of a cluster's pods, bytes: the underlay's, less what is added to their packets."""
+    return scenario.underlay.mtu - overhead(scenario, cluster)
+
+
+def overhead(scenario: Scenario, cluster: str) -> int:
+    """Return by how many bytes a packet of a cluster's pod grows on the underlay; not if the pod is on it."""
+    return 0 if enforcements.of(scenario).on_underlay else of(scenario.clusters[cluster]).overhead
 
 
 def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
@@ -163,7 +169,7 @@ def path_of(scenario: Scenario, endpoint: str) -> tuple[int, int]:
     if endpoint not in scenario.pods:
         return scenario.underlay.mtu, 0
     cluster = scenario.pods[endpoint].cluster
-    return pod_mtu(scenario, cluster), of(scenario.clusters[cluster]).overhead
+    return pod_mtu(scenario, cluster), overhead(scenario, cluster)
 
 
 # IPv4 20 + UDP 8 + VXLAN 8 + inner Ethernet 14 bytes (RFC 7348, section 5).

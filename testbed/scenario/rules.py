@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
-from itertools import islice
-from typing import NamedTuple
 
-from testbed.scenario import enforcements, links, networks
+from testbed.scenario import enforcements, links, networks, ranges
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.faults import Fault, Path, listed, render_path
 from testbed.scenario.frames import payload_bytes
 from testbed.scenario.model import Requests, Scenario, Traffic, Transfer, Zone
 from testbed.scenario.quantities import format_rate
-from testbed.scenario.texts import shortened, unshown
-
-Path = tuple[str | int, ...]
 
 # Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
 RESERVED_ADDRESSES = 3
@@ -29,17 +26,8 @@ LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
 LONGEST_DELAY = 1.0  # of a trunk, seconds: once round the earth is 0.2 in fibre
-LONGEST_NAME = 60  # that is shown whole
-MOST_NAMED = 20  # of the names there are
 # Exchanges of one kind of requests that are kept, each with its times: an analysis takes 300 MB for them.
 MOST_EXCHANGES = 1_000_000
-
-
-class Fault(NamedTuple):
-    """One thing wrong in a scenario."""
-
-    path: Path
-    message: str
 
 
 Rule = Callable[[Scenario], Iterable[Fault]]
@@ -65,6 +53,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _networks,
         _pods,
         _subnets,
+        _ranges,
         _containers,
         _names,
         _traffic,
@@ -78,12 +67,7 @@ def faults(scenario: Scenario) -> list[Fault]:
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> str:
     """Say that there is no such name; a kind may be two, as in ``pod or container``."""
-    return f"no {kind} {name!r} ({kind.replace(' or ', 's or ')}s: {_listed(known)})"
-
-
-def _listed(names: Collection[str]) -> str:
-    more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (", ".join(islice(names, MOST_NAMED)) or "none") + more
+    return f"no {kind} {name!r} ({kind.replace(' or ', 's or ')}s: {listed(known)})"
 
 
 def _clusters(scenario: Scenario) -> Iterator[Fault]:
@@ -148,7 +132,7 @@ def _zones(scenario: Scenario) -> Iterator[Fault]:
     for name, node in scenario.nodes.items():
         at: Path = ("nodes", name, "zone")
         if node.zone is None and scenario.zones:
-            yield Fault(at, f"there are zones, so every node is in one (zones: {_listed(scenario.zones)})")
+            yield Fault(at, f"there are zones, so every node is in one (zones: {listed(scenario.zones)})")
         elif node.zone is not None and node.zone not in scenario.zones:
             yield Fault(at, _unknown("zone", node.zone, scenario.zones))
     inhabited = {node.zone for node in scenario.nodes.values()}
@@ -192,7 +176,7 @@ def _enforcement(scenario: Scenario) -> Iterator[Fault]:
     if enforcements.of(scenario).shares_links and (at := _without_rate(scenario)):
         yield Fault(
             at,
-            f"enforcement {scenario.enforcement} shares out the nodes' links, so their rate must be known, "
+            f"enforcement {scenario.kept_by} shares out the nodes' links, so their rate must be known, "
             "such as 9G",
         )
 
@@ -220,7 +204,7 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
     shaping = scenario.shaping
     if shaping is None:
         return
-    if scenario.enforcement != "none":
+    if scenario.kept_by != enforcements.UNDESCRIBED:
         yield Fault(("shaping",), "shaping at a place is measured by itself: write enforcement: none")
     if at := _without_rate(scenario):
         yield Fault(at, "shaping needs to know the rate of the nodes' links, such as 9G")
@@ -276,7 +260,7 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
         elif pod.node in scenario.nodes and pod.node not in workers[pod.cluster]:
             yield Fault(
                 (*at, "node"),
-                f"{pod.node!r} is no worker of cluster {pod.cluster!r} (workers: {_listed(cluster.workers)})",
+                f"{pod.node!r} is no worker of cluster {pod.cluster!r} (workers: {listed(cluster.workers)})",
             )
         for field, rate in (("guarantee", pod.guarantee), ("ceiling", pod.ceiling)):
             if rate is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
@@ -296,6 +280,31 @@ def _subnets(scenario: Scenario) -> Iterator[Fault]:
                     ("clusters", name, "node_prefix"),
                     f"a /{cluster.node_prefix} has room for {room} pods; {node!r} is to run {pods}",
                 )
+
+
+def _ranges(scenario: Scenario) -> Iterator[Fault]:
+    """Pods with addresses of the underlay have its upper half, and nodes the lower one."""
+    if not enforcements.of(scenario).on_underlay:
+        return
+    at, underlay = ("underlay", "cidr"), scenario.underlay.cidr
+    addressing = Addressing(scenario)
+    first = ranges.first_of_pods(underlay)
+    for node, address in addressing.nodes.items():
+        if address.ip >= first:
+            words = f"network {scenario.kept_by} gives pods the addresses of {underlay} from {first} on"
+            yield Fault(at, f"{words}, and {node!r} has {address.ip}")
+            return
+    counts = Counter((pod.cluster, pod.node) for pod in scenario.pods.values())
+    for (cluster, node), pods in counts.items():
+        room = addressing.pod_range(cluster, node).room - PROBES
+        if room < pods:
+            words = f"{underlay} has room for {max(room, 0)} of a cluster's pods on each worker"
+            yield Fault(
+                at,
+                f"{words} in its upper half, where network {scenario.kept_by} puts them; "
+                f"{node!r} is to run {pods}",
+            )
+            return
 
 
 def _containers(scenario: Scenario) -> Iterator[Fault]:
@@ -351,9 +360,24 @@ def _traffic(scenario: Scenario) -> Iterator[Fault]:
             taken = render_path(labels[transfer.label])
             yield Fault((*at, "name"), f"{transfer.label!r} is taken by {taken}")
         labels.setdefault(transfer.label, at)
+    for at, traffic in enumerated(scenario):
+        if traffic.size is not None:
+            yield from _size(scenario, at, traffic, traffic.size)
     for index, flow in enumerate(scenario.flows):
         if flow.protocol == "udp" and flow.rate is None:
             yield Fault(("flows", index, "rate"), "UDP needs the load to offer: a rate such as 1G")
+
+
+def _size(scenario: Scenario, at: Path, traffic: Traffic, size: int) -> Iterator[Fault]:
+    """A datagram is one packet, and what TCP puts into one nobody can say."""
+    pod = scenario.pods.get(traffic.source)
+    cluster = scenario.clusters.get(pod.cluster) if pod else None
+    if traffic.protocol != "udp":
+        yield Fault((*at, "size"), "only UDP's packets have a size of their own")
+    elif pod is not None and cluster is not None:
+        most = payload_bytes(networks.pod_mtu(scenario, pod.cluster), "udp")
+        if size > most:
+            yield Fault((*at, "size"), f"{size} bytes do not fit one packet; at most {most}")
 
 
 def _reachable(scenario: Scenario, at: Path, traffic: Transfer) -> Iterator[Fault]:
@@ -456,16 +480,3 @@ def _simultaneous(scenario: Scenario) -> list[tuple[int, int]]:
         if before is None or flow.end > flows[before].end:
             last[flow.source] = index
     return sorted(pairs, key=lambda pair: pair[1])
-
-
-def render_path(path: Path) -> str:
-    """Return a path as people write it: ``flows[2].to``; a name that cannot be shown is quoted."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif len(part) > LONGEST_NAME or any(unshown(part)):
-            text += f"[{shortened(part)!r}]"
-        else:
-            text += f".{part}" if text else part
-    return text

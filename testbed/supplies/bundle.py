@@ -24,7 +24,8 @@ from testbed.supplies.versions import Version
 MANIFEST = "manifest.json"
 PROGRAMS = ("kubeadm", "kubelet", "kubectl")
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-REFERENCE = ("loopback", "bridge", "host-local", "bandwidth")  # the CNI project's, that scenarios use
+# Those of the CNI project that shipped networks use.
+REFERENCE = ("loopback", "bridge", "host-local", "bandwidth", "ptp", "firewall", "macvlan")
 SITE = "testbed.local"  # which does not exist: see testbed.supplies.images
 ETCD = f"{SITE}/etcd:1"
 MAKE = "./invokew kubernetes.bundle --to"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from testbed import resources
+
 Say = Callable[[str], None]  # told what is being done now
 
-DIRECTORY = "CONCORDE_CACHE"  # environment variable
 # What Go compiled before it was interrupted: worth minutes to whoever tries again.
 GO_CACHE = "go-cache"
 
@@ -23,12 +23,7 @@ def root() -> Path:
 
 def directory() -> Path:
     """Return the directory where everything is kept."""
-    if own := os.environ.get(DIRECTORY):
-        return Path(own).absolute()
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG specification says to ignore a relative path.
-    base = given if given.is_absolute() else Path.home() / ".cache"
-    return base / "concorde-testbed"
+    return resources.cache()
 
 
 def packages() -> Path:

@@ -10,22 +10,24 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from testbed import resources
 from testbed.supplies import cache
 from testbed.supplies.binaries import architecture
 
 # A site that does not exist: these images are imported, never pulled.
-PAUSE = "testbed.local/pause:1"
-TRAFFIC = "testbed.local/traffic:1"
+PAUSE = f"testbed.local/pause:{resources.version()}"
+TRAFFIC = f"testbed.local/traffic:{resources.version()}"
 
 # Waits for SIGTERM as process 1 and reaps orphans, which is all that a pod's first container is for.
 WAITING = "catatonit"
@@ -50,7 +52,7 @@ TOOLS = {
 # Debian keeps ip, tc and ethtool where an ordinary user's PATH does not look.
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS = "usr/bin"  # in an image
-LINK = tarfile.SYMTYPE
+LINK, DIRECTORY = tarfile.SYMTYPE, tarfile.DIRTYPE
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
@@ -76,6 +78,18 @@ class Entry:
     mode: int = 0o644
     kind: bytes = tarfile.REGTYPE
     target: str = ""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an image's containers run, in which directory, and what is in their environment besides PATH."""
+
+    entrypoint: tuple[str, ...]
+    directory: str = "/"
+    environment: tuple[str, ...] = ()
+
+
+WAIT = Start((f"/{PROGRAMS}/{WAITING}", "-P"))
 
 
 def provide() -> list[Image]:
@@ -105,14 +119,18 @@ def traffic_files() -> list[Entry]:
     ]
 
 
-def render(name: str, files: Iterable[Entry]) -> tuple[bytes, str]:
+def render(name: str, files: Iterable[Entry], start: Start = WAIT) -> tuple[bytes, str]:
     """Return an image as an archive in OCI's layout, and the digest of its manifest."""
     layer = render_tar(files)
     config = _json(
         {
             "architecture": architecture(),
             "os": "linux",
-            "config": {"Entrypoint": [f"/{PROGRAMS}/{WAITING}", "-P"], "Env": [f"PATH=/{PROGRAMS}"]},
+            "config": {
+                "Entrypoint": list(start.entrypoint),
+                "Env": [f"PATH=/{PROGRAMS}", *start.environment],
+                **({"WorkingDir": start.directory} if start.directory != "/" else {}),
+            },
             "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
         }
     )
@@ -125,11 +143,17 @@ def render(name: str, files: Iterable[Entry]) -> tuple[bytes, str]:
         }
     )
     entry = {**_described(MANIFEST_TYPE, manifest), "annotations": {NAME_ANNOTATION: name}}
+    blobs = {f"blobs/{_digest(blob).replace(':', '/')}": blob for blob in (manifest, config, layer)}
+    _, configuration, content = blobs
     archive = render_tar(
         [
             Entry("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
             Entry("index.json", _json({"schemaVersion": 2, "manifests": [entry]})),
-            *(Entry(f"blobs/{_digest(blob).replace(':', '/')}", blob) for blob in (manifest, config, layer)),
+            # What `docker load` reads before Docker 25, which was the first to know OCI's layout.
+            Entry(
+                "manifest.json", _json([{"Config": configuration, "Layers": [content], "RepoTags": [name]}])
+            ),
+            *(Entry(path, blob) for path, blob in blobs.items()),
         ]
     )
     return archive, _digest(manifest)
@@ -160,8 +184,11 @@ def _add(tar: tarfile.TarFile, entry: Entry) -> None:
     tar.addfile(info, io.BytesIO(entry.data))
 
 
-def programs(packages: Mapping[str, str]) -> list[Entry]:
-    """Return programs of this machine, given with their packages, and their libraries, which keep places."""
+def programs(packages: Mapping[str, str], others: Sequence[Path] = ()) -> list[Entry]:
+    """Return programs of this machine, given with their packages, and their libraries, which keep places.
+
+    ``others`` are programs and libraries that get into the image by themselves, and need libraries, too.
+    """
     files: dict[str, str] = {}
     for name, package in packages.items():
         program = shutil.which(name, path=SEARCHED)
@@ -169,20 +196,24 @@ def programs(packages: Mapping[str, str]) -> list[Entry]:
             raise LookupError(f"the images need the program {name}: apt-get install {package}")
         files[f"{PROGRAMS}/{name}"] = program
         files.update({library.lstrip("/"): library for library in libraries(_ldd(program))})
+    if others:
+        known = {os.path.realpath(other) for other in others}
+        needed = libraries(_ldd(*map(str, others)))
+        files.update({path.lstrip("/"): path for path in needed if os.path.realpath(path) not in known})
     return [Entry(path, Path(file).read_bytes(), mode=0o755) for path, file in sorted(files.items())]
 
 
-def _ldd(program: str) -> str:
-    """Return what the loader would load; nothing for a program that needs no libraries."""
-    done = subprocess.run(["ldd", program], capture_output=True, encoding="utf-8", env={"LC_ALL": "C"})
-    return done.stdout if done.returncode == 0 else ""
+def _ldd(*programs: str) -> str:
+    """Return what the loader would load; nothing of programs that need no libraries."""
+    done = subprocess.run(["ldd", *programs], capture_output=True, encoding="utf-8", env={"LC_ALL": "C"})
+    return done.stdout
 
 
-def assemble(name: str, files: Iterable[Entry]) -> Image:
+def assemble(name: str, files: Iterable[Entry], start: Start = WAIT) -> Image:
     """Write an image beside its place and move it there: whoever reads has the old one or the new one."""
     directory = cache.root() / "images"
     directory.mkdir(parents=True, exist_ok=True)
-    data, digest = render(name, files)
+    data, digest = render(name, files, start)
     archive = directory / f"{name.rpartition('/')[2].replace(':', '-')}.tar"
     with TemporaryDirectory(dir=directory) as beside:
         written = Path(beside) / archive.name

@@ -1,6 +1,7 @@
 """The installer's image: the plugin, the script that puts it on a node, and the programs that takes.
 
-It is assembled as the pods' images are. Manifests that use it are in ``plugin/deploy``; docs/deploy.md.
+It is assembled as the pods' images are. Manifests that use it are in ``plugin/deploy``; see
+docs/howto/existing-clusters.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from testbed.enforcements import concorde
 from testbed.supplies import images
 from testbed.supplies.images import Entry, Image
 
-IMAGE = "testbed.local/concorde:1"
+IMAGE = f"testbed.local/concorde:{resources.version()}"
 SCRIPT = resources.PLUGIN / "deploy" / "install.sh"
 HERE = "opt/concorde"  # in the image
 TOOLS = {
@@ -22,7 +23,7 @@ TOOLS = {
     "cmp": "diffutils",
     "grep": "grep",
     **dict.fromkeys(
-        ("cat", "chmod", "chroot", "cp", "head", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort"),
+        ("cat", "chmod", "chroot", "cp", "head", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort", "sync"),
         "coreutils",
     ),
 }

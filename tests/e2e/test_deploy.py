@@ -23,6 +23,7 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.supplies import binaries, images, installer
+from tests.e2e import versions
 from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
@@ -82,16 +83,18 @@ class Existing:
     def without_network(self) -> None:
         """Take plugin and configuration away, as if the testbed had not brought them."""
         self.client.run("delete", "pods", "--all", "--namespace=default", "--wait=false")
+        wanted = (*images.provide(), installer.provide(), versions.image(self.directory / "version"))
         for cell in self.cells:
             until(partial(is_empty, cell), PATIENCE_SECONDS)
-            cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde"])
+            cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde*"])
             # Runtimes call it several times for a pod's end, and the last call would begin a ledger again.
             until(partial(is_quiet, cell), PATIENCE_SECONDS)
             cell.run(["sh", "-c", "rm -r /run/concorde; ip link delete cni-a"], check=False)
             for family in ("ip", "ip6", "bridge"):
                 cell.run(["nft", "delete", "table", family, "concorde"], check=False)
-            for image in (*images.provide(), installer.provide()):
+            for image in wanted:
                 cell.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
+        wanted[-1].archive.unlink()  # nobody else wants that version
 
     def shown(self) -> list[list[str]]:
         """What a node has that an installer, a plugin or a run could leave behind."""
@@ -111,17 +114,16 @@ class Existing:
         ]
 
     def install(self) -> None:
-        """Apply the manifests, with this cluster's directories."""
-        for file in sorted((DEPLOY / "manifests").iterdir()):
-            text = file.read_text()
-            for usual, here in (
-                ("/opt/cni/bin", f"{DIRECTORY}/bin"),
-                ("/etc/cni/net.d", f"{DIRECTORY}/net.d"),
-                ("subnet.env", "subnet-a.env"),
-                ("cni-concorde", "cni-a"),
-            ):
-                text = text.replace(usual, here)
-            self.client.run("apply", "--namespace=concorde", "--filename=-", stdin=text)
+        """Apply an overlay as kubectl renders it, with this cluster's directories."""
+        text = self.client.run("kustomize", str(DEPLOY / "overlays" / "pod")).stdout
+        for usual, here in (
+            ("/opt/cni/bin", f"{DIRECTORY}/bin"),
+            ("/etc/cni/net.d", f"{DIRECTORY}/net.d"),
+            ("subnet.env", "subnet-a.env"),
+            ("cni-concorde", "cni-a"),
+        ):
+            text = text.replace(usual, here)
+        self.client.run("apply", "--namespace=concorde", "--filename=-", stdin=text)
 
     def installers(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.client.get("pods", "--namespace=concorde")["items"]
@@ -253,6 +255,9 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     assert surroundings["mtu"]["pod"] == 1450
     assert surroundings["clusters"]["a"]["nodes"]["worker-01"]["name"] == "worker-01"
     assert NAMESPACE not in client.run("get", "namespaces").stdout
+
+    started = partial(existing.started, "install")
+    versions.come_and_go(client, existing.cells, f"{DIRECTORY}/bin/concorde", started)
 
     # The node's runtime must end its pods by some configuration: here is another one.
     for cell in existing.cells:

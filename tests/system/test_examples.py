@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md, each loaded from outside, as a user would, and used for real."""
+"""The examples of docs/howto/extend.md, each loaded from outside, as a user would, and used for real."""
 
 from __future__ import annotations
 

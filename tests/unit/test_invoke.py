@@ -40,7 +40,7 @@ LINES = [
     ["up", "--name", "a b"],
     ["nonsense"],
     ["--complete", "--", "invoke"],
-    ["--complete", "--", "invoke bench --sc"],
+    ["--complete", "--", "invoke", "bench", "--sc"],
 ]
 
 NOTHING: Mapping[str, str] = {}
@@ -99,7 +99,7 @@ def test_what_is_expected_of_it_is_what_it_is_for() -> None:
     status, _, words = expected("bench", "--set", "flows[2].to=A-9")
     assert status == 2
     assert words.startswith("scenarios/contmec.yaml: flows[2].to: no pod 'A-9'")
-    assert "--scenario" in expected("--complete", "--", "invoke bench --sc")[1].splitlines()
+    assert "--scenario" in expected("--complete", "--", "invoke", "bench", "--sc")[1].splitlines()
     assert "'a b' is no name" in expected("up", "--name", "a b")[2]
 
 

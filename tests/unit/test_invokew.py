@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from testbed.kubernetes import requirements
-from testbed.supplies import images, programs
+from testbed.supplies import images, programs, runner
 from testbed.supplies.box import building
 from tests.paths import ROOT
 
 SCRIPT = ROOT.joinpath("invokew").read_text(encoding="utf-8")
-EVERYWHERE = {"coreutils", "dash", "grep"}  # Essential in Debian
+# Essential in Debian, or what python3-venv brings.
+EVERYWHERE = {"coreutils", "dash", "grep", "python3", "sed"}
 
 
 def listed(start: str, end: str) -> set[tuple[str, str]]:
@@ -27,6 +28,7 @@ def listed(start: str, end: str) -> set[tuple[str, str]]:
 BASE = listed("for pair in ", "${more:-}")
 KUBERNETES = listed("more='dpkg-source", "'")
 BOX = listed("box='", "'")
+IMAGE = listed("image='", "'")
 
 
 @pytest.mark.parametrize(
@@ -35,8 +37,9 @@ BOX = listed("box='", "'")
         (BASE, programs.SANDBOX),
         (BASE | KUBERNETES, {**requirements.PROGRAMS, **images.TOOLS}),
         (BOX, building.TOOLS),
+        (BASE | IMAGE, {**runner.TOOLS, **{package: package for package in runner.WHOLE}}),
     ],
-    ids=["a node", "Kubernetes", "the box"],
+    ids=["a node", "Kubernetes", "the box", "the image"],
 )
 def test_it_installs_all_packages_that_are_looked_for(
     installed: set[tuple[str, str]], needed: Mapping[str, str]
@@ -91,3 +94,12 @@ def test_a_bug_of_its_own_has_a_status_of_its_own(tmp_path: Path) -> None:
     )
     assert done.returncode == 70
     assert done.stderr.endswith("invokew: this is a bug in the testbed: what failed is above\n")
+
+
+def test_with_dry_nothing_is_set_up(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "invokew", tmp_path)
+    for line in (["bench", "--dry"], ["--dry", "test"]):
+        done = subprocess.run(["./invokew", *line], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "would install" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["invokew"]

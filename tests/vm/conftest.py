@@ -87,7 +87,7 @@ def libvirt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         pytest.skip("machines are made by root here")
     for program in ("vagrant", "virsh", "qemu-system-x86_64"):
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed; see docs/vagrant.md")
+            pytest.skip(f"{program} is not installed; see docs/howto/virtual-machines.md")
     with ExitStack() as started:
         if not _answers():
             _start(started, tmp_path_factory.mktemp("libvirt"))

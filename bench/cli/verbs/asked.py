@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from pydantic import ValidationError
 
 from bench import generators  # noqa: F401 - they have a say in what a scenario may ask for
 from bench.recording import latest
 from bench.recording.records import Request, StudyRequest
-from testbed.scenario.files import explained
+from testbed.scenario.faults import explained
+
+LONGEST = 86_400  # seconds, as of one transfer
 
 
 class Options(TypedDict):
@@ -21,6 +23,7 @@ class Options(TypedDict):
 
     overrides: Sequence[str]
     scale: float
+    duration: NotRequired[str]  # seconds of traffic; empty: as the scenario says
     provider: str
     orchestrator: str
     reports: str
@@ -37,11 +40,16 @@ def request(scenario: str, kubeconfigs: Sequence[str], **options: Unpack[Options
         return Request(scenario=scenario, kubeconfigs=tuple(kubeconfigs), **_frozen(options))
 
 
-def study(name: str, choices: Mapping[str, Sequence[str]], **options: Unpack[Options]) -> StudyRequest:
+def study(
+    name: str,
+    choices: Mapping[str, Sequence[str]],
+    kubeconfigs: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> StudyRequest:
     """Return what is asked for of a study. Raises LookupError."""
     chosen = {choice: tuple(values) for choice, values in choices.items() if values}
     with _understood():
-        return StudyRequest(study=name, choices=chosen, **_frozen(options))
+        return StudyRequest(study=name, choices=chosen, kubeconfigs=tuple(kubeconfigs), **_frozen(options))
 
 
 def overrides(enforcement: str, repetitions: str | None) -> list[str]:
@@ -66,7 +74,15 @@ def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest
 
 
 def _frozen(options: Options) -> Any:
-    return {**options, "overrides": tuple(options["overrides"])}
+    duration = options.get("duration", "")
+    seconds = _seconds("--duration", duration) if duration else None
+    return {**options, "overrides": tuple(options["overrides"]), "duration": seconds}
+
+
+def _seconds(option: str, words: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,4}", words) or int(words) > LONGEST:
+        raise LookupError(f"{option}: {words!r} is no whole number of seconds, from 1 to {LONGEST}")
+    return int(words)
 
 
 @contextmanager

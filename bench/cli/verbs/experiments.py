@@ -54,6 +54,30 @@ def bench(
     return exits.worst(one.summary.verdict for one in judged)
 
 
+def plan(
+    scenarios: Sequence[str], kubeconfigs: Sequence[str], resume: str, **options: Unpack[asked.Options]
+) -> int:
+    """Say what ``bench`` would do, as far as that can be known before. Raises LookupError, as it does."""
+    from bench.cli.terminal import say
+
+    if resume:
+        from bench.recording import directory
+
+        say(f"{directory.find_unfinished(resume, Path(options['reports'])).directory}: gone on with")
+    for name in [] if resume else scenarios or PAPER:
+        request = asked.request(name, kubeconfigs, **options)
+        scenario = requests.read(request)
+        times = scenario.measurement.repetitions
+        where = "clusters that exist" if kubeconfigs else f"{len(scenario.nodes)} nodes ({request.provider})"
+        say(
+            f"{scenario.name}: on {where}, {len(scenario.pods)} pods by {request.orchestrator}, "
+            f"guarantees by {scenario.kept_by}; {len(scenario.transfers)} transfers in "
+            f"{scenario.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
+        )
+    say("--dry: nothing was done")
+    return HELD
+
+
 def resume_bench(run: str, reports: Path) -> Judged:
     """Make what an interrupted run lacks, and judge it."""
     from bench.cli.progress import Display
@@ -78,11 +102,11 @@ def _judge(recording: Recording, display: Display) -> Judged:
     display.stage("analysis")
     # Imported only now: half a second of pandas and matplotlib that would otherwise delay the traffic.
     from bench import pipeline
-    from bench.presentation import tables
+    from bench.presentation import tables, words
 
     summary = pipeline.analyse(recording)
     finished = recording.finish()
-    tables.show(Console(), summary, finished)
+    tables.show(Console(), summary, finished, words.on_the_network(finished.scenario(), summary.verdict))
     return Judged(finished, summary)
 
 
@@ -98,7 +122,7 @@ def draw_figures(run: str, reports: Path, json: bool = False) -> int:
 def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
     from bench import pipeline
     from bench.cli.verbs import studies
-    from bench.presentation import tables
+    from bench.presentation import tables, words
     from bench.recording import archive, directory
     from bench.studies import known
 
@@ -114,7 +138,7 @@ def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
         return studies.show(study, place)
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording)
-    tables.show(Console(), summary, recording)
+    tables.show(Console(), summary, recording, words.on_the_network(recording.scenario(), summary.verdict))
     told["runs"] = [documents.run(recording, summary)]
     return exits.worst([summary.verdict])
 

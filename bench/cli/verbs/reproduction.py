@@ -78,13 +78,16 @@ def check_all_figures(reports: Path, told: documents.Document) -> int:
 def _pages(reports: Path) -> list[tuple[Path, bytes]]:
     """Return the pages of the docs that are made, and not as they should be, with what they should be."""
     from bench.studies.backends import page as backends
-    from bench.studies.reproduction import claims, page
+    from bench.studies.promise import published
+    from bench.studies.reproduction import claims, page, versions
 
     if reports.resolve() != claims.REFERENCE.parent:
         return []
     made = {
         page.FILE: page.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
+        published.FILE: published.render(reports),
+        versions.FILE: versions.render(claims.REFERENCE),
     }
     contents = [(file, text.encode()) for file, text in made.items() if text is not None]
     return [

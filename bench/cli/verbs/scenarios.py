@@ -1,13 +1,47 @@
-"""What editors are told of scenarios."""
+"""Scenarios of one's own: a first one to change, and what editors are told of them."""
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 from bench.cli.exits import HELD
 from bench.cli.terminal import say
-from testbed.resources import HOME, SCENARIOS
-from testbed.scenario import render_schema
+from bench.recording.requests import scenario_file
+from testbed.resources import HOME, PROGRAM, SCENARIOS
+from testbed.scenario import load, render_schema
 
 SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
+
+FIRST = "own"  # what a new one begins with: it says of each part what it is for
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?")  # as testbed.scenario.words has it
+
+
+def write_new(name: str, of: str) -> int:
+    """Write NAME.yaml, with the comments of another scenario, and nothing if there is such a file.
+
+    Raises LookupError for a bad name, for one that is taken, and for an unknown scenario to begin with.
+    """
+    name = name.removesuffix(".yaml")
+    if not NAME.fullmatch(name):
+        raise LookupError(f"new: {name!r} is no name for a scenario; use letters, digits and dashes")
+    former = scenario_file(of or FIRST)
+    load(former)  # what cannot be run is nothing to begin with
+    file = Path(f"{name}.yaml")
+    text = re.sub(r"(?m)^name: .*$", f"name: {name}", former.read_text(encoding="utf-8"), count=1)
+    text = re.sub(r"(?m)^(# yaml-language-server: \$schema=).*$", rf"\g<1>{_schema_from(file)}", text)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise LookupError(f"new: {file} is there already; give another name, or remove it") from None
+    say(f"wrote {file}; now: {PROGRAM} bench {file}")
+    return HELD
+
+
+def _schema_from(file: Path) -> str:
+    return os.path.relpath(SCHEMA_FILE, file.absolute().parent)
 
 
 def write_schema() -> int:

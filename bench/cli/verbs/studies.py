@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Unpack
 from rich.console import Console
 
 from bench.cli import documents, exits
-from bench.cli.exits import HELD, INVALID
 from bench.cli.terminal import say
 from bench.cli.verbs import asked
 from bench.recording.records import StudyRequest
@@ -25,6 +24,7 @@ def run(
     resume: str,
     json: bool = False,
     gate: bool = False,
+    kubeconfigs: Sequence[str] = (),
     **options: Unpack[asked.Options],
 ) -> int:
     """Run a study, or go on with one that was interrupted, and show it.
@@ -35,10 +35,47 @@ def run(
 
     study = known.named(name)
     with documents.document(json) as told:
-        directory = _run(study, choices, resume, gate, **options)
+        directory = _run(study, choices, resume, gate, kubeconfigs, **options)
         told |= documents.study(study, directory)
         status = show(study, directory)
         return _gate(study.promised(directory)) if gate else status
+
+
+def plan(
+    name: str,
+    choices: Mapping[str, Sequence[str]],
+    resume: str,
+    json: bool = False,
+    gate: bool = False,
+    kubeconfigs: Sequence[str] = (),
+    **options: Unpack[asked.Options],
+) -> int:
+    """Say which cases ``run`` would run, which is asked for alike. Raises LookupError."""
+    from bench.studies import known
+
+    study = known.named(name)
+    if resume:
+        say(f"{resume} would be gone on with")
+    for case in study.cases(_asked(study, choices, kubeconfigs, **options)):
+        scenario = case.scenario
+        say(f"{case.name}: {f'{scenario.duration:g} s of traffic' if scenario else 'cannot be run here'}")
+    say("--dry: nothing was done")
+    return exits.HELD
+
+
+def _asked(
+    study: Study,
+    choices: Mapping[str, Sequence[str]],
+    kubeconfigs: Sequence[str],
+    **options: Unpack[asked.Options],
+) -> StudyRequest:
+    """Return what is asked for. Raises LookupError for a choice that the study does not have."""
+    wanted = asked.study(study.name, choices, kubeconfigs, **options)
+    for choice in wanted.choices:
+        if choice not in study.choices:
+            there = ", ".join(study.choices) or "nothing"
+            raise LookupError(f"--choose: {study.name} has no {choice!r} ({there})")
+    return wanted
 
 
 def _run(
@@ -46,6 +83,7 @@ def _run(
     choices: Mapping[str, Sequence[str]],
     resume: str,
     gate: bool,
+    kubeconfigs: Sequence[str],
     **options: Unpack[asked.Options],
 ) -> Path:
     """Return the directory of a study that is complete."""
@@ -53,16 +91,15 @@ def _run(
     from bench.studies import loop
 
     name = study.name
-    wanted, reports = asked.study(name, choices, **options), options["reports"]
-    for choice in wanted.choices:
-        if choice not in study.choices:
-            raise LookupError(f"--choose: {name} has no {choice!r} ({', '.join(study.choices) or 'nothing'})")
+    wanted, reports = _asked(study, choices, kubeconfigs, **options), options["reports"]
     displays = partial(Display, Console())
     if resume:
         asked.refuse_others(wanted, StudyRequest(study=name, reports=reports))
         return loop.resume(study, resume, Path(reports), displays)
     if gate and not any(case.promised for case in study.cases(wanted)):
-        raise LookupError("--gate: none of these cases shall hold; docs/comparison.md says which do")
+        raise LookupError(
+            "--gate: none of these cases shall hold; docs/explanation/enforcements-compared.md says which do"
+        )
     return loop.run(study, wanted, displays)
 
 
@@ -85,7 +122,7 @@ def chosen(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def show(study: Study, directory: Path) -> int:
-    """Show a study's tables, and where its files are; it is invalid if any of its runs is."""
+    """Show a study's tables, and where its files are; return the exit status of its outcome."""
     console = Console()
     for table in study.tables(directory):
         console.print(table)
@@ -97,4 +134,4 @@ def show(study: Study, directory: Path) -> int:
         say(f"figure:     {directory / 'figures'}")
     for page in sorted(directory.glob("*.html")):
         say(f"page:       {page}")
-    return HELD if study.valid(directory) else INVALID
+    return exits.STATUS_OF_VERDICT[study.outcome(directory)]

@@ -85,6 +85,17 @@ def make_bundle(directory: str, version: str) -> int:
     return HELD
 
 
+def provide_runner() -> int:
+    """Assemble the image in which bench runs, and say how to load it."""
+    from testbed.supplies import runner
+
+    tell = timed()
+    tell("assembling the image, of this machine's programs, Python and packages (some 15 s)")
+    image = runner.provide()
+    tell(f"image {image.name} is in {image.archive}: docker load --input {image.archive}")
+    return HELD
+
+
 def provide_images() -> int:
     """Assemble the images that nodes of clusters which exist need, and say where they are."""
     from testbed.supplies import images, installer

@@ -99,7 +99,7 @@ def show_kubeconfig(name: str, cluster: str) -> int:
 def execute(name: str, place: str, provider: str, file: str, command: Sequence[str]) -> int:
     """Become a command in a pod, container or node."""
     if not command:
-        complain("no command: write it after --, as in exec A-1 -- ip address")
+        complain(f"no command: write it after {place}, as in exec {place} ip address")
         return BAD_INPUT
     lasting.execute(_chosen(name, provider, file), place, command)
     return HELD

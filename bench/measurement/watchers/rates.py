@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +21,7 @@ from bench.measurement.watchers.watcher import Watcher
 from bench.recording.records import CpuUse, Load
 from testbed.access import nameless
 from testbed.access.place import CommandError, Place
+from testbed.scenario import Transfer
 
 TICK_SECONDS = 0.5
 LOOK_SECONDS = 0.05  # how often it is looked whether there is a new reading
@@ -39,8 +41,20 @@ done
 # Two places of one machine have the same (kernel: Documentation/admin-guide/sysctl/kernel.rst).
 BOOT_ID = ["cat", "/proc/sys/kernel/random/boot_id"]
 
-Rates = dict[str, float]  # bits per second by transfer label
+Rates = dict[str, float]  # bits per second, by what ``names`` calls them
 OnRates = Callable[[float, Rates], None]
+
+
+def names(transfers: Iterable[Transfer]) -> dict[str, str]:
+    """Return what the rate of each transfer is called, by the transfer's label.
+
+    What comes to one pod is counted together, so several transfers to it have one name.
+    """
+    found = list(transfers)
+    times = Counter(one.destination for one in found)
+    return {
+        one.label: one.label if times[one.destination] == 1 else f"all to {one.destination}" for one in found
+    }
 
 
 class RateWatcher(Watcher):
@@ -56,13 +70,15 @@ class RateWatcher(Watcher):
         self.loads: dict[str, Load] = {}  # by machine, called as the first of its places here
         self._first: dict[str, tuple[float, str]] = {}
         self._boots: dict[str, str] = {}
-        self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> label
+        self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> name of what comes there
+        called = names(one.traffic for one in plan.transfers)
         # A machine that runs the nodes may be busy without their knowing.
         self._places: dict[str, Place] = {place.name: place for place in plan.hosts}
         for one in plan.transfers:
             self._places[one.node.name] = one.node
             interfaces = self._targets.setdefault(one.node.name, {})
-            interfaces.setdefault(one.destination.host_interface, one.traffic.label)
+            if one.destination.host_interface:
+                interfaces[one.destination.host_interface] = called[one.traffic.label]
         self._on_rates = on_rates
 
     def _watch(self) -> None:
@@ -107,8 +123,8 @@ class RateWatcher(Watcher):
             start, earlier = before[name]
             uses.append(cpu_use(start, end, earlier, text))
             old, new = sent_bytes(earlier), sent_bytes(text)
-            for interface, label in self._targets.get(name, {}).items():
-                rates[label] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
+            for interface, what in self._targets.get(name, {}).items():
+                rates[what] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)
 

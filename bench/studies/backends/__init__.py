@@ -1,1 +1,4 @@
-"""Which backend for a cluster? What each costs, and how soon it is there; see docs/backends-study.md."""
+"""Which backend for a cluster? What each costs, and how soon it is there.
+
+See docs/explanation/backends-measured.md.
+"""

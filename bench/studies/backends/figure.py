@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,8 +36,8 @@ def _draw(found: Backends) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, HEIGHT))
-    names = [name for name in found.backends if name in found.measured]
-    looks = {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(names)}
+    names = [name for name in found.backends if _is_drawn(found, name)]
+    looks = {name: _look(place) for place, name in enumerate(names)}
     panels = figure.subplots(2, 3, gridspec_kw={"hspace": 0.62, "wspace": 0.42})
     figure.subplots_adjust(left=0.08, right=0.99, top=0.86, bottom=0.1)
     _throughput(panels[0][0], found, names, looks)
@@ -44,7 +45,7 @@ def _draw(found: Backends) -> Figure:
     _against_nodes(panels[0][2], found, looks, "entries of a node", lambda size: size.rest)
     for axes, (heading, event) in zip(panels[1], EVENTS, strict=True):
         _against_nodes(axes, found, looks, f"{heading}, s", partial(_arrive, event))
-        axes.set_yscale("log")
+        _decades(axes)
     entries: style.Entries = {
         name: style.line(color=colour, marker=marker, markersize=3, linewidth=1.0)
         for name, (colour, marker) in looks.items()
@@ -52,6 +53,28 @@ def _draw(found: Backends) -> Figure:
     if entries:
         style.small_key(figure, entries, columns=6)
     return figure
+
+
+def _is_drawn(found: Backends, name: str) -> bool:
+    measured = found.measured.get(name)
+    return measured is not None and bool(measured.throughput_bps or measured.cost or measured.sizes)
+
+
+def _look(place: int) -> tuple[str, str]:
+    """Return colour and marker: when colours begin again, each has another marker."""
+    again = place // len(COLOURS)
+    return COLOURS[place % len(COLOURS)], MARKERS[(place + again) % len(MARKERS)]
+
+
+def _decades(axes: Axes) -> None:
+    """Make the scale logarithmic, from one power of ten to another, with the numbers written out."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = (math.log10(limit) for limit in axes.get_ylim())
+    axes.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _throughput(axes: Axes, found: Backends, names: list[str], looks: dict[str, tuple[str, str]]) -> None:

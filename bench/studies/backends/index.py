@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from bench.studies.study import read_index
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 INDEX = "backends.json"
 

@@ -10,7 +10,7 @@ from bench.studies.backends.sheets import Sheet, sheets
 from testbed.resources import HOME
 from testbed.scenario.texts import is_file
 
-FILE = HOME / "docs" / "backends-study.md"
+FILE = HOME / "docs" / "explanation" / "backends-measured.md"
 BEGIN = "<!-- The tables of reports/reference/backends, by ./invokew figures --all -->\n"
 END = "<!-- The end of these tables -->\n"
 

@@ -11,7 +11,7 @@ from bench.analysis import summary
 from bench.analysis.summary import Summary
 from bench.recording.directory import Recording
 from bench.studies.study import read_index
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 INDEX = "matrix.json"
 

@@ -37,14 +37,15 @@ def rows(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str
 
 
 def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Table | None:
-    """Return a table with a column for each enforcement: both percentiles; None without requests."""
+    """Return a table with a column for each enforcement: both percentiles; None without requests.
+
+    Intervals are left to the page: with them no terminal is wide enough.
+    """
     known = list(rows(index, summaries, scenario))
     if not known:
         return None
-    several = index.repetitions > 1
-    what = "p50 / p99 ± 95 %" if several else "p50 / p99"
     table = Table(
-        title=verbatim(f"{scenario}: from due to answered in ms, {what}"),
+        title=verbatim(f"{scenario}: from due to answered in ms, p50 / p99"),
         title_justify="left",
         title_style="",
         box=None,
@@ -57,7 +58,7 @@ def compare(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: 
         table.add_column(enforcement, justify="right", no_wrap=True)
     last = ""
     for row in known:
-        table.add_row(verbatim("" if row.name == last else row.name), row.phase, *map(briefly, row.took))
+        table.add_row(verbatim("" if row.name == last else row.name), row.phase, *map(_shortly, row.took))
         last = row.name
     return table
 
@@ -66,10 +67,20 @@ def briefly(phase: RequestsPhaseSummary | None) -> str:
     """Return the two percentiles, the second with half of its interval where that is known."""
     if phase is None:
         return "-"
-    told = f"{words.percentile(phase.p50_s)} / {words.percentile(phase.p99_s)}"
+    told = _percentiles(phase)
     if phase.p99_interval_s:
         told += f" ± {format_digits(phase.p99_interval_s.half * 1000)}"
     return f"{told}, {phase.lost} lost" if phase.lost else told
+
+
+def _shortly(phase: RequestsPhaseSummary | None) -> str:
+    if phase is None:
+        return "-"
+    return _percentiles(phase) + (f"\n{phase.lost} lost" if phase.lost else "")
+
+
+def _percentiles(phase: RequestsPhaseSummary) -> str:
+    return f"{words.percentile(phase.p50_s)} / {words.percentile(phase.p99_s)}"
 
 
 def _phase(summary: Summary | None, name: str, phase: str) -> RequestsPhaseSummary | None:

@@ -155,6 +155,7 @@ def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Ca
     case = MatrixCase(scenario=name, enforcement=enforcement, recording=None)
     try:
         read = requests.read(request)
-        return Case(f"{name}, {enforcement}", request, read, case, promised=shall_hold(read))
+        case = case.model_copy(update={"enforcement": read.kept_by})  # of a path, the name that is in there
+        return Case(f"{name}, {read.kept_by}", request, read, case, promised=shall_hold(read))
     except ScenarioError as error:
         return Case(f"{name}, {enforcement}", request, None, case.model_copy(update={"reason": str(error)}))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from bench.recording import atomic
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.night import Night
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 _TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 NEAREST = 3  # nights that are named where one does not exist

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.night import Night
-from testbed.scenario.files import explained
-from testbed.scenario.rules import render_path
+from testbed.scenario.faults import explained, render_path
 
 TORN = ".torn"
 

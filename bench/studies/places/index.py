@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from bench.studies.study import read_index
-from testbed.scenario.model import Title
+from testbed.scenario.words import Title
 
 INDEX = "places.json"
 

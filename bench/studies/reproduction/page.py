@@ -1,13 +1,15 @@
-"""``docs/reproducing.md``: for who has to find out whether what is said here comes out again."""
+"""``docs/howto/reproduce.md``: for who has to find out whether what is said here comes out again."""
 
 from __future__ import annotations
+
+import posixpath
 
 from bench.presentation import report
 from bench.studies.reproduction import claims, table
 from bench.studies.reproduction.claims import Claims
 from testbed.resources import HOME
 
-FILE = HOME / "docs" / "reproducing.md"
+FILE = HOME / "docs" / "howto" / "reproduce.md"
 SEED = 1  # of the commands as they are shown
 
 
@@ -31,5 +33,5 @@ def _minutes(known: Claims) -> float:
 
 
 def _relative(page: str) -> str:
-    """Return how a page is linked from ``docs/``."""
-    return page.removeprefix("docs/") if page.startswith("docs/") else f"../{page}"
+    """Return how a page, a path in the project, is linked from this one."""
+    return posixpath.relpath(page, posixpath.dirname(FILE.relative_to(HOME).as_posix()))

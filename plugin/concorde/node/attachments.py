@@ -112,13 +112,13 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
             raise CniError(CHECK_FAILED, difference.text)
 
 
-def status(network: Configuration, settings: Settings | None) -> None:
-    """Could a promise be kept now? Raises CniError 50 in words."""
+def status(network: Configuration, settings: Settings | None, beforehand: bool = False) -> None:
+    """Could a promise be kept now? Raises CniError 50 in words; `beforehand` as in verbs.status."""
     from . import ledger
 
     tools.find("nft")
     with NodeLock(network.node_directory):
-        book = ledger.Ledger(network.node_directory)
+        book = ledger.Ledger(network.node_directory, reading=beforehand)
         tree, entries = book.tree(), book.entries()
         if entries:
             kernel.learn_tunnels(tree)
@@ -133,6 +133,8 @@ def status(network: Configuration, settings: Settings | None) -> None:
             raise CniError(NOT_AVAILABLE, error.msg) from error
         if tree != settings.tree:
             return
+    if beforehand:
+        return
     texts = [difference.text for difference in _pressing(found)]
     if texts and (tree is not None or entries):
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))

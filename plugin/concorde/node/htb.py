@@ -37,8 +37,8 @@ _GUARANTEE_BURST_MILLISECONDS = 3
 _QUEUE_MILLISECONDS = 10
 _LEAST_QUEUE_PACKETS = 8  # as large as they may be: TCP needs some under way to notice the loss of one
 # Who has no promise waits in the default class behind everybody else's bulk, so its queue is as short as it
-# can be without a loss of throughput (docs/node-enforcement.md). It is of the capacity, as the rest may have
-# all of it; and its flows are several, so that not each needs room for packets of its own.
+# can be without a loss of throughput (docs/explanation/diary.md). It is of the capacity, as the rest may
+# have all of it; and its flows are several, so that not each needs room for packets of its own.
 _DEFAULT_QUEUE_MILLISECONDS = 2
 _LEAST_DEFAULT_QUEUE_PACKETS = 2
 # Packets cost a processor alike whatever their size, and a node of small guarantees has many: 250 pods of

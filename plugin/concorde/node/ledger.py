@@ -66,9 +66,9 @@ def opened(directory: str) -> Ledger | None:
 class Ledger(Database):
     """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
 
-    def __init__(self, directory: str, new: bool = False) -> None:
+    def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
         """Open or create it. Raises CniError 107 and 108."""
-        super().__init__(path(directory) if not new else path(directory) + owned.NEW, _STEPS)
+        super().__init__(path(directory) if not new else path(directory) + owned.NEW, _STEPS, reading)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""

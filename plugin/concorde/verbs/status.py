@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from ..requests import Request
 
 
-def status(request: Request) -> None:
-    """Look for the tools, a usable store and a free address. Raises CniError 50, or 7 for a bad key."""
+def status(request: Request, beforehand: bool = False) -> None:
+    """Look for the tools, a usable store and a free address. Raises CniError 50, or 7 for a bad key.
+
+    `beforehand` is for a version that is not in its place yet. It leaves store and ledger as the one that is
+    there can read them, and does not mind what that one made otherwise.
+    """
     configuration = Configuration(request.document)
     enforcement = enforcements.load(configuration.enforcement)
     try:
         for tool in (*tools.TOOLS, *enforcement.TOOLS):
             tools.find(tool)
-        store = Store(configuration.directory)
+        store = Store(configuration.directory, reading=beforehand)
         with store:
             pass  # a transaction that writes can begin
     except CniError as error:
@@ -28,7 +32,7 @@ def status(request: Request) -> None:
     except OSError as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
     try:
-        attachments.status(configuration, enforcement.on_uplink(configuration))
+        attachments.status(configuration, enforcement.on_uplink(configuration), beforehand)
     except OSError as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
     except tools.CommandError as error:

@@ -1,1 +1,1 @@
-"""The kinds of pod networks that come with the testbed, one module each; see docs/backends.md."""
+"""The kinds of pod networks that come with the testbed, one module each; see docs/reference/backends.md."""

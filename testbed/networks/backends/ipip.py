@@ -68,4 +68,4 @@ class Tunnels(PerNode):
 
     @property
     def _mtu(self) -> int:
-        return self.addressing.pod_mtu(self.cluster)
+        return self.addressing.overlay_mtu(self.cluster)

@@ -40,7 +40,7 @@ class Overlay(PerNode):
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP, with its routes and neighbours."""
         addressing, vxlan = self.addressing, self.own.flannel
-        vtep, mtu = addressing.vtep(self.cluster), addressing.pod_mtu(self.cluster)
+        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
         lines = [
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
@@ -66,7 +66,7 @@ class Overlay(PerNode):
     def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
         """Yield the VTEP, and three entries for each other node, at the MAC that its VTEP has."""
         addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
-        address, mtu = str(addressing.address(node)), addressing.pod_mtu(self.cluster)
+        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
         yield seen.vtep(vtep, flannel.vni, flannel.port, address, addressing.uplink(node), mtu)
         yield seen.is_up(vtep)
         yield seen.has_address(vtep, f"{self.vtep_address(node)}/32")

@@ -53,7 +53,7 @@ class Resolved(Overlay):
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP; without routes all pods are its neighbours."""
         addressing, vxlan = self.addressing, self.own.flannel
-        vtep, mtu = addressing.vtep(self.cluster), addressing.pod_mtu(self.cluster)
+        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
         flags = "".join(f" {flag}" for flag in self._flags)
         return (
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
@@ -95,7 +95,7 @@ class Resolved(Overlay):
     def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
         """Yield the VTEP, a replica of all leases, and what is made ahead."""
         addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
-        address, mtu = str(addressing.address(node)), addressing.pod_mtu(self.cluster)
+        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
         uplink = addressing.uplink(node)
         yield seen.vtep(vtep, flannel.vni, flannel.port, address, uplink, mtu, *self._flags)
         yield seen.is_up(vtep)

@@ -6,7 +6,7 @@ to help, and the containers are on the machines' own network, which is made for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -88,19 +88,19 @@ class PodsOnMachines:
         """One for each cluster."""
         return list(self._pods.clients) if self._pods else []
 
-    def up(self, progress: Callable[[str], None]) -> Found:
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Look at the clusters, and start the pods; on failure none of them stays.
 
         Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
         """
         try:
-            return self._up(progress)
+            return self._up(progress, without)
         except BaseException:
             with suppress(RuntimeError):
                 self.down()
             raise
 
-    def _up(self, progress: Callable[[str], None]) -> Found:
+    def _up(self, progress: Callable[[str], None], without: Collection[str]) -> Found:
         progress(f"the APIs of clusters {', '.join(self._scenario.clusters)}")
         names = list(self._scenario.clusters)
         asking = in_parallel(self._client, names)
@@ -112,13 +112,27 @@ class PodsOnMachines:
         self._namespaces = Namespaces(clients.values(), self.seconds)
         self._namespaces.claim()
         self._pods = Pods(self._addressing, self._enforcement, self, ground, clients, TRAFFIC)
-        return self._pods.up(progress)
+        return self._pods.up(progress, without)
+
+    def add(self, name: str) -> None:
+        """Start a pod; see Orchestrator."""
+        assert self._pods is not None, "the pods are not up"
+        self._pods.add(name)
+
+    def remove(self, name: str) -> None:
+        """Delete a pod; see Orchestrator."""
+        assert self._pods is not None, "the pods are not up"
+        self._pods.remove(name)
 
     def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
         """Return the way by SSH and containerd, on which nothing is lost when an API is late; see Ways."""
         (status,) = pod["status"]["containerStatuses"]
         cell = self.entered[client.cluster, self._scenario.pods[name].node]
         return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
+
+    def restart_agents(self, node: str) -> list[str]:
+        """Leave a node as it is: what runs there is other people's; see Orchestrator."""
+        return []
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         """Leave the containers as they are: network namespaces beside Kubernetes."""

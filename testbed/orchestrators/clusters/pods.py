@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from testbed.clusters.survey import Ground, facts
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.attachment import Attached
-from testbed.kubernetes.manifests import name_of
+from testbed.kubernetes.client import PodError
+from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.networks.cni import NetworkList
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
@@ -73,20 +74,39 @@ class Pods:
         """One for each cluster."""
         return list(self._clients.values())
 
-    def up(self, progress: Callable[[str], None]) -> Found:
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start pods and containers, all at once. Raises PodError with what Kubernetes says."""
         progress("pods")
-        in_parallel(self._start, self._clients)
-        uids = {cluster: self._uids(client) for cluster, client in self._clients.items()}
-        self.attached = self._attachments({uid for known in uids.values() for uid in known})
-        for name, pod in self._scenario.pods.items():
-            self.pods[name] = self._place(name, pod.cluster)
+        names = [name for name in self._scenario.pods if name not in without]
+        in_parallel(lambda cluster: self._start(cluster, names), self._clients)
+        self._find(names)
         for name, container in self._scenario.containers.items():
             place = self._place(name, self._ground.machine(container.node)[0])
             self._containers[name] = replace(place, interface=self._addressing.uplink(container.node))
         self._mtu = max(in_parallel(_mtu, self.pods.values()))
-        overhead = max(self._addressing.network(cluster).overhead for cluster in self._scenario.clusters)
+        overhead = max(self._addressing.overhead(cluster) for cluster in self._scenario.clusters)
         return Found(mtu=self._mtu + overhead)
+
+    def add(self, name: str) -> None:
+        """Start a pod, and take it away if it is refused; see Orchestrator."""
+        pod, client = self._scenario.pods[name], self._clients[self._scenario.pods[name].cluster]
+        client.apply([self._manifest(name, pod.cluster)])
+        try:
+            client.wait_until_ready([name_of(name)], READY_SECONDS)
+        except PodError:
+            client.delete_pod(name_of(name))
+            raise
+        self._find([*self.pods, name])
+
+    def remove(self, name: str) -> None:
+        """Delete a pod, and wait for its end; see Orchestrator."""
+        self._clients[self._scenario.pods[name].cluster].delete_pod(name_of(name))
+        self.pods.pop(name)
+        self.attached.pop(name, None)
+
+    def restart_agents(self, node: str) -> list[str]:
+        """Leave a node as it is: what runs there is other people's; see Orchestrator."""
+        return []
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, RemotePod]:
         """Return the containers; they have come with the pods."""
@@ -99,7 +119,7 @@ class Pods:
             if has != self._mtu:
                 faults.append(f"pod {name}: its MTU is {has} bytes, where another's is {self._mtu}")
         if self._enforcement.installed:
-            checked = in_parallel(self._check, self._scenario.pods)
+            checked = in_parallel(self._check, self.pods)
             faults += [fault for fault in checked if fault]
         return faults
 
@@ -107,13 +127,10 @@ class Pods:
         """Leave the pods to the end of their namespace."""
         self.pods, self._containers = {}, {}
 
-    def _start(self, cluster: str) -> None:
+    def _start(self, cluster: str, names: Collection[str]) -> None:
         client, scenario, seconds = self._clients[cluster], self._scenario, self._nodes.seconds
-        made = []
-        for name, pod in scenario.pods.items():
-            if pod.cluster == cluster:
-                machine = self._ground.machines[cluster, pod.node]
-                made.append(manifests.pod(scenario, self._enforcement, name, machine, self._image, seconds))
+        own = [name for name in names if scenario.pods[name].cluster == cluster]
+        made = [self._manifest(name, cluster) for name in own]
         for name, container in scenario.containers.items():
             of, machine = self._ground.machine(container.node)
             if of == cluster:
@@ -121,6 +138,17 @@ class Pods:
         if made:
             client.apply(made)
             client.wait_until_ready([one["metadata"]["name"] for one in made], READY_SECONDS)
+
+    def _manifest(self, name: str, cluster: str) -> Manifest:
+        machine = self._ground.machines[cluster, self._scenario.pods[name].node]
+        seconds = self._nodes.seconds
+        return manifests.pod(self._scenario, self._enforcement, name, machine, self._image, seconds)
+
+    def _find(self, names: Collection[str]) -> None:
+        """Learn how the pods that run are attached and reached."""
+        uids = {uid for client in self._clients.values() for uid in self._uids(client)}
+        self.attached = self._attachments(uids)
+        self.pods = {name: self._place(name, self._scenario.pods[name].cluster) for name in names}
 
     def _uids(self, client: Outside) -> set[str]:
         return {pod["metadata"]["uid"] for pod in client.get("pods")["items"]}

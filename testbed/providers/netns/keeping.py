@@ -18,12 +18,11 @@ from testbed.kubernetes.client import Client
 from testbed.kubernetes.worker import wait_until_empty
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, Cluster, CommandLine, Location, State, Way, valid_name
+from testbed.providers.netns.processes import STATE
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.netns.sandbox import Claim, Sandbox
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
-
-STATE = "/run/testbed/state.json"
 
 
 class SandboxKeeper:

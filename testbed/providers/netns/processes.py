@@ -13,6 +13,8 @@ from pathlib import Path
 INIT = Path(__file__).with_name("init.py")
 # The dot keeps a run's own sandbox apart from lasting testbeds, whose names have none.
 RUN = "a.run"
+# Where one that stays says what it holds, in its own file system.
+STATE = "/run/testbed/state.json"
 # Where that is in any copy.
 _TAIL = "/".join(INIT.parts[-4:])
 

@@ -132,7 +132,8 @@ class Sandbox:
         if not line.strip().isdigit():
             starter.kill()
             _, words = starter.communicate()
-            raise SandboxError(f"no sandbox on this machine: {words.strip() or 'unshare did not answer'}")
+            why = words.strip() or "unshare did not answer"
+            raise SandboxError(f"no sandbox on this machine: {why} (./invokew doctor says what to do)")
         return cls(name, int(line), starter)
 
     @classmethod

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from testbed.scenario.description import StateDirectory
+
 
 class _Artefact(BaseModel):
     """Base of all kinds; as text it is what people know it by."""
@@ -103,7 +105,7 @@ class State(_Artefact):
     """A directory in which CNI plugins keep their state, with all in it."""
 
     kind: Literal["state"] = "state"
-    path: Literal["/run/concorde", "/run/cni-addresses"]
+    path: StateDirectory
 
     def __str__(self) -> str:
         return self.path

@@ -156,7 +156,10 @@ def _strange(options: Mapping[str, str]) -> Iterator[str]:
     """Yield the options of ssh that are not followed here."""
     for name, value in options.items():
         if name == "stricthostkeychecking" and value.lower() not in ("yes", "true"):
-            yield f"StrictHostKeyChecking={value}: host keys are always checked here; see docs/ssh.md"
+            yield (
+                f"StrictHostKeyChecking={value}: host keys are always checked here; "
+                "see docs/howto/machines-by-ssh.md"
+            )
         elif name not in ("stricthostkeychecking", "userknownhostsfile"):
             yield f"ansible_ssh_common_args, ansible_ssh_extra_args: {name} is not understood here"
 

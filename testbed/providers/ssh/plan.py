@@ -119,8 +119,7 @@ def _attached(addressing: Addressing, pod: str, directory: str) -> artefacts.Att
 
 
 def _state(addressing: Addressing, node: str) -> list[artefacts.State]:
-    state = registry.of(addressing).footprint(node).state
-    return [artefacts.State(path=state)] if state else []
+    return [artefacts.State(path=path) for path in registry.of(addressing).footprint(node).state]
 
 
 def _bridges(addressing: Addressing, node: str) -> list[str]:

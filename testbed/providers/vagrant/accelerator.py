@@ -13,7 +13,8 @@ from pathlib import Path
 from testbed.access import nameless
 
 # What the Vagrantfile is told if the machines must be emulated. Not all that can be (``max``): programs then
-# take instructions that are fast on a processor and slow in QEMU, as Go does for RSA (docs/vagrant.md).
+# take instructions that are fast on a processor and slow in QEMU, as Go does for RSA
+# (docs/explanation/diary.md).
 EMULATED = {"CONCORDE_DRIVER": "qemu", "CONCORDE_CPU_MODEL": "qemu64"}
 DEVICE = Path("/dev/kvm")
 SECONDS = 10.0

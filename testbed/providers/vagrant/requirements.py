@@ -67,7 +67,7 @@ def _libvirt() -> Iterator[str]:
     if asked.returncode != 0:
         yield (
             "libvirt does not answer: systemctl start libvirtd, and be root or in the group libvirt; "
-            f"without systemd see docs/vagrant.md ({asked.stderr.strip()})"
+            f"without systemd see docs/howto/virtual-machines.md ({asked.stderr.strip()})"
         )
 
 

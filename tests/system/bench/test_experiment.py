@@ -193,7 +193,9 @@ def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
         pytest.skip(f"the machine was the limit: {summary.reasons}")
     assert summary.verdict == "violated", summary.reasons
     assert kinds(summary) <= {"promise", "machine"}
-    assert any(cause.kind == "promise" and cause.phase == "disturbed" for cause in summary.causes)
+    assert "promise" in kinds(summary)
+    # Tests run beside this one: the processors may have been full in one phase and not in the other.
+    assert {cause.phase for cause in summary.causes} == {"quiet", "disturbed"}
 
 
 @pytest.mark.long(one_in=0)
@@ -211,6 +213,7 @@ def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Pa
     assert other.error is None
 
 
+@pytest.mark.long(one_in=0)
 def test_udp_and_parallel_streams(tmp_path: Path) -> None:
     overrides = [
         "flows[0].protocol=udp",

@@ -95,7 +95,7 @@ def resume(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on_where_it_stopped(how: signal.Signals, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
-    runs = [start(tmp_path) for _ in range(2)]
+    runs = [start(tmp_path, *SHORT) for _ in range(2)]
     for run in runs:
         out, words = run.communicate(timeout=120)
         assert run.returncode in (0, 1, 3), out + words  # they take each other's processors, and nothing else
@@ -159,7 +159,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
         (["--scale", "0"], "--scale: 0 is no factor"),
         (["--provider", "cloud"], "no provider 'cloud' (providers: netns, ssh, "),
         (["--orchestrator", "swarm"], "no orchestrator 'swarm' (orchestrators: cni"),
-        (["--colour"], "No idea what '--colour' is"),
+        (["--colour"], "no option --colour"),
         (["--enforcement", "hope"], "enforcement: input should be"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

@@ -19,7 +19,7 @@ REFERENCE = [Path(directory) / "bandwidth" for directory in ("/usr/lib/cni", "/o
     reason="the reference plugins are not installed (Debian: containernetworking-plugins)",
 )
 def test_enforcements_side_by_side(tmp_path: Path) -> None:
-    settings = ["flows[0].duration=3", "flows[1].duration=3", "disturbances=[]"]
+    settings = ["flows[0].duration=2", "flows[1].duration=2", "disturbances=[]"]
     done = subprocess.run(
         [sys.executable, "tasks.py", "matrix", "--reports", str(tmp_path), "--scale", "0.05",
          "--scenario", "kubernetes", "--enforcement", "none", "--enforcement", "bandwidth",

@@ -83,5 +83,6 @@ def test_a_relay_that_stood_still_makes_the_run_invalid_and_not_slow(tmp_path: P
     assert summary.verdict == "invalid"
     assert kinds(summary) <= {"machine", "promise"}, summary.reasons
     assert any(
-        cause.kind == "machine" and "the relay out of zone north" in cause.text for cause in summary.causes
+        cause.kind == "machine" and "the relay out of zone north stood still" in cause.text
+        for cause in summary.causes
     )

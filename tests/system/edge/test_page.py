@@ -1,12 +1,14 @@
-"""docs/vxlan-miss.md: its commands are run again, and print what the page says they print.
+"""docs/tutorial/vxlan-by-misses.md: its commands are run again, and print what the page says they print.
 
 What differs from run to run is not compared: times of day, how long something took, and when a lease ends.
+Where the page has "..." other lines may be printed, too.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,7 +20,8 @@ from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs" / "vxlan-miss.md"
+PAGE = ROOT / "docs" / "tutorial" / "vxlan-by-misses.md"
+LEFT_OUT = "..."
 # What is not the same each time, and what stands for it.
 VARYING = (
     (re.compile(r"^\d\d:\d\d:\d\d\.\d{3}"), "TIME"),
@@ -97,7 +100,12 @@ def test_the_page_shows_what_its_commands_print(etcd: str) -> None:
     reader = Reader()
     try:
         for command in commands():
-            assert normal(reader.do(command)) == normal(command.output), command.words
+            printed, shown = normal(reader.do(command)), normal(command.output)
+            if LEFT_OUT in shown:
+                shown.remove(LEFT_OUT)
+                assert not Counter(shown) - Counter(printed), command.words
+            else:
+                assert printed == shown, command.words
     finally:
         reader.down()
 
@@ -105,4 +113,4 @@ def test_the_page_shows_what_its_commands_print(etcd: str) -> None:
 def test_the_page_has_commands_of_each_step() -> None:
     verbs = [command.words[1] for command in commands()]
     assert verbs.count("up") == verbs.count("down") == 2
-    assert verbs.count("exec") >= 18
+    assert verbs.count("exec") >= 16

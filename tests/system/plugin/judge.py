@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.measurement.attacks.known import CONTAINED
+from bench.measurement.programs import inject
 from tests.system.plugin.frame_kinds import Position, allowed, link_local, people, pod_mac, required, summary
 from tests.system.plugin.frames import Frames
 from tests.system.plugin.overhear import Heard
 from tests.system.plugin.overlapped import PORT, Overlapped
 from tests.system.plugin.uplinks import HOST
 
-OVERHEAR, INJECT = (str(Path(__file__).with_name(name)) for name in ("overhear.py", "inject.py"))
+OVERHEAR, INJECT = str(Path(__file__).with_name("overhear.py")), inject.__file__
 ATTACKER = "A-2"
-# What a container of Kubernetes has of root's capabilities that concerns frames.
-CONTAINED = ["setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all"]
 PLACES = {
     "A-1": ("/run/netns/A-1", "eth0"),
     "B-1": ("/run/netns/B-1", "eth0"),

@@ -14,13 +14,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from bench.measurement.attacks.known import ATTACKS, Attack
 from tests.system.plugin.conftest import Node
-from tests.system.plugin.floods import ATTACKS, REMOTE, Frame
+from tests.system.plugin.floods import SCENE
 from tests.system.plugin.judge import ATTACKER, attacking
 from tests.system.plugin.overlapped import Overlapped
 from tests.system.plugin.uplinks import HOST
@@ -39,18 +40,16 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS if ROUNDS > 1 else ATTACKS[:1])
+@pytest.mark.parametrize("attack", ATTACKS if ROUNDS > 1 else ATTACKS[:1], ids=lambda attack: attack.name)
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_a_promise_holds_under_attack_on_a_full_link(
-    node: Node, attack: Callable[[], list[Frame]], round_: int
-) -> None:
+def test_a_promise_holds_under_attack_on_a_full_link(node: Node, attack: Attack, round_: int) -> None:
     pair = Overlapped(node, capacity=LINK)
     pair.attach("A-1", f"{PROMISE:.0f}")
     pair.attach(ATTACKER)
     pair.plug_in()
     tried = []
     for _ in range(TRIES):
-        found, sent = under(attack(), pair)
+        found, sent = under(attack, pair)
         assert sent > FEWEST * SECONDS
         if min(found) >= LEAST:
             return
@@ -58,11 +57,11 @@ def test_a_promise_holds_under_attack_on_a_full_link(
     raise AssertionError(tried)
 
 
-def under(frames: list[Frame], pair: Overlapped) -> tuple[list[float], int]:
+def under(attack: Attack, pair: Overlapped) -> tuple[list[float], int]:
     """What the victim's receiver gets in each second (bits per second), and how many frames were sent."""
     with everybody_else(pair), victim(pair) as seconds:
         next(seconds)  # it gets through
-        with flood(pair, frames) as attacker:
+        with flood(pair, attack) as attacker:
             next(seconds)
             found = [next(seconds) for _ in range(SECONDS)]
     return found, attacker.pop()
@@ -82,7 +81,7 @@ def everybody_else(pair: Overlapped) -> Iterator[None]:
 def victim(pair: Overlapped) -> Iterator[Iterator[float]]:
     """Let A-1 send to a pod on the other node; what gets there, bits per second, second after second."""
     serve = ["iperf3", "--server", "--one-off", "--forceflush", "--format", "k"]
-    send = ["iperf3", "--client", REMOTE[1], "--time", "60"]
+    send = ["iperf3", "--client", SCENE.remote, "--time", "60"]
     server = subprocess.Popen(
         pair.node.argv("nsenter", "--net=/run/netns/A-3", *serve), stdout=subprocess.PIPE, text=True
     )
@@ -102,11 +101,11 @@ def rate(line: str) -> float:
 
 
 @contextmanager
-def flood(pair: Overlapped, frames: list[Frame]) -> Iterator[list[int]]:
+def flood(pair: Overlapped, attack: Attack) -> Iterator[list[int]]:
     """Have the attacker send; afterwards the list holds how many frames it sent."""
     argv = pair.node.argv("nice", "-n", "10", *attacking())
-    header = bytes(10).hex()
-    spec = json.dumps({"frames": [[header, frame.hex()] for frame in frames], "for_ever": True})
+    frames = [[bytes(10).hex(), frame.hex()] for frame in attack.frames(SCENE)]
+    spec = json.dumps({"frames": frames, "for_ever": True, **attack.options})
     sent: list[int] = []
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
         assert sender.stdin is not None

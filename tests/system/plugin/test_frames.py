@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.plugin import floods
+from bench.measurement.attacks.frames import arp
+from bench.measurement.attacks.known import questions
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.covering import complete, first
+from tests.system.plugin.floods import SCENE
 from tests.system.plugin.frame_kinds import DIMENSIONS, KNOWN, Position, Who, chosen, link_local, people
 from tests.system.plugin.frames import Frames, build
 from tests.system.plugin.judge import ATTACKER, PATIENCE, Judge
@@ -26,7 +28,8 @@ COUNT = int(os.environ.get("CONCORDE_FRAMES", "600"))
 SEED = int(os.environ.get("CONCORDE_FRAMES_SEED", "1"))
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere
-QUESTION, ANSWER = floods.questions()[:1], [floods.arp(1, floods.OWN, floods.NEIGHBOUR)]
+QUESTION = questions(SCENE)[:1]
+ANSWER = [arp(1, SCENE.own[0], SCENE.own, SCENE.neighbour)]
 APART = 100_000  # serial numbers from here on are none of the rows'
 SEND = str(Path(__file__).with_name("send.py"))
 ARRIVALS = {

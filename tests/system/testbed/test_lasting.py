@@ -51,7 +51,7 @@ def test_from_up_to_down(name: str) -> None:
     nowhere = invoke("exec", "A-9", "--name", name, "--", "true")
     assert nowhere.returncode == 2
     assert "has no 'A-9': A-1, A-2" in nowhere.stderr
-    assert "--" in invoke("exec", "A-1", "--name", name).stderr
+    assert "no command" in invoke("exec", "A-1", "--name", name).stderr
 
     box = Sandbox.find(name)
     assert box is not None

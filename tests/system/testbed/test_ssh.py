@@ -109,6 +109,7 @@ def test_a_whole_run_leaves_a_recording_and_the_machines_as_they_were(
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_a_connection_cut_during_a_flow_makes_the_run_invalid(
     there: Machines, before: State, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""The lines of docs/data.md, as a reader runs them on the recordings that are there."""
+"""The lines of docs/reference/data-for-programs.md, run as a reader does, on the recordings that are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from bench.recording.directory import Recording
 from tests.paths import ROOT
 
 BLOCKS = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "data.md").read_text(encoding="utf-8"), re.DOTALL
+    r"```python\n(.*?)```",
+    (ROOT / "docs/reference/data-for-programs.md").read_text(encoding="utf-8"),
+    re.DOTALL,
 )
 
 

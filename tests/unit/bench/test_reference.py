@@ -17,6 +17,7 @@ from bench.pipeline import analyse
 from bench.recording import archive
 from bench.recording.anonymous import without_names
 from bench.recording.directory import Recording
+from bench.studies.backends import index as backends
 from bench.studies.matrix import index
 from bench.studies.places import index as places
 from bench.studies.reproduction import claims
@@ -40,14 +41,19 @@ def again(run: str, reports: Path) -> Summary:
     return analyse(Recording(archive.unpack(REFERENCE / run, reports)))
 
 
-def test_there_are_the_recordings_that_claims_need() -> None:
+def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
     known = claims.read()
-    needed = {claim.recording for claim in known.claims} - known.missing.keys()
+    needed = {claim.recording for claim in known.claims} | {one.recording for one in known.shown}
+    needed -= known.missing.keys()
     assert needed == {directory.name for directory in REFERENCE.iterdir()}
     rows = {
-        f"matrix/{cell.recording}" for cell in index.read(REFERENCE / "matrix")[0].cells if cell.recording
+        f"{matrix}/{cell.recording}"
+        for matrix in ("matrix", "latency")
+        for cell in index.read(REFERENCE / matrix)[0].cells
+        if cell.recording
     }
-    rows |= {f"places/{row.recording}" for row in places.read(REFERENCE / "places").rows}
+    for name, study in (("places", places), ("backends", backends)):
+        rows |= {f"{name}/{row.recording}" for row in study.read(REFERENCE / name).rows if row.recording}
     assert rows == set(CELLS)
 
 
@@ -95,6 +101,7 @@ def test_on_the_reference_matrix_full_link_only_node_keeps_the_promise() -> None
 
 
 @pytest.mark.parametrize("run", [*RUNS, *CELLS])
+@pytest.mark.long(one_in=7)
 def test_no_reference_recording_names_a_machine_or_a_person(run: str, tmp_path: Path) -> None:
     directory = archive.unpack(REFERENCE / run, tmp_path)
     files = [file for file in directory.rglob("*") if file.is_file()]

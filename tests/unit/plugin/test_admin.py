@@ -1,11 +1,37 @@
 from __future__ import annotations
 
+import pytest
 from concorde import admin
 
 
+def parsed(*arguments: str) -> dict[str, object]:
+    """What differs from a command without options."""
+    plain = vars(admin.Asked(arguments[0]))
+    return {key: value for key, value in vars(admin.parse(list(arguments))).items() if value != plain[key]}
+
+
 def test_the_command_line() -> None:
-    assert admin.parse(["ledger"]) == ("ledger", False, "/run/concorde")
-    assert admin.parse(["ledger", "--json", "--state-dir=/x"]) == ("ledger", True, "/x")
-    assert admin.parse(["reconcile", "--state-dir", "/x"]) == ("reconcile", False, "/x")
+    assert vars(admin.parse(["ledger"]))["state"] == "/run/concorde"
+    assert parsed("ledger", "--json", "--state-dir=/x") == {"as_json": True, "state": "/x"}
+    assert parsed("reconcile", "--state-dir", "/x") == {"state": "/x"}
     arguments = ["rebuild", "--cache", "/a", "--state-dir=/x", "--cache=/b"]
-    assert admin.split(arguments) == (["/a", "/b"], ["rebuild", "--state-dir=/x"])
+    assert parsed(*arguments) == {"caches": ["/a", "/b"], "state": "/x"}
+    assert parsed("metrics", "--output", "/d/x.prom") == {"output": "/d/x.prom"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["leger"], "'leger' is no command"),
+        (["ledger", "--output", "/x"], "'--output' is no option of ledger"),
+        (["examine", "--state-dir=/x"], "'--state-dir=/x' is no option of examine"),
+        (["ledger", "--json=yes"], "'--json=yes' is no option of ledger"),
+        (["metrics", "--output"], "'--output' lacks its value"),
+        (["metrics", "--output=x.prom"], "'x.prom' is not a plain absolute path"),
+        (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
+    ],
+)
+def test_a_mistake_is_named(arguments: list[str], words: str) -> None:
+    with pytest.raises(admin.UsageError) as caught:
+        admin.parse(arguments)
+    assert str(caught.value) == words

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,29 @@ def test_what_gives_back_does_without_a_file_it_cannot_trust(tmp_path: Path, cod
 def test_it_does_not_do_without_one_that_is_busy() -> None:
     with pytest.raises(CniError), WhereWhole():
         raise CniError(TRY_AGAIN, "busy")
+
+
+def test_reading_leaves_the_file_of_the_version_before_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "net/file.sqlite"
+    Database(str(path), (FIRST,)).close()
+    before = path.read_bytes()
+    assert rows(Database(str(path), (FIRST, SECOND), reading=True)) == [("old", 7)]
+    assert path.read_bytes() == before
+
+
+def test_reading_tells_of_a_change_that_a_killed_call_left_half_done(tmp_path: Path) -> None:
+    path = str(tmp_path / "net/file.sqlite")
+    Database(path, (FIRST,)).close()
+    # A cache of one page has it write before it commits.
+    code = (
+        "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "database.execute('PRAGMA cache_size = 1'); database.execute('BEGIN IMMEDIATE');"
+        "database.executemany('INSERT INTO thing VALUES (?)', [('x' * 999,)] * 999);"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
+    with pytest.raises(CniError, match="run concorde reconcile") as caught:
+        Database(path, (FIRST,), reading=True)
+    assert caught.value.code == TRY_AGAIN
+    assert rows(Database(path, (FIRST,))) == [("old",)]
+    assert rows(Database(path, (FIRST,), reading=True)) == [("old",)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,60 +12,27 @@ import pytest
 from concorde.configuration import Configuration
 from ruamel.yaml import YAML
 
+from tests.installation import NAME, Installation, build
 from tests.paths import ROOT
 
 DEPLOY = ROOT / "plugin" / "deploy"
-NAME = "00-concorde.conflist"
-
-
-class Installation:
-    """A node's two directories, the container's files, and the script."""
-
-    def __init__(self, directory: Path, built: Path) -> None:
-        self.bin, self.networks = directory / "node/bin", directory / "node/net.d"
-        self.plugin, self.configuration = directory / "plugin", directory / "configuration"
-        for made in (self.bin, self.networks, self.plugin, self.configuration):
-            made.mkdir(parents=True)
-        shutil.copytree(built.parent, self.plugin, dirs_exist_ok=True)
-        self.loopback = self.executable(self.bin / "loopback")
-        self.before = self.shown()
-        self.state = directory / "state"
-        self.write(subnet="10.0.0.0/24")
-
-    def write(self, **keys: object) -> None:
-        plugin = {"type": "concorde", "stateDir": str(self.state / "plugin"), **keys}
-        network = {"cniVersion": "1.0.0", "name": "net", "plugins": [plugin]}
-        (self.configuration / "concorde.conflist").write_text(json.dumps(network))
-
-    def executable(self, file: Path, text: str = "") -> Path:
-        file.write_text(text)
-        file.chmod(0o755)
-        return file
-
-    def run(self, task: str, **settings: str) -> tuple[int, str]:
-        environment = {
-            **settings,
-            "PATH": os.environ["PATH"],
-            "ENTER": "env",
-            "TASK": task,
-            "CNI_BIN_DIR": str(self.bin),
-            "NODE": str(self.bin.parent),
-            "PLUGIN": str(self.plugin),
-            "CONFIGURATION": str(self.configuration),
-            "STATE": str(self.state),
-        }
-        command = ["sh", str(DEPLOY / "install.sh"), "once"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stdout + done.stderr
-
-    def shown(self) -> dict[str, tuple[int, bytes]]:
-        """Everything on the node: modes and contents."""
-        return {
-            str(path): (path.stat().st_mode, path.read_bytes())
-            for directory in (self.bin, self.networks)
-            for path in directory.rglob("*")
-            if path.is_file()
-        }
+# The commands by which the script changes something.
+COMMANDS = ("cp", "mv", "rm", "mkdir", "chmod", "sync", "rmdir")
+CHANGES = 13  # how many it takes for another version
+# Stands for each of them: it counts, and at one moment does half of its work, and the script is killed.
+KILLER = """#!/bin/sh
+echo >>"$COUNTED"
+if [ "$(wc -l <"$COUNTED")" -eq "$KILLED_AT" ]; then
+    for to in "$@"; do :; done
+    if [ COMMAND = cp ]; then
+        /bin/cp "$@"
+        if [ -d "$to" ]; then find "$to" -name "[a-m]*" -type f -delete; else truncate -s 100 "$to"; fi
+    fi
+    kill -9 "$PPID"
+    exit
+fi
+exec /bin/COMMAND "$@"
+"""
 
 
 @pytest.fixture
@@ -153,6 +119,68 @@ def test_another_configuration_that_comes_first_is_named(node: Installation) -> 
     assert f"00-a.conf is before {NAME}" in words
 
 
+@pytest.fixture(scope="session")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("newer"), "9.9.9")
+
+
+def test_another_version_takes_the_plugins_place_and_gives_it_back(
+    node: Installation, built: Path, newer: Path
+) -> None:
+    node.run("install")
+    former = node.version()
+    node.bring(newer)
+    assert node.run("install") == (0, f"installed: {node.bin}/concorde and {NAME}\n")
+    assert node.version() == "concorde 9.9.9"
+    node.bring(built)
+    assert node.run("install")[0] == 0
+    assert node.version() == former
+    (node.networks / "10-flannel.conflist").write_text("flannel's")
+    assert node.run("uninstall")[0] == 0
+    (node.networks / "10-flannel.conflist").unlink()
+    assert node.shown() == node.before
+
+
+def test_a_version_that_cannot_work_there_does_not_replace_one_that_can(
+    node: Installation, newer: Path
+) -> None:
+    node.run("install")
+    former = node.version()
+    node.bring(newer)
+    node.write(subnetFile="/nowhere/subnet.env")
+    status, words = node.run("install")
+    assert status == 1
+    assert words.endswith("/nowhere/subnet.env: No such file or directory; the version before stays\n")
+    assert node.version() == former
+    assert "subnetFile" not in (node.networks / NAME).read_text()
+
+
+@pytest.mark.long(one_in=6)
+@pytest.mark.parametrize("killed_at", range(1, CHANGES + 2))
+def test_no_half_copied_plugin_is_ever_called(
+    node: Installation, newer: Path, tmp_path: Path, killed_at: int
+) -> None:
+    """Killed at each command that changes something, in the midst of it where that is copying."""
+    node.run("install")
+    former = node.version()
+    node.bring(newer)
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for command in COMMANDS:
+        node.executable(commands / command, KILLER.replace("COMMAND", command))
+    killing = {
+        "PATH": f"{commands}:{os.environ['PATH']}",
+        "COUNTED": str(tmp_path / "counted"),
+        "KILLED_AT": str(killed_at),
+    }
+    status, _ = node.run("install", **killing)
+    assert status == (-9 if killed_at <= CHANGES else 0)
+    assert node.version() in (former, "concorde 9.9.9")
+    assert node.run("install")[0] == 0
+    assert node.version() == "concorde 9.9.9"
+    assert not list(node.bin.rglob("*.n*"))
+
+
 def manifests() -> dict[str, Any]:
     found = {}
     for file in sorted((DEPLOY / "manifests").glob("*.yaml")):
@@ -162,8 +190,8 @@ def manifests() -> dict[str, Any]:
 
 
 def test_kustomization_lists_every_manifest() -> None:
-    listed = YAML(typ="safe").load(DEPLOY / "kustomization.yaml")["resources"]
-    assert listed == [f"manifests/{file.name}" for file in sorted((DEPLOY / "manifests").iterdir())]
+    listed = YAML(typ="safe").load(DEPLOY / "manifests" / "Kustomization")["resources"]
+    assert listed == [file.name for file in sorted((DEPLOY / "manifests").glob("*.yaml"))]
 
 
 def test_the_installer_may_ask_the_api_nothing() -> None:

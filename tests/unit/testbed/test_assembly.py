@@ -69,6 +69,14 @@ def test_machines_are_not_given_daemons(provider: str, inventory: Path) -> None:
         assemble(scenario, source, "cni")
 
 
+@pytest.mark.parametrize("provider", ["netns", "ssh", "vagrant"])
+def test_a_network_without_a_list_is_for_clusters_that_exist(provider: str, inventory: Path) -> None:
+    foreign = addressed("contmec", "enforcement={name: cilium, claims: [ceiling], told: annotation}")
+    with pytest.raises(ScenarioError, match="enforcement: network cilium has no conflist"):
+        assemble(foreign.scenario, f"ssh:{inventory}" if provider == "ssh" else provider, "cni")
+    assembly.accept(foreign, demand("existing", "kubernetes"))
+
+
 def test_a_backend_whose_program_is_missing_is_refused_with_what_gets_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from ipaddress import IPv4Address
 
 import pytest
@@ -86,10 +86,19 @@ class NoPods:
         self.given = addressing, enforcement
         return self
 
-    def up(self, progress: Callable[[str], None]) -> Found:
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         if self._error:
             raise RuntimeError(self._error)
         return self._found
+
+    def add(self, name: str) -> None:
+        raise RuntimeError(f"no room for {name}")
+
+    def remove(self, name: str) -> None:
+        raise RuntimeError(f"no {name}")
+
+    def restart_agents(self, node: str) -> list[str]:
+        return []
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
         return containers

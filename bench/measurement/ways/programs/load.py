@@ -5,9 +5,9 @@ line comes on their standard input; what they have found they say as JSON.
 
 ``{"role": "send", "address", "port", "rate", "size", "seconds"}`` offers packets of ``size`` bytes of
 payload, a millisecond's worth at a time. ``{"role": "receive", "address", "port", "idle", "lead",
-"seconds"}`` reads ``/proc/stat`` at both ends of ``idle`` seconds in which nothing flows, says "idle", waits
-for the first packet and ``lead`` seconds more, reads it at both ends of ``seconds``, and at both ends of
-``idle`` seconds more when nothing has come for a while.
+"window", "windows"}`` reads ``/proc/stat`` at both ends of ``idle`` seconds in which nothing flows, says
+"idle", waits for the first packet and ``lead`` seconds more, reads it now and after each window of so many
+seconds, and at both ends of ``idle`` seconds more when nothing has come for a while.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def receive(wishes: dict[str, float], address: str) -> None:
     _ready()
     before = _idle(wishes["idle"])
     print("idle", flush=True)
-    counted = 0
     if not select.select([receiver], [], [], PATIENCE_SECONDS)[0]:
         sys.exit("no packet came")
     _count_until(receiver, time.monotonic() + wishes["lead"])
-    begun = _reading()
-    counted = _count_until(receiver, time.monotonic() + wishes["seconds"])
-    ended = _reading()
+    busy, packets = [_reading()], []
+    for _ in range(int(wishes["windows"])):
+        packets.append(_count_until(receiver, time.monotonic() + wishes["window"]))
+        busy.append(_reading())
     while select.select([receiver], [], [], QUIET_SECONDS)[0]:
         _count_until(receiver, time.monotonic() + TICK)
     after = _idle(wishes["idle"])
-    found = {"idle": [before, after], "busy": [begun, ended], "packets": counted}
+    found = {"idle": [before, after], "busy": busy, "packets": packets}
     print(json.dumps(found), flush=True)
 
 

@@ -322,6 +322,8 @@ def test_a_trunk_that_is_full_is_the_link_s_limit_and_not_the_machine_s() -> Non
         ({"late": 11}, "the relay out of zone north was late: 1.1 % of the frames came more than a tenth of"),
         ({"dropped": 1}, "the relay out of zone north lost 1 packets itself"),
         ({"late": 10}, ""),
+        ({"late": 1, "worst_s": 0.101}, "the relay out of zone north stood still: a frame came 101 ms"),
+        ({"late": 1, "worst_s": 0.1}, ""),
         ({"frames": 99, "late": 99}, ""),
     ],
 )

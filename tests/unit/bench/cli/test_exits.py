@@ -6,21 +6,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
-from invoke.tasks import task
+from invoke.tasks import Task, task
 
-from bench.cli.exits import as_options, collected, ends_with_status
-from bench.cli.tasks import LONG
+from bench.cli.commands.project import LONG
+from bench.cli.exits import ends_with_status
+from bench.cli.program import collected
+from bench.cli.words import as_options
 from tests.paths import ROOT
 
 
 def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
-    module = ModuleType("tasks")
-
     @task(name="down")
     def take_down(_context: Context) -> None: ...
 
@@ -30,22 +30,21 @@ def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
     @task(name="kubernetes.forget")
     def forget_kubernetes(_context: Context) -> None: ...
 
-    vars(module).update(one=take_down, two=get_kubernetes, three=forget_kubernetes, four="no task")
-    assert sorted(collected(module).task_names) == ["down", "kubernetes.forget", "kubernetes.get"]
+    tasks = [take_down, get_kubernetes, forget_kubernetes]
+    assert sorted(collected(tasks).task_names) == ["down", "kubernetes.forget", "kubernetes.get"]
 
 
 def test_a_task_may_have_the_name_of_a_part() -> None:
-    module = ModuleType("tasks")
-
-    @task
+    @task(name="test")
     def test(_context: Context) -> None: ...
 
     @task(name="test.e2e")
     def test_e2e(context: Context) -> None: ...
 
-    vars(module).update(one=test, two=test_e2e)
-    assert collected(module)["test"] is test
-    assert collected(module)["test.e2e"] is test_e2e
+    tasks: list[Task[Any]] = [test, test_e2e]
+    made = collected(tasks)
+    assert made["test"] is test
+    assert made["test.e2e"] is test_e2e
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -121,7 +120,7 @@ def test_a_list_or_a_mistake_costs_no_import_of_what_does_the_work(line: str) ->
     program = (
         "import atexit, sys, tasks\n"
         f"sys.argv[1:] = {line.split()}\n"
-        "heavy = {'pydantic', 'rich', 'testbed'}\n"
+        "heavy = {'pydantic', 'rich', 'testbed.scenario'}\n"
         "atexit.register(lambda: print(sorted(heavy & set(sys.modules)), file=sys.stderr))\n"
         "tasks.main()"
     )

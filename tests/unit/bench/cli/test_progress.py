@@ -16,10 +16,18 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
             on_rates(tick * 0.5, {"(1) A-1 -> A-4": 955e6, "disturbance": 12.4e9})
     lines = stream.getvalue().splitlines()
     assert lines[0] == "kubernetes: traffic for 10 s"
-    assert lines[1].startswith("   2.0 s  (1) A-1 -> A-4: 955 Mbit/s  (2) A-2 -> A-3: 0 Mbit/s")
+    assert lines[1].startswith("   2.0 s  (1) A-1 -> A-4: 955 Mbit/s  (2) A-2 -> A-3: not seen meanwhile")
     assert "disturbance: 12.40 Gbit/s" in lines[1]
     assert len(lines) == 2  # one line every two seconds
     assert "\x1b" not in stream.getvalue()
+
+
+def test_what_comes_to_one_pod_is_shown_as_one() -> None:
+    scenario = load(ROOT / "scenarios" / "promise" / "rates.yaml")
+    stream = io.StringIO()
+    with Display(Console(file=stream), "rates").traffic(scenario, 0) as on_rates:
+        on_rates(2.0, {"all to remote": 1.36e9, "same node": 97e6})
+    assert stream.getvalue().splitlines()[1] == "   2.0 s  all to remote: 1.36 Gbit/s  same node: 97 Mbit/s"
 
 
 def test_a_terminal_shows_rates_in_place() -> None:

@@ -40,7 +40,8 @@ def test_a_generator_there_is_not_is_named_with_its_place() -> None:
 
 def test_the_command_line_knows_the_generators_before_it_reads_a_scenario() -> None:
     wanted = ["bench", "--set", "flows[0].generator=x", "--scenario", "contmec"]
-    code = f"import sys; sys.argv[1:] = {wanted}; from bench.cli import exits, tasks; exits.main(tasks)"
+    start = "from bench.cli import program, tasks; program.main(tasks.VERBS)"
+    code = f"import sys; sys.argv[1:] = {wanted}; {start}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == BAD_INPUT, done.stderr
     assert "flows[0].generator: no generator 'x' (generators: iperf3)" in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
-from bench.cli import exits, tasks
+from bench.cli import program, tasks
 from bench.measurement import experiment
 from bench.pipeline import analyse
 from bench.presentation import again
@@ -70,11 +70,11 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
     monkeypatch.setattr(loop, "run", lambda _study, asked, _displays: begin(asked))
 
     def type_in(line: str) -> object:
-        program, *words = shlex.split(line)
-        assert program == "./invokew"
+        typed, *words = shlex.split(line)
+        assert typed == "./invokew"
         monkeypatch.setattr(sys, "argv", ["invokew", *words])
         with pytest.raises(SystemExit) as end:
-            exits.main(tasks)
+            program.main(tasks.VERBS)
         assert end.value.code == 4, line  # it was begun
         return begun.pop()
 

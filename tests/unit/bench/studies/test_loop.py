@@ -84,7 +84,7 @@ class World:
         self.before(recording)
         if until is not None:
             scenario = recording.asked_scenario()
-            self.visited.append(scenario.enforcement)
+            self.visited.append(scenario.kept_by)
             for number in range(len(recording.finished()), until):
                 repetition = Repetition(transfers={}, cpu=[])
                 made = Finished(repetition=repetition, seconds=10, calibration=None, notes=[])
@@ -371,7 +371,7 @@ def test_what_cannot_be_gone_on_with_is_refused(world: World, tmp_path: Path) ->
 
 def test_studies_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named("places").command == "places"
-    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends\)"):
+    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
         named("moon")
     with pytest.raises(LookupError, match="there is a study 'matrix' already"):
         register(MatrixStudy())

@@ -293,6 +293,13 @@ def test_a_gate_is_not_about_cases_that_promise_nothing(
     assert told["promised"] == [{"case": "kubernetes, pod", "recording": "kubernetes", "verdict": "held"}]
 
 
+def test_a_network_given_by_its_path_is_called_by_its_name() -> None:
+    mine = str(ROOT / "docs" / "examples" / "network" / "mine.yaml")
+    cases = STUDY.cases(asked("none", mine))
+    assert {case.row.enforcement for case in cases} == {"none", "mine"}
+    assert not any(case.promised for case in cases)
+
+
 def test_a_gate_without_a_case_that_shall_hold_is_refused() -> None:
     with pytest.raises(LookupError, match="--gate: none of these cases shall hold"):
         studies.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, **OPTIONS)

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.clusters.survey import Answers, needed, survey
 from testbed.scenario import Scenario
-from testbed.scenario.rules import render_path
+from testbed.scenario.faults import render_path
 from tests.unit.testbed.clusters.builders import (
     answers,
     configured,
@@ -99,7 +99,7 @@ def test_masters_need_not_be_known() -> None:
             [],
             {name: Answers([node("worker-01"), node("worker-02")], {}) for name in ("a", "b")},
             "enforcement: node needs the plugin on the nodes, and there is no ConfigMap concorde in "
-            "namespace concorde of cluster 'a': install it (docs/deploy.md)",
+            "namespace concorde of cluster 'a': install it (docs/howto/existing-clusters.md)",
         ),
     ],
 )

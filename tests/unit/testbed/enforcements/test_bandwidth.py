@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.enforcements.bandwidth import ADDRESSES, BandwidthPlugin
-from testbed.enforcements.concorde import ANNOTATIONS
+from testbed.enforcements import registry
+from testbed.enforcements.told import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 
@@ -16,7 +16,7 @@ def plain() -> Addressing:
 
 
 def test_the_reference_plugins_are_chained_and_never_checked(plain: Addressing) -> None:
-    network = BandwidthPlugin(plain).network_list("a", "worker-02")
+    network = registry.of(plain).network_list("a", "worker-02")
     bridge, bandwidth = network.plugins
     assert (bridge["type"], bridge["bridge"], bridge["mtu"]) == ("bridge", "cni-a", 1450)
     assert bridge["ipam"]["ranges"] == [[{"subnet": "172.16.2.0/24"}]]
@@ -25,7 +25,7 @@ def test_the_reference_plugins_are_chained_and_never_checked(plain: Addressing) 
 
 
 def test_a_guarantee_becomes_a_limit(plain: Addressing) -> None:
-    enforcement, pod = BandwidthPlugin(plain), plain.scenario.pods["A-1"]
+    enforcement, pod = registry.of(plain), plain.scenario.pods["A-1"]
     assert enforcement.annotations(pod) == {"kubernetes.io/egress-bandwidth": "1G"}
     offered = enforcement.attachment("A-1").capabilities
     assert offered["bandwidth"]["EgressRate"] == 10**9
@@ -34,9 +34,9 @@ def test_a_guarantee_becomes_a_limit(plain: Addressing) -> None:
 
 
 def test_it_leaves_addresses_on_a_node_and_no_tables(plain: Addressing) -> None:
-    footprint = BandwidthPlugin(plain).footprint("worker-01")
-    assert (footprint.state, footprint.tables, footprint.trees) == (ADDRESSES, (), ())
+    footprint = registry.of(plain).footprint("worker-01")
+    assert (footprint.state, footprint.tables, footprint.trees) == (("/run/cni-addresses",), (), ())
 
 
 def test_it_needs_no_concorde_on_nodes_that_exist(plain: Addressing) -> None:
-    assert not BandwidthPlugin(plain).installed
+    assert not registry.of(plain).installed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.enforcements import registry
-from testbed.enforcements.concorde import ANNOTATIONS, STATE, TABLES
+from testbed.enforcements.told import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 
@@ -36,6 +36,9 @@ def test_a_pods_attachment_says_what_its_deployment_file_says() -> None:
     }
 
 
+TABLES = (("ip", "concorde"), ("ip6", "concorde"), ("bridge", "concorde"))  # plugin/concorde/node/tables.py
+
+
 @pytest.mark.parametrize(
     ("ceiling", "rate", "burst"),
     [
@@ -59,4 +62,4 @@ def test_who_is_promised_nothing_is_offered_nothing(contmec: Addressing) -> None
 
 def test_what_it_leaves_on_a_node_is_its_state_and_tables(contmec: Addressing) -> None:
     footprint = registry.of(contmec).footprint("worker-01")
-    assert (footprint.state, footprint.tables, footprint.trees) == (STATE, TABLES, ())
+    assert (footprint.state, footprint.tables, footprint.trees) == (("/run/concorde",), TABLES, ())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from testbed.enforcements.none import NoEnforcement
+from testbed.enforcements import registry
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.enforcements.doubles import standing
 
 
 def test_nothing_is_installed_looked_for_or_guarded() -> None:
     addressing = addressed("contmec", "enforcement=none")
-    none, up = NoEnforcement(addressing), standing(addressing)
+    none, up = registry.of(addressing), standing(addressing)
     none.install(up)
     assert none.check(up) == []
     assert none.guarded(up) == {}

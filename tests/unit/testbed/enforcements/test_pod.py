@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from testbed.enforcements import registry
 from testbed.enforcements.enforcement import Guarded
-from testbed.enforcements.pod import PodEnforcement
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.enforcements.doubles import standing
@@ -11,7 +11,7 @@ from tests.unit.testbed.enforcements.doubles import standing
 
 def test_the_interfaces_of_promised_pods_are_guarded_and_no_others(contmec: Addressing) -> None:
     up = standing(contmec)
-    guarded = PodEnforcement(contmec).guarded(up)
+    guarded = registry.of(contmec).guarded(up)
     assert guarded == {
         "pod A-1": Guarded(up.pods["A-1"], "eth0"),
         "pod A-2": Guarded(up.pods["A-2"], "eth0"),
@@ -20,10 +20,10 @@ def test_the_interfaces_of_promised_pods_are_guarded_and_no_others(contmec: Addr
 
 
 def test_nodes_that_exist_must_have_the_plugin(contmec: Addressing) -> None:
-    assert PodEnforcement(contmec).installed
+    assert registry.of(contmec).installed
 
 
 def test_all_of_a_links_rate_can_be_promised() -> None:
-    limited = PodEnforcement(addressed("contmec", "underlay.rate=9G"))
+    limited = registry.of(addressed("contmec", "underlay.rate=9G"))
     assert limited.capacity("a", "worker-01") == 9 * 10**9
-    assert PodEnforcement(addressed("contmec")).capacity("a", "worker-01") is None
+    assert registry.of(addressed("contmec")).capacity("a", "worker-01") is None

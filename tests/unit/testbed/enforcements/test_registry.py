@@ -6,17 +6,13 @@ import pytest
 
 from testbed.enforcements import registry
 from testbed.enforcements.at_interface import AtInterface
-from testbed.enforcements.bandwidth import BandwidthPlugin
-from testbed.enforcements.concorde import Concorde
-from testbed.enforcements.node import NodeEnforcement
-from testbed.enforcements.none import NoEnforcement
-from testbed.enforcements.pod import PodEnforcement
-from testbed.scenario import ScenarioError, enforcements, names
+from testbed.enforcements.described import Described
+from testbed.scenario import ScenarioError, described, enforcements, names
 from testbed.scenario.enforcements import Kind
 from tests.unit.testbed.builders import addressed
 
 
-class Fabric(Concorde):
+class Fabric(Described):
     """An enforcement of the network's own."""
 
 
@@ -29,18 +25,11 @@ def fabric(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.register(Kind("fabric", shares_links=True), Fabric)
 
 
-@pytest.mark.parametrize(
-    ("name", "made"),
-    [
-        ("none", NoEnforcement),
-        ("pod", PodEnforcement),
-        ("node", NodeEnforcement),
-        ("bandwidth", BandwidthPlugin),
-    ],
-)
-def test_each_kind_is_made_by_its_module(name: str, made: type[Concorde]) -> None:
+@pytest.mark.parametrize("name", [*described.shipped()])
+def test_shipped_networks_are_what_their_descriptions_say(name: str) -> None:
     addressing = addressed("congested", f"enforcement={name}")
-    assert registry.of(addressing) == made(addressing)
+    assert registry.of(addressing) == Described(addressing)
+    assert Described(addressing).description == described.of_name(name)
 
 
 def test_shaping_at_an_interface_goes_before_the_enforcement() -> None:
@@ -59,4 +48,5 @@ def test_its_kind_tells_the_rules_what_it_needs(fabric: None) -> None:
 def test_a_name_is_taken_once(fabric: None) -> None:
     with pytest.raises(ValueError, match="there is an enforcement 'none' already"):
         registry.register(Kind("none"), Fabric)
-    assert isinstance(registry.of(addressed("contmec", "enforcement=none")), NoEnforcement)
+    none = addressed("contmec", "enforcement=none")
+    assert registry.of(none) == Described(none)

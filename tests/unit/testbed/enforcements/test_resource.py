@@ -25,3 +25,9 @@ def test_a_pod_asks_for_exactly_its_guarantee(congested: Addressing) -> None:
 def test_where_nobody_knows_the_links_rate_nothing_is_offered_or_asked_for(contmec: Addressing) -> None:
     enforcement = registry.of(contmec)
     assert offer(enforcement, "a", "worker-01") == request(enforcement, contmec.scenario.pods["A-1"]) == {}
+
+
+def test_of_another_network_nobody_asks_the_scheduler_for_room(congested: Addressing) -> None:
+    other = Addressing(congested.scenario.model_copy(update={"enforcement": "bandwidth"}))
+    enforcement = registry.of(other)
+    assert offer(enforcement, "a", "worker-01") == request(enforcement, congested.scenario.pods["A-2"]) == {}

@@ -8,7 +8,7 @@ import tomllib
 from testbed.enforcements import registry
 from testbed.kubernetes.worker import kubelet_arguments, render_containerd, render_kubelet, render_network
 from testbed.scenario.addressing import Addressing
-from testbed.supplies import versions
+from testbed.supplies import images, versions
 
 OLD, NEW = versions.parse("1.20.2"), versions.parse("1.30.0")
 
@@ -43,7 +43,7 @@ def test_containerds_configuration_names_the_clusters_plugins_and_networks() -> 
         "conf_dir": "/run/kubernetes/a/cni/net.d",
         "max_conf_num": 1,
     }
-    assert cri["sandbox_image"] == "testbed.local/pause:1"
+    assert cri["sandbox_image"] == images.PAUSE
 
 
 def test_a_runtime_reads_the_same_network_as_is_spoken_to_without_kubernetes(contmec: Addressing) -> None:

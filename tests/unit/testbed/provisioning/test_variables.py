@@ -110,6 +110,12 @@ def test_machines_are_joined_by_vxlan_alone(backend: str) -> None:
         hosts(scenario)
 
 
+def test_plugins_that_no_playbook_brings_are_refused() -> None:
+    said = "{name: own, plugins: /usr, conflist: {plugins: [{type: x}]}}"
+    with pytest.raises(ScenarioError, match=r"enforcement\.plugins: the playbooks bring machines"):
+        hosts(load(SCENARIOS / "contmec.yaml", [f"enforcement={said}"]))
+
+
 @pytest.mark.parametrize(("version", "nodes"), [("1.25.16", []), ("1.26.0", ["worker-01", "worker-02"])])
 def test_bandwidth_is_published_again_where_kubelets_take_it_out(version: str, nodes: list[str]) -> None:
     congested = load(SCENARIOS / "congested.yaml", ["enforcement=pod"])

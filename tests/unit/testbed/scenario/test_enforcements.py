@@ -20,9 +20,9 @@ def test_only_node_shares_out_links_and_none_counts_the_overlays_headers(
 
 
 def test_those_there_are_are_named_to_who_asks_for_another() -> None:
-    assert list(ENFORCEMENTS) == ["none", "pod", "node", "bandwidth"]
-    with pytest.raises(ScenarioError, match="should be 'none', 'pod', 'node' or 'bandwidth'"):
-        addressed("contmec", "enforcement=magic")
+    assert {"none", "pod", "node", "bandwidth", "macvlan"} <= set(ENFORCEMENTS)
+    with pytest.raises(ScenarioError, match=r"should be 'bandwidth', .* \(did you mean 'macvlan'\?\)$"):
+        addressed("contmec", "enforcement=mcvlan")
 
 
 def test_a_name_is_taken_once() -> None:

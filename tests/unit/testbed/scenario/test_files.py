@@ -12,10 +12,12 @@ from testbed.scenario import ScenarioError, load, render_schema, render_yaml
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
+NETWORKS = SCENARIOS / "networks"
+FILES = sorted(file for file in SCENARIOS.rglob("*.yaml") if file.parent != NETWORKS)
 CONTMEC = SCENARIOS / "contmec.yaml"
 
 
-@pytest.mark.parametrize("file", sorted(SCENARIOS.rglob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_scenario_as_run_reads_back_as_the_same(file: Path, tmp_path: Path) -> None:
     scenario = load(file)
     copy = tmp_path / "as-run.yaml"

@@ -36,6 +36,6 @@ def test_expected_goodput_of_a_flow(
 def test_an_enforcement_on_the_link_may_count_the_overlays_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names.ENFORCEMENTS, "_names", list(names.ENFORCEMENTS))
     monkeypatch.setattr(enforcements, "_known", dict(enforcements._known))
-    enforcements.register(Kind("fabric", counts_overhead=True))
+    enforcements.register(Kind("fabric", counts="underlay"))
     experiment = scenario(enforcement="fabric")
     assert expected_goodput_of(experiment, experiment.flows[0]) == pytest.approx(1e8 * 1398 / 1514)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.supplies import cache
+from testbed import resources
 from testbed.supplies.binaries import PROGRAMS
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 
@@ -12,7 +12,7 @@ from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep every test away from the real cache; return the one it has instead."""
-    monkeypatch.setenv(cache.DIRECTORY, str(tmp_path / "cache"))
+    monkeypatch.setenv(resources.CACHE, str(tmp_path / "cache"))
     return tmp_path / "cache" / "kubernetes"
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed import resources
 from testbed.supplies import cache
 from testbed.supplies.cache import GO_CACHE
 
 
 def test_the_cache_is_where_the_desktop_standard_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cache.DIRECTORY)
+    monkeypatch.delenv(resources.CACHE)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache.root() == Path("/somewhere/concorde-testbed/kubernetes")
     for ignored in ("", "relative"):
@@ -19,7 +20,7 @@ def test_the_cache_is_where_the_desktop_standard_says(monkeypatch: pytest.Monkey
 
 
 def test_one_variable_moves_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.DIRECTORY, "/elsewhere")
+    monkeypatch.setenv(resources.CACHE, "/elsewhere")
     assert cache.root() == Path("/elsewhere/kubernetes")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from testbed.resources import version
 from testbed.supplies import images
 from testbed.supplies.images import Entry
 
@@ -85,8 +86,8 @@ def test_another_program_makes_another_image(tools: Path) -> None:
 def test_an_image_holds_its_programs_and_waits(own_cache: Path) -> None:
     pause, traffic = images.provide()
     assert [pause.archive, traffic.archive] == [
-        own_cache / "images" / "pause-1.tar",
-        own_cache / "images" / "traffic-1.tar",
+        own_cache / "images" / f"pause-{version()}.tar",
+        own_cache / "images" / f"traffic-{version()}.tar",
     ]
     configuration, layer = opened(traffic.archive)
     assert configuration["config"]["Entrypoint"] == ["/usr/bin/catatonit", "-P"]
@@ -101,7 +102,8 @@ def test_an_image_holds_its_programs_and_waits(own_cache: Path) -> None:
 @pytest.mark.usefixtures("tools")
 def test_only_whole_images_are_left(own_cache: Path) -> None:
     images.provide()
-    assert sorted(path.name for path in (own_cache / "images").iterdir()) == ["pause-1.tar", "traffic-1.tar"]
+    kept = sorted(path.name for path in (own_cache / "images").iterdir())
+    assert kept == [f"pause-{version()}.tar", f"traffic-{version()}.tar"]
 
 
 def test_a_missing_program_names_its_package(tools: Path) -> None:

@@ -17,7 +17,7 @@ NOTHING: Options = {
 
 
 def test_a_study_asked_for_wrongly_is_bad_input() -> None:
-    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends\)"):
+    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
         studies.run("moon", {}, "", **NOTHING)
     with pytest.raises(LookupError, match=r"--choose: matrix has no 'place' \(scenario, enforcement, rep"):
         studies.run("matrix", {"place": ["bridge"]}, "", **NOTHING)

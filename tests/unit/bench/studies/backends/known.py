@@ -44,15 +44,18 @@ def offered(
     stolen: float = 0.0,
     others: float | None = 0.0,
 ) -> Offered:
-    """Return four seconds of packets; ``idle`` and ``after`` are processors that are busy without them."""
+    """Return four seconds of packets; ``idle`` and ``after`` are processors that are busy without them.
+
+    One second of the four is a single window, the other three another, which is alike for each packet.
+    """
     late = idle if after is None else after
     return Offered(
         size=size,
         rate=rate,
         sent=packets,
-        packets=packets,
+        packets=[packets // 4, packets - packets // 4],
         idle=((reading(0), reading(1, idle)), (reading(6, 3), reading(7, 3 + late))),
-        busy=(reading(2, 1), reading(6, 1 + busy, stolen)),
+        busy=[reading(2, 1), reading(3, 1 + busy / 4, stolen / 4), reading(6, 1 + busy, stolen)],
         others_s=others,
     )
 

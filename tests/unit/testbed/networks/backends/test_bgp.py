@@ -49,7 +49,7 @@ def test_a_bird_announces_its_own_subnet_and_hears_those_of_all_others() -> None
 
 
 def test_the_page_about_it_shows_just_that() -> None:
-    assert WHOLE in (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+    assert WHOLE in (ROOT / "docs" / "reference" / "backends.md").read_text(encoding="utf-8")
 
 
 def test_two_clusters_of_a_node_share_no_table_port_or_file() -> None:

@@ -1,0 +1,114 @@
+"""Testbeds that stay up, to look around in."""
+
+from __future__ import annotations
+
+from invoke.context import Context
+from invoke.tasks import task
+
+from bench.cli import exits
+from bench.cli.commands.options import CHANGES, JSON, KEPT, NAME, ORCHESTRATOR, SCENARIO
+from bench.cli.line import Line
+
+
+@task(
+    iterable=["set_", "kubeconfig"],
+    help={
+        **CHANGES,
+        **ORCHESTRATOR,
+        "name": "what it is called; several may be up side by side",
+        "scenario": SCENARIO,
+        "provider": "netns, or vagrant: virtual machines, made or started",
+        "kubeconfig": "in a cluster that exists: FILE, or a=FILE for cluster a; one for each cluster",
+    },
+)
+def up(
+    _context: Context,
+    set_: list[str],
+    kubeconfig: list[str],
+    scenario: str = "contmec",
+    name: str | None = None,
+    scale: float = 1.0,
+    provider: str = "netns",
+    orchestrator: str = "cni",
+) -> None:
+    """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
+    from bench.cli.verbs import testbeds
+
+    run = exits.ends_with_status(testbeds.bring_up)
+    run(name, scenario, set_, scale, provider, orchestrator, kubeconfig)
+
+
+@task(help={**JSON, "name": "which testbed (default: all)"})
+def status(_context: Context, name: str = "", json: bool = False) -> None:
+    """Show the testbeds that are up."""
+    from bench.cli.verbs import testbeds
+
+    exits.ends_with_status(testbeds.show_status)(name or None, json)
+
+
+@task(name="exec", positional=["place"], help={**KEPT, "place": "a pod, container or node"})
+def execute(_context: Context, place: str, name: str = "", provider: str = "", scenario: str = "") -> None:
+    """Run a command in a pod, container or node: exec A-1 ip address."""
+    from bench.cli.verbs import testbeds
+
+    exits.ends_with_status(testbeds.execute)(name, place, provider, scenario, Line.command)
+
+
+@task(
+    positional=["place"],
+    help={**KEPT, "place": "a pod, container or node", "interface": "one of its network interfaces"},
+)
+def capture(
+    _context: Context,
+    place: str,
+    name: str = "",
+    interface: str = "eth0",
+    provider: str = "",
+    scenario: str = "",
+) -> None:
+    """Show the packets of a pod, container or node: capture A-1 tcp port 5201."""
+    from bench.cli.verbs import testbeds
+
+    run = exits.ends_with_status(testbeds.capture)
+    run(name, place, interface, provider, scenario, Line.command)
+
+
+@task(
+    positional=["node"],
+    help={**KEPT, "node": "a node of the testbed"},
+)
+def ssh(_context: Context, node: str, name: str = "", provider: str = "", scenario: str = "") -> None:
+    """Open a shell on a node, or run a command there: ssh worker-01 ip route."""
+    from bench.cli.verbs import testbeds
+
+    run = exits.ends_with_status(testbeds.log_in)
+    run(name, node, provider, scenario, Line.command)
+
+
+@task(positional=["cluster"], help={**NAME, "cluster": "a cluster of the scenario"})
+def kubeconfig(_context: Context, cluster: str, name: str = "") -> None:
+    """Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes."""
+    from bench.cli.verbs import testbeds
+
+    exits.ends_with_status(testbeds.show_kubeconfig)(name, cluster)
+
+
+@task(
+    help={
+        **NAME,
+        "provider": "ssh:INVENTORY takes away what runs have left there; vagrant switches machines off",
+        "scenario": "with ssh the scenario that has the machines' addresses, with vagrant the machines' own",
+        "destroy": "with vagrant: remove the machines, with all that is on them",
+    }
+)
+def down(
+    _context: Context,
+    name: str = "",
+    provider: str = "",
+    scenario: str = "",
+    destroy: bool = False,
+) -> None:
+    """Take a testbed down."""
+    from bench.cli.verbs import testbeds
+
+    exits.ends_with_status(testbeds.take_down)(name, provider, scenario, destroy)

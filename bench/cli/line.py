@@ -1,0 +1,12 @@
+"""What the command line asks of the program as a whole, beside a verb's own options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class Line:
+    """Set once, before a verb is run."""
+
+    dry = False  # --dry: nothing is to be done, but what would be may be said
+    command: Sequence[str] = ()  # what a verb is to run somewhere, as exec does: word by word

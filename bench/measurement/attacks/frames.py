@@ -1,0 +1,85 @@
+"""Frames as bytes, made without scapy: some attacks have tens of thousands. Pure functions."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+
+Frame = bytes
+# A hardware address and an IPv4 address.
+End = tuple[str, str]
+
+BROADCAST, LLDP = "ff:ff:ff:ff:ff:ff", "01:80:c2:00:00:0e"
+PRIORITY_TAG, SECOND_TAG = bytes.fromhex("81000000"), bytes.fromhex("88a80000")
+LOAD = bytes(1000)
+IPV4, ARP, LLDP_TYPE = 0x0800, 0x0806, 0x88CC
+DISCARD = 9  # UDP port (RFC 863)
+MORE = 0x2000  # fragments follow (RFC 791)
+UNIT = 8  # bytes: of fragments' offsets
+SYN = 0x02
+ARP_REQUEST, ARP_REPLY = 1, 2
+VXLAN_VALID = 0x08000000  # the flag of a VXLAN header that has a number (RFC 7348)
+
+
+def ethernet(to: str, source: str, kind: int, load: bytes, tags: bytes = b"") -> Frame:
+    """Return a frame; ``tags`` stand before the type."""
+    return octets(to) + octets(source) + tags + struct.pack("!H", kind) + load
+
+
+def ipv4(source: str, to: str, load: bytes, fragment: int = 0, protocol: int = socket.IPPROTO_UDP) -> bytes:
+    """Return a packet; ``fragment`` is the header's field of flags and offset."""
+    ends = socket.inet_aton(source) + socket.inet_aton(to)
+    words = 0x45, 0, 20 + len(load), 1, fragment, 64, protocol
+    header = struct.pack("!BBHHHBBH", *words, 0) + ends
+    return struct.pack("!BBHHHBBH", *words, checksum(header)) + ends + load
+
+
+def udp(port: int, load: bytes) -> bytes:
+    """Return a datagram without a checksum."""
+    return struct.pack("!HHHH", 4000, port, 8 + len(load), 0) + load
+
+
+def tcp_syn(source: str, to: str, port: int, load: bytes) -> bytes:
+    """Return a packet that asks for a connection, and has data already (RFC 9293, 3.4); an even number."""
+    segment = struct.pack("!HHIIBBHHH", 4000, port, 1, 0, 5 << 4, SYN, 0xFFFF, 0, 0) + load
+    ends = socket.inet_aton(source) + socket.inet_aton(to)
+    pseudo = ends + struct.pack("!HH", socket.IPPROTO_TCP, len(segment))
+    summed = segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
+    return ipv4(source, to, summed, protocol=socket.IPPROTO_TCP)
+
+
+def checksum(header: bytes) -> int:
+    """Return the Internet checksum (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def arp(operation: int, sender: str, claimed: End, to: End, tags: bytes = b"") -> Frame:
+    """Return ARP that says to have an address at a hardware address, in a frame from ``sender``."""
+    pairs = b"".join(octets(mac) + socket.inet_aton(address) for mac, address in (claimed, to))
+    load = struct.pack("!HHBBH", 1, IPV4, 6, 4, operation) + pairs
+    return ethernet(to[0], sender, ARP, load, tags)
+
+
+def vxlan(port: int, number: int, source: str, to: str, inner: bytes) -> bytes:
+    """Return what a VTEP takes out: a datagram with the frame of a packet between two hardware addresses."""
+    header = struct.pack("!II", VXLAN_VALID, number << 8)
+    return udp(port, header + ethernet(to, source, IPV4, inner))
+
+
+def fragments(source: str, to: str, load: bytes, first: int = 64) -> Iterator[bytes]:
+    """Yield a packet in two pieces, the first of so many bytes."""
+    yield ipv4(source, to, load[:first], MORE)
+    yield ipv4(source, to, load[first:], first // UNIT)
+
+
+def octets(mac: str) -> bytes:
+    """Return a hardware address as it is in a frame."""
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def made_up(count: int) -> Sequence[str]:
+    """Return hardware addresses that nobody has."""
+    return [f"02:f1:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(count)]

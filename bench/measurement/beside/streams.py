@@ -1,0 +1,166 @@
+"""Transfers that begin and end when they are told to, and what arrives of one of them."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.generators import generator_of
+from bench.measurement import plan
+from bench.measurement.plan import Plan
+from bench.measurement.watchers.queues import QueueWatcher
+from bench.measurement.watchers.saturation import SaturationWatcher
+from bench.measurement.watchers.stalls import StallWatcher
+from bench.recording import arrivals, queues
+from bench.recording.arrivals import Point
+from bench.recording.beside import Round, Watched, Way
+from testbed.access import nameless
+from testbed.access.place import Place, Process, held_back, waits
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.goodput import expected_goodput_of
+from testbed.testbed import Testbed
+
+INTERVAL_S = 0.01  # between two readings of counters
+WAY_INTERVAL_S = 0.1  # the same of those that say who took what did not arrive
+READY_S = 60.0
+LOOK_S = 0.01
+
+
+def flow(scenario: Scenario, label: str) -> Traffic:
+    """Return a scenario's transfer of this name."""
+    return next(one for one in scenario.traffic if one.label == label)
+
+
+@contextmanager
+def listening(testbed: Testbed, label: str) -> Iterator[None]:
+    """Have a transfer's receiver listen until the end of the block. Raises RuntimeError if it does not."""
+    transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
+    tool = generator_of(transfer)
+    place = plan.place(testbed, transfer.destination, tool)
+    listens = tool.ready(testbed.addressing, transfer)
+    with nameless.file() as out, nameless.file() as errors:
+        command = tool.receiver(testbed.addressing, transfer, interval)
+        receiver = place.start(command, stdout=out, stderr=errors)
+        try:
+            until(f"{label}: the receiver", receiver, errors, lambda: bool(place.run(listens).stdout.strip()))
+            yield
+        finally:
+            receiver.kill()
+
+
+@contextmanager
+def sender(testbed: Testbed, label: str, held: bool = True) -> Iterator[Process]:
+    """Have a transfer's sender in its place until the end of the block; ``release`` lets it send.
+
+    One that is not held sends at once. Raises RuntimeError if it does not get to its place.
+    """
+    transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
+    tool, address = generator_of(transfer), testbed.address_for(transfer)
+    place = plan.place(testbed, transfer.source, tool)
+    command = tool.sender(testbed.addressing, transfer, address, interval)
+    with nameless.file() as out, nameless.file() as errors:
+        begun = place.start(held_back(command) if held else command, stdout=out, stderr=errors, held=held)
+        try:
+            if held:
+                until(f"{label}: the sender", begun, errors, lambda: waits(errors))
+            yield begun
+        finally:
+            begun.kill()
+
+
+@contextmanager
+def sending(testbed: Testbed, *labels: str) -> Iterator[None]:
+    """Let transfers send until the end of the block. Raises RuntimeError as the above."""
+    with ExitStack() as stack:
+        for label in labels:
+            stack.enter_context(listening(testbed, label))
+        for one in [stack.enter_context(sender(testbed, label)) for label in labels]:
+            one.release()
+        yield
+
+
+@dataclass
+class Counted:
+    """What arrives at a pod; complete once the block that counts has ended."""
+
+    way: Way
+    points: list[Point] = field(default_factory=list)
+    watched: list[Watched] = field(default_factory=list)
+    stalls: StallWatcher = field(default_factory=StallWatcher)
+    saturation: SaturationWatcher = field(default_factory=SaturationWatcher)
+
+    def round(self, name: str, floor_bps: float, since_s: float, until_s: float) -> Round:
+        """Return what is kept of it; moments as ``time.monotonic`` has them."""
+        return Round(
+            name=name,
+            floor_bps=floor_bps,
+            points=self.points,
+            since_s=since_s,
+            until_s=until_s,
+            stalls=self.stalls.stalls,
+            saturated=self.saturation.stretches,
+            way=self.way,
+            watched=self.watched,
+        )
+
+
+@contextmanager
+def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator[Counted]:
+    """Count what arrives of a transfer, whose receiver's node gets nothing else worth mentioning.
+
+    The queues on all ways are read too, less often; ``also`` are pods that send without a transfer. Raises
+    RuntimeError at the end if nobody could count there.
+    """
+    transfer = flow(testbed.scenario, label)
+    node = testbed.nodes[testbed.scenario.node_of(transfer.destination)]
+    found = Counted(Way.of(testbed.scenario, label))
+    with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as elsewhere:
+        watcher = QueueWatcher(Plan([], [], [node], INTERVAL_S), Path(here))
+        others = QueueWatcher(Plan([], [], _way(testbed, also), WAY_INTERVAL_S), Path(elsewhere))
+        with watcher, others, found.stalls, found.saturation:
+            for one in (watcher, others, found.stalls, found.saturation):
+                one.start(0.0)  # moments stay those of the monotonic clock
+            deadline = time.monotonic() + READY_S
+            while not watcher.reads and time.monotonic() < deadline:
+                time.sleep(LOOK_S)
+            yield found
+        readings = [one for file in Path(here).glob(queues.PATTERN) for one in queues.read(file)]
+        found.watched = [
+            Watched(place=queues.place_of(file), readings=list(queues.changes(file)))
+            for file in sorted(Path(elsewhere).glob(queues.PATTERN))
+        ]
+    device = arrivals.busiest(readings)
+    if device is None:
+        raise RuntimeError(f"{node.name}: nobody could read its counters every {INTERVAL_S * 1e3:g} ms")
+    found.points = arrivals.payload(readings, device, transfer.protocol)
+
+
+def _way(testbed: Testbed, also: Sequence[str]) -> list[Place]:
+    """Return where packets of the scenario's pods that are there pass queues."""
+    there = [one for one in testbed.scenario.traffic if one.source in testbed.pods]
+    return [*plan.way(testbed, there), *(testbed.pods[name] for name in also)]
+
+
+def floor(testbed: Testbed, label: str) -> float:
+    """Return the payload that a transfer's receiver shall have, bits per second."""
+    found = expected_goodput_of(testbed.scenario, flow(testbed.scenario, label))
+    assert found is not None, f"{label} was promised nothing"
+    return found
+
+
+def wait_until(moment: float) -> None:
+    """Wait for a moment of the monotonic clock, which only a clock announces."""
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def until(what: str, process: Process, errors: Path, state: Callable[[], bool]) -> None:
+    """Wait for a state that a process brings about. Raises RuntimeError if it does not."""
+    deadline = time.monotonic() + READY_S
+    while not state():
+        if process.wait(timeout=LOOK_S) is not None or time.monotonic() > deadline:
+            words = errors.read_text(encoding="utf-8", errors="replace").strip()
+            raise RuntimeError(f"{what} does not get to its place: {words or 'it said nothing'}")

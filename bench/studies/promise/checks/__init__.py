@@ -1,0 +1,1 @@
+"""The checks of the promise kit, a module for each group; ``known`` has them in their order."""

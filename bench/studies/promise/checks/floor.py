@@ -1,0 +1,379 @@
+"""Does a pod get at least what it was promised, whoever else wants the link?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.analysis import protection
+from bench.analysis.summary import CauseSummary
+from bench.recording import arrivals, queues
+from bench.recording.atomic import StoredError
+from bench.recording.beside import Asked, Round, Rounds, Steps
+from bench.recording.queues import Reading
+from bench.recording.records import Repetition, slug
+from bench.studies.promise.check import (
+    MEASURED,
+    About,
+    Check,
+    Evidence,
+    Found,
+    Ground,
+    Judgement,
+    Number,
+    Ran,
+    Run,
+    Short,
+    kept,
+)
+from bench.studies.promise.checks import surroundings
+from bench.studies.promise.checks.known import register
+from bench.studies.promise.checks.measured import Measured
+from testbed.scenario.frames import expected_goodput
+from testbed.scenario.goodput import expected_goodput_of
+from testbed.scenario.networks import path_of
+from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_bps, format_share, unit_for
+
+PROMISED = "promised"  # the flow that all of these scenarios have
+# The share of its link that the pod was promised, and what all of the link's payload is at least.
+HALF, MOST_OF_LINK = 0.5, 0.9
+LONGEST_S = 0.05  # until a floor holds
+FEWEST = 5  # rounds of which nothing is in doubt
+CONTROL_S = 0.1  # that 99 of 100 answers take at most
+
+
+def promising(ground: Ground, share: float) -> tuple[str, ...]:
+    """Return settings that promise a share of the link, if another link than the scenario's was asked for."""
+    if not ground.asked.choices.get("link"):
+        return ()
+    return (f"pods.promised.guarantee={format_rate(int(share * ground.link_bps))}",)
+
+
+@dataclass(frozen=True)
+class Beside(Check):
+    """A promised flow beside others."""
+
+    about: About
+    scenario: str
+
+    def runs(self, ground: Ground) -> Mapping[str, Run]:
+        """Return the run."""
+        return {"beside": Run(self.scenario, promising(ground, HALF))}
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return whether the flow had its floor as long as others sent."""
+        ran = evidence.runs["beside"]
+        if ran.recording is None:
+            return Judgement("invalid", f"not run: {ran.reason}")
+        return beside(ran, "beside")
+
+
+def beside(ran: Ran, run: str) -> Judgement:
+    """Return whether the promised flow of a run met the scenario's thresholds while it was disturbed."""
+    flow = next(one for one in ran.summary.flows if one.name == PROMISED)
+    expected, phase = flow.expected_goodput_bps, flow.phases.get("disturbed")
+    if expected is None or phase is None:
+        doubt = next((cause.text for cause in ran.summary.causes), "nothing was measured beside others")
+        return Judgement("invalid", doubt)
+    thresholds, judged = ran.scenario.thresholds, phase.judged
+    attained = judged.attainment or 0.0
+    numbers = [
+        Number("mean", round(judged.mean_bps, 1), "bit/s", round(thresholds.mean * expected, 1)),
+        Number("samples with nine tenths", round(attained, 4), "share", thresholds.attainment),
+    ]
+    unit = unit_for([expected])
+    words = (
+        f"{format_bps(judged.mean_bps, unit)}, {format_share(judged.mean_bps / expected)} of the expected "
+        f"{format_bps(expected, unit)}; {format_share(attained)} of the samples had nine tenths of it"
+    )
+    doubts = [one for one in ran.summary.causes if one.kind != "promise" and one.flow in (None, PROMISED)]
+    if doubts:
+        return Judgement("invalid", f"{words}; {doubts[0].text}", numbers)
+    if phase.met:
+        return Judgement("held", words, numbers)
+    return Judgement("violated", words, numbers, short(ran, run, expected))
+
+
+def short(ran: Ran, run: str, expected_bps: float) -> list[Short]:
+    """Return the samples of the promised flow that fell short, after its beginning."""
+    table, scenario = ran.samples, ran.scenario
+    mine = table[(table["flow"] == PROMISED) & (table["source"] == "receiver")]
+    mine = mine[mine["start_s"] >= mine["start_s"].min() + scenario.measurement.warm_up]
+    low = mine[mine["bits_per_second"] < scenario.thresholds.sample * expected_bps]
+    return [
+        Short(run, PROMISED, int(row.repetition), float(row.start_s), float(row.end_s))
+        for row in low.itertuples()
+    ]
+
+
+@dataclass(frozen=True)
+class Idle(Check):
+    """A promised flow alone."""
+
+    about: About
+
+    def runs(self, ground: Ground) -> Mapping[str, Run]:
+        """Return the run."""
+        return {"idle": Run("promise/idle")}
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return whether the flow had most of the link."""
+        ran = evidence.runs["idle"]
+        if ran.recording is None:
+            return Judgement("invalid", f"not run: {ran.reason}")
+        flow = next(one for one in ran.summary.flows if one.name == PROMISED)
+        phase, rate = flow.phases.get("quiet"), ran.scenario.underlay.rate
+        if phase is None or rate is None:
+            return Judgement("invalid", "nothing was measured" if rate else "nobody knows the link's rate")
+        mtu, overhead = path_of(ran.scenario, PROMISED)
+        link = expected_goodput(rate, mtu, "tcp", "layer2", overhead)
+        share, least = phase.mean_bps / link, MOST_OF_LINK
+        number = Number("share of the link", round(share, 4), "share", least)
+        words = f"{format_bps(phase.mean_bps)}, {format_share(share)} of what the link carries"
+        if share >= least:
+            return Judgement("held", words, [number])
+        doubts: list[CauseSummary] = [one for one in ran.summary.causes if one.kind != "promise"]
+        if doubts:
+            return Judgement("invalid", f"{words}; {doubts[0].text}", [number])
+        return Judgement("violated", words, [number])
+
+
+@dataclass(frozen=True)
+class Incast(Check):
+    """A promised flow that meets others only where it arrives. What a node promises ends at its link."""
+
+    about: About
+    noises: Sequence[tuple[str, str]] = (("TCP", "promise/incast"), ("UDP", "promise/incast-udp"))
+
+    def runs(self, ground: Ground) -> Mapping[str, Run]:
+        """Return a run for each kind of noise."""
+        return {name: Run(scenario, promising(ground, HALF)) for name, scenario in self.noises}
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return what was left of the promise; nobody claims it, so it is never kept."""
+        words, numbers, found = [], [], []
+        for name, ran in evidence.runs.items():
+            if ran.recording is None:
+                return Judgement("invalid", f"not run: {ran.reason}")
+            one = beside(ran, name)
+            found.append(one)
+            numbers += [replace(number, name=f"{number.name} beside {name}") for number in one.numbers]
+            words.append(f"beside {name}: {one.words}")
+        # A link that happened to have room says nothing of one that is full.
+        return Judgement("violated", "; ".join(words), numbers, [each for one in found for each in one.short])
+
+
+@dataclass(frozen=True)
+class Protection(Check):
+    """How soon a floor holds after a neighbour has begun to send."""
+
+    about: About
+
+    def runs(self, ground: Ground) -> Mapping[str, Run]:
+        """Return a run with several repetitions."""
+        return {"begins": Run("promise/protection", promising(ground, HALF))}
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return whether it did in time in every repetition of which nothing is in doubt."""
+        ran = evidence.runs["begins"]
+        if ran.recording is None:
+            return Judgement("invalid", f"not run: {ran.reason}")
+        flow = ran.scenario.flows[0]
+        floor = expected_goodput_of(ran.scenario, flow)
+        assert floor is not None, "the scenario promises it something"
+        node = ran.scenario.node_of(flow.destination)
+        found = {}
+        for number, repetition in enumerate(ran.recording.run_record().repetitions):
+            directory = ran.recording.repetition_directory(number)
+            file = directory / queues.file_name(slug(node, set()))
+            try:
+                readings = list(queues.read(file))
+            except StoredError as error:
+                return Judgement("invalid", f"repetition {number}: {error}")
+            one = _round(f"repetition {number + 1}", floor, readings, repetition, flow.duration)
+            if one is not None:
+                found[number] = one
+        return soon(found, "begins", PROMISED)
+
+
+def _round(
+    name: str, floor_bps: float, readings: Sequence[Reading], one: Repetition, seconds: float
+) -> Round | None:
+    """Return a repetition from its neighbour's beginning to the end of the flow; None: it was not counted."""
+    device, transfers = arrivals.busiest(readings), one.transfers
+    begins = [transfer for label, transfer in transfers.items() if label != PROMISED]
+    if device is None or any(transfer.error for transfer in transfers.values()) or not begins:
+        return None
+    points = arrivals.payload(readings, device, "tcp")
+    since_s, until_s = begins[0].started_s, transfers[PROMISED].started_s + seconds
+    if not points or points[0][0] > since_s or points[-1][0] < until_s:
+        return None  # the machine had no time to count
+    return Round(
+        name=name,
+        floor_bps=floor_bps,
+        points=points,
+        since_s=since_s,
+        until_s=until_s,
+        stalls=one.stalls,
+        saturated=one.saturated,
+    )
+
+
+def soon(rounds: Mapping[int, Round], run: str, label: str) -> Judgement:
+    """Return whether a floor held soon enough in every round of which nothing is in doubt.
+
+    ``run`` and ``label`` are what a flow's rounds, each with its number, are known by (check.Short).
+    """
+    numbers, doubtful, slow = [], 0, []
+    for count, one in rounds.items():
+        took = protection.held_after_s(one.points, one.floor_bps, one.since_s, one.until_s)
+        if took is None or took > LONGEST_S:
+            excused = protection.held_after_s(
+                one.points, one.floor_bps, one.since_s, one.until_s, protection.excuses(one)
+            )
+            if excused is not None and excused <= LONGEST_S:
+                doubtful += 1
+                continue
+            until_s = one.until_s if took is None else one.since_s + took
+            slow.append(Short(run, label, count, one.since_s, until_s))
+        value = one.until_s - one.since_s if took is None else took
+        numbers.append(Number(one.name, round(value, 4), "s", None, LONGEST_S))
+    worst = max((number.value for number in numbers), default=0.0)
+    words = f"within {worst * 1e3:.0f} ms in each of {len(numbers)} rounds"
+    if slow:
+        words = f"after {worst * 1e3:.0f} ms at the latest; too late in {len(slow)} of {len(numbers)} rounds"
+    if doubtful:
+        words += f"; in {doubtful} more the machine had no time to spare"
+    found: Found = "violated" if slow else "held" if len(numbers) >= FEWEST else "invalid"
+    return Judgement(found, words, numbers, slow)
+
+
+def room(evidence: Evidence) -> Judgement:
+    """Return whether what does not fit was refused, and what does fit was not."""
+    found = kept(evidence, Steps)
+    beside_first, instead, back = found.steps
+    refused = [one for one in (beside_first, back) if not one.came]
+    words = [f"refused {len(refused)} of 2 that did not fit"]
+    words += ["let the second in once the first had gone" if instead.came else f"no room: {instead.words}"]
+    words += [f"in its words: {beside_first.words}"] if not beside_first.came else []
+    words += found.faults
+    numbers = [
+        Number("refused of 2 that did not fit", len(refused), "1", 2),
+        Number("let in of 1 that did", int(instead.came), "1", 1),
+    ]
+    good = len(refused) == 2 and instead.came and not found.faults
+    return Judgement("held" if good else "violated", "; ".join(words), numbers)
+
+
+def control(evidence: Evidence) -> Judgement:
+    """Return whether nodes answered in time."""
+    numbers, words = [], []
+    for one in kept(evidence, Asked).askings:
+        answered = sorted(each for each in one.took_s if each is not None)
+        lost = len(one.took_s) - len(answered)
+        way = f"{one.from_node} asks {one.to_node}, port {one.port}"
+        slowest = answered[min(len(answered) - 1, int(0.99 * len(answered)))] if answered else 0.0
+        numbers += [
+            Number(f"{way}: no answer", lost, "1", None, 0),
+            Number(f"{way}: p99", round(slowest, 5), "s", None, CONTROL_S),
+        ]
+        words.append(f"{way}: {len(answered)} of {len(one.took_s)} answers, p99 {slowest * 1e3:.1f} ms")
+    good = all(number.within for number in numbers)
+    return Judgement("held" if good else "violated", "; ".join(words), numbers)
+
+
+def arriving(evidence: Evidence) -> Judgement:
+    """Return whether a pod that came had its floor soon enough."""
+    rounds = kept(evidence, Rounds).rounds
+    judged = soon(dict(enumerate(rounds)), MEASURED, surroundings.LATE)
+    faults = [fault for one in rounds for fault in one.faults]
+    return replace(judged, found="violated", words=f"{judged.words}; {faults[0]}") if faults else judged
+
+
+def _about(name: str, asks: str, measured: str, *threads: str, claimed: bool = True) -> About:
+    links = tuple(f"https://github.com/{thread}" for thread in threads)
+    return About(name, "floor", asks, measured, "floor" if claimed else None, links)
+
+
+_SAMPLES = (
+    "half of the link is promised; beside them the receiver's mean is at least 0.99 of what is expected, and "
+    "95 % of its samples of 100 ms have nine tenths of it"
+)
+_SOON = (
+    "from counters that are read by netlink every 10 ms: at most 50 ms until the first moment from which "
+    "every 50 ms have nine tenths of the floor, in all of at least five rounds of which nothing is in doubt"
+)
+
+for _check in (
+    Beside(
+        _about(
+            "full-link-1",
+            "Does a pod get its share of a full link beside one neighbour?",
+            _SAMPLES,
+            "kubernetes/kubernetes/issues/89532",
+            "projectcalico/calico/issues/3371",
+            "flannel-io/flannel/issues/1270",
+        ),
+        "promise/full-1",
+    ),
+    Beside(_about("full-link-10", "And beside ten?", _SAMPLES), "promise/full-10"),
+    Beside(_about("full-link-100", "And beside a hundred?", _SAMPLES), "promise/full-100"),
+    Idle(
+        _about(
+            "idle-capacity",
+            "Does a pod that was promised a fifth of a link get all of it while nobody else wants it?",
+            "the mean at the receiver is at least 0.9 of what the link carries",
+        )
+    ),
+    Protection(
+        _about(
+            "protection-from-a-neighbour",
+            "How soon does the floor hold once a neighbour has begun to fill the link?",
+            f"four streams of TCP begin; {_SOON}",
+        )
+    ),
+    Measured(
+        _about(
+            "protection-from-add",
+            "How soon does the floor of a pod hold that comes to a full link?",
+            f"it sends once ADD has returned, or once it is ready where others call that; {_SOON}",
+        ),
+        surroundings.arriving,
+        arriving,
+    ),
+    Measured(
+        _about(
+            "room",
+            "Is too large a sum of promises refused, and does a pod that goes make room?",
+            "two pods, of which the link has room for either: the second is refused beside the first, let in "
+            "after it, and then the first is refused",
+            "kubernetes/kubernetes/issues/40270",
+        ),
+        surroundings.room,
+        room,
+    ),
+    Measured(
+        _about(
+            "control-traffic",
+            "Can a node be reached by who repairs it while its link is full?",
+            "a connection to its first control port every 50 ms, in both directions: each is answered within "
+            "3 s, and 99 of 100 within 100 ms",
+            "aws/containers-roadmap/issues/1543",
+            "kubernetes/kubernetes/issues/131047",
+        ),
+        surroundings.control,
+        control,
+        own_ports=True,
+    ),
+    Incast(
+        _about(
+            "incast",
+            "What is left of a promise where three nodes send to one receiver's link?",
+            "no promise of a sender's side can hold there: two other nodes send four streams of TCP each, or "
+            "800 Mbit/s of UDP each; numbers, and no verdict",
+            claimed=False,
+        )
+    ),
+):
+    register(_check)

@@ -1,0 +1,112 @@
+"""Testbeds on which checks measure what is no recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bench.measurement.attacks import known
+from bench.measurement.beside import arriving as arrivals
+from bench.measurement.beside import attacking, coming_and_going, offloads, restarting
+from bench.measurement.beside import control as asking
+from bench.measurement.beside import room as rooms
+from bench.recording import requests
+from bench.recording.beside import Asked, Rounds, Steps
+from bench.studies.promise.check import Ground
+from testbed.assembly import assemble, on_clusters
+from testbed.scenario.quantities import format_rate
+from testbed.testbed import Testbed
+
+SCENARIO = "promise/beside"
+LINK_BPS = 10**9  # the scenario's
+LATE = "late"  # a pod, and its flow
+LATER = (LATE, "coming-1", "coming-2", "coming-3")  # pods that come, or not
+COMING = LATER[1:]
+ROUNDS = 7
+CHURN_S, WITHOUT_GSO_S = 5.0, 4.0
+# Of the link: either of two pods fits it, and not both.
+EITHER = 0.55
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a measurement is given."""
+
+    ground: Ground
+    stage: Callable[[str], None]
+
+    @contextmanager
+    def testbed(self, without: Collection[str] = LATER, settings: Collection[str] = ()) -> Iterator[Testbed]:
+        """Have the scenario up until the end of the block, without some of its pods.
+
+        Raises RuntimeError, LookupError and ScenarioError.
+        """
+        asked = self.ground.asked
+        network = f"enforcement={self.ground.network}"
+        request = asked.case(SCENARIO, (*settings, network, *asked.overrides))
+        faster = self.ground.link_bps / LINK_BPS if asked.choices.get("link") else 1.0
+        request = request.model_copy(update={"scale": asked.scale * faster})
+        scenario = requests.read(request)
+        provider, orchestrator = asked.provider, asked.orchestrator
+        if asked.kubeconfigs:
+            provider, orchestrator = on_clusters(asked.kubeconfigs)
+        with assemble(scenario, provider, orchestrator).running(without) as testbed:
+            yield testbed
+
+
+def arriving(live: Live) -> Rounds:
+    """Let a promised pod come to a full link, several times."""
+    with live.testbed() as testbed:
+        found = []
+        for one in arrivals.rounds(testbed, LATE, LATE, ("promised", "neighbour"), ROUNDS):
+            live.stage(one.name)
+            found.append(one)
+        return Rounds(rounds=found)
+
+
+def room(live: Live) -> Steps:
+    """Let two pods ask for more than there is."""
+    rate = format_rate(int(EITHER * LINK_BPS))
+    settings = [f"pods.{pod}.guarantee={rate}" for pod in ("promised", LATE)]
+    with live.testbed(settings=settings) as testbed:
+        return rooms.steps(testbed, "promised", LATE)
+
+
+def control(live: Live) -> Asked:
+    """Let nodes ask each other while a link is full."""
+    with live.testbed() as testbed:
+        workers = testbed.scenario.clusters["a"].workers
+        return asking.measure(testbed, workers[0], workers[1], "promised", "neighbour")
+
+
+def attacks(live: Live) -> Rounds:
+    """Try every attack that there is all for; on clusters that exist those that reach nobody else."""
+    with live.testbed() as testbed:
+        seen = attacking.scene(testbed, "attacker", "promised", "remote")
+        tried = known.possible(seen, only_own=live.ground.existing)
+        found = []
+        for one in attacking.rounds(testbed, tried, "attacker", seen, "promised", "neighbour"):
+            live.stage(f"{one.name}: {one.sent} frames")
+            found.append(one)
+        return Rounds(rounds=found)
+
+
+def restarted(live: Live) -> Rounds:
+    """Restart what runs on the node of a pod that has a rate."""
+    settings = ["pods.promised.ceiling=400M"]
+    with live.testbed(settings=settings) as testbed:
+        return Rounds(rounds=restarting.restart(testbed, "promised"))
+
+
+def without_gso(live: Live) -> Rounds:
+    """Turn segmentation offload off in pods that send."""
+    with live.testbed() as testbed:
+        pods = ("promised", "neighbour")
+        return Rounds(rounds=[offloads.without(testbed, "promised", "neighbour", pods, WITHOUT_GSO_S)])
+
+
+def churn(live: Live) -> Rounds:
+    """Let pods go and come by turns."""
+    with live.testbed(without=LATER[:1]) as testbed:
+        return Rounds(rounds=[coming_and_going.churn(testbed, "promised", "neighbour", COMING, CHURN_S)])

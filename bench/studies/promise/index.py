@@ -1,0 +1,118 @@
+"""``promise.json``: which recording is which run, and what each check made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bench.studies.promise.check import PROFILES, Number, Profile, State
+from bench.studies.study import read_index
+from testbed.scenario.description import Claim, Direction
+from testbed.scenario.words import Title
+
+INDEX = "promise.json"
+SCHEME = "https://"
+
+
+class Part(BaseModel):
+    """Base of all parts: an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Row(Part):
+    """One run."""
+
+    scenario: Title
+    settings: list[str] = []
+    recording: str | None = None  # its directory within the study's
+    reason: str | None = None  # why it has none
+
+
+class NumberResult(Part):
+    """See check.Number."""
+
+    name: Title
+    value: float
+    unit: str
+    least: float | None = None
+    most: float | None = None
+
+    @classmethod
+    def of(cls, number: Number) -> NumberResult:
+        """Return the same, to be stored."""
+        return cls(
+            name=number.name, value=number.value, unit=number.unit, least=number.least, most=number.most
+        )
+
+
+class Taken(Part):
+    """What a queue or class let pass, dropped and held while a flow fell short; a device, what it sent."""
+
+    place: str
+    device: str
+    kind: str
+    handle: str
+    bytes: int
+    drops: int  # packets
+    backlog: int  # bytes, at most
+
+
+class Took(Part):
+    """Who took what a flow did not get."""
+
+    flow: Title
+    recording: str  # below the study's directory; or the file of what is no recording
+    repetition: int  # or round
+    seconds: float  # how long it was outside of what it should have, in all
+    queues: list[Taken]  # on its way, in the order in which its packets pass them; none: nobody read them
+    others: list[Taken] = []  # devices of others that sent meanwhile, who sent most first
+
+
+class Result(Part):
+    """What became of one check."""
+
+    name: str
+    profile: Profile
+    asks: str
+    measured: str
+    claim: Claim | None
+    threads: list[str]  # addresses without SCHEME, with which they would pass for paths of a machine
+    state: State
+    words: str
+    numbers: list[NumberResult] = []
+    recordings: list[str] = []  # directories within the study's
+    cpu_s_per_gbit: float | None = None  # processor seconds for each Gbit that was promised and arrived
+    took: list[Took] = []
+
+
+class Promise(Part):
+    """The whole file."""
+
+    schema_version: Literal[1] = 1
+    network: str = ""  # as the scenarios' ``enforcement`` says it
+    # What its description says.
+    claims: list[Claim] = []
+    directions: list[Direction] = []
+    asks_check: bool = True
+    agents: bool = False
+    link_bps: int = 0
+    checks: list[str] = []
+    rows: list[Row]
+    results: list[Result] = []  # in the order of ``checks``, once there are any
+
+    def of(self, profile: Profile) -> list[Result]:
+        """Return the results of one profile."""
+        return [result for result in self.results if result.profile == profile]
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles that have results."""
+        return [profile for profile in PROFILES if self.of(profile)]
+
+
+def read(directory: Path) -> Promise:
+    """Return a study's index. Raises StoredError."""
+    return read_index(directory / INDEX, Promise)

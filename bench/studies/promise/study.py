@@ -1,0 +1,308 @@
+"""Which promises does a network keep? The checks, their runs, and what came of them.
+
+The study is a directory of ordinary recordings, with ``measured/`` for what is none, and ``promise.json``,
+``report.yaml`` and ``promise.html``, in which all of it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.analysis.verdict import Outcome
+from bench.measurement.display import Displays
+from bench.recording import atomic, requests
+from bench.recording.directory import BESIDE, Recording
+from bench.recording.records import Entry, Request, StudyRequest
+from bench.studies.promise import cost, takers
+from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run
+from bench.studies.promise.checks import (  # noqa: F401 - they register their checks
+    ceiling,
+    floor,
+    known,
+    latency,
+    robust,
+)
+from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
+from bench.studies.study import REQUEST, Case, Promised, Study
+from testbed.assembly import orchestrator_kind
+from testbed.scenario import ScenarioError, enforcements
+from testbed.scenario.quantities import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+ATTACKS = "attack-own-pods"  # the choice that asks for them; nobody else's may be attacked
+NETWORK = "node"  # that is asked, if none is named
+LINK_BPS = 4 * 10**9  # of the kit's own links
+SLOWEST_LINK_BPS = 10**9
+ANY = "promise/link"  # whichever scenario: by it the network is read
+NOT_THERE = "there is nothing measured of it"
+
+
+class Failed(Entry):
+    """Why a check could not measure what is no recording."""
+
+    reason: str
+
+
+class PromiseStudy(Study):
+    """Every check of the profiles that are asked for, of one network."""
+
+    name = "promise"
+    verb = "promise"
+    choices = ("network", "profile", "check", "link", ATTACKS)
+    keeps_failures = True  # what a network refuses is an answer
+
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return the runs of the checks that are asked for. Raises LookupError, ScenarioError."""
+        ground, found = _ground(asked), []
+        for run in _runs(_checks(asked), ground):
+            request = _request(ground, run)
+            row = Row(scenario=run.scenario, settings=list(run.settings))
+            found.append(_case(request, row))
+        if found and not any(case.scenario for case in found):
+            raise LookupError(found[0].row.reason)
+        return found
+
+    def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
+        """Let checks measure what is no recording."""
+        ground = _ground(asked)
+        for check in _checks(asked):
+            file, failed = (_beside(directory, check, failed) for failed in (False, True))
+            if file.exists() or failed.exists() or check.lack(ground):
+                continue
+            try:
+                measured = check.measure(ground, displays(check.about.name).stage)
+            except (RuntimeError, ScenarioError) as error:
+                file, measured = failed, Failed(reason=str(error))
+            if measured is not None:
+                file.parent.mkdir(exist_ok=True)
+                # On one line: every number on a line of its own makes it three times as long.
+                atomic.write(file, f"{measured.model_dump_json()}\n".encode())
+
+    def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Promise:
+        """Return ``promise.json`` with what was asked for."""
+        ground = _ground(asked)
+        return Promise(
+            network=ground.called,
+            claims=sorted(ground.claims),
+            directions=sorted(ground.directions),
+            asks_check=ground.asks_check,
+            agents=ground.agents,
+            link_bps=ground.link_bps,
+            checks=[check.about.name for check in _checks(asked)],
+            rows=list(rows),
+        )
+
+    def index(self, rows: Sequence[Any]) -> Promise:
+        """Return ``promise.json``, as far as rows say."""
+        return Promise(rows=list(rows))
+
+    def rows(self, directory: Path) -> Sequence[Row]:
+        """Return the runs."""
+        return read(directory).rows
+
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return a table for each profile."""
+        from bench.studies.promise import table
+
+        return table.tables(read(directory))
+
+    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+        """Return ``promise.json`` with its results, ``report.yaml`` and ``promise.html``."""
+        from bench.studies.promise import page, report
+
+        found = self.judged(directory)
+        told = report.report(directory, found)
+        return {
+            INDEX: atomic.model_bytes(found),
+            report.FILE: report.render(told).encode(),
+            "promise.html": page.render(directory, found, told).encode(),
+        }
+
+    def judged(self, directory: Path) -> Promise:
+        """Return the index with what every check makes of what was kept. Raises StoredError."""
+        index = read(directory)
+        with atomic.remedy("restore it: nothing else says what was asked"):
+            asked = atomic.read(directory / REQUEST, StudyRequest)
+        # As it was described then: its file may be another by now, or gone.
+        ground = replace(
+            _asked_ground(asked),
+            claims=frozenset(index.claims),
+            directions=frozenset(index.directions),
+            asks_check=index.asks_check,
+            agents=index.agents,
+        )
+        by_name = {check.about.name: check for check in known.checks()}
+        results = [
+            _result(by_name[name], ground, index, directory) for name in index.checks if name in by_name
+        ]
+        return index.model_copy(update={"results": results})
+
+    def notes(self, directory: Path) -> Sequence[str]:
+        """Return which runs could not be made, and why."""
+        return [f"not run: {row.scenario}: {row.reason}" for row in self.rows(directory) if row.reason]
+
+    def outcome(self, directory: Path) -> Outcome:
+        """Return what is the worst of what the network claims; what it does not claim is none."""
+        states = [result.state for result in read(directory).results]
+        if "violated" in states:
+            return "violated"
+        return "invalid" if "invalid" in states else "held"
+
+    def promised(self, directory: Path) -> Sequence[Promised]:
+        """Return nothing: what shall hold is said by checks, and not by single recordings."""
+        return ()
+
+
+def _ground(asked: StudyRequest) -> Ground:
+    """Return what a study is about. Raises LookupError, ScenarioError for a network that cannot be read."""
+    ground = _asked_ground(asked)
+    scenario = requests.read(asked.case(ANY, (f"enforcement={ground.network}",)))
+    kind, conflist = enforcements.of(scenario), enforcements.description_of(scenario).conflist
+    return replace(
+        ground,
+        called=scenario.kept_by,
+        claims=kind.claims,
+        directions=kind.direction,
+        asks_check=not ground.existing and not (conflist or {}).get("disableCheck", False),
+        agents=not ground.existing and orchestrator_kind(asked.provider, asked.orchestrator).has_agents,
+    )
+
+
+def _asked_ground(asked: StudyRequest) -> Ground:
+    """Return what the command line says of that. Raises LookupError."""
+    networks = asked.choices.get("network") or (NETWORK,)
+    if len(networks) > 1:
+        raise LookupError(f"--network: {' and '.join(networks)} are several; a report is of one")
+    if asked.kubeconfigs and not asked.choices.get("link"):
+        raise LookupError("--link: say what the nodes' links have there, such as 10G")
+    return Ground(
+        asked=asked,
+        network=networks[0],
+        link_bps=_link(asked) or LINK_BPS,
+        existing=bool(asked.kubeconfigs),
+        attacks=not asked.kubeconfigs or bool(asked.choices.get(ATTACKS)),
+    )
+
+
+def _link(asked: StudyRequest) -> int | None:
+    words = asked.choices.get("link") or ()
+    if not words:
+        return None
+    try:
+        rate = parse_rate(words[-1])
+    except ValueError as error:
+        raise LookupError(f"--link: {error}") from None
+    if rate < SLOWEST_LINK_BPS:
+        raise LookupError(f"--link: {words[-1]} is less than {format_rate(SLOWEST_LINK_BPS)}")
+    return rate
+
+
+def _checks(asked: StudyRequest) -> list[Check]:
+    """Return the checks that are asked for, in their order. Raises LookupError."""
+    all_of_them = known.checks()
+    profiles = asked.choices.get("profile") or PROFILES
+    for name in profiles:
+        if name not in PROFILES:
+            raise LookupError(f"--profile: no profile {name!r} (profiles: {', '.join(PROFILES)})")
+    names = {check.about.name for check in all_of_them}
+    wanted = asked.choices.get("check") or tuple(names)
+    for name in wanted:
+        if name not in names:
+            raise LookupError(f"--check: no check {name!r} (checks: {', '.join(sorted(names))})")
+    found = [c for c in all_of_them if c.about.profile in profiles and c.about.name in wanted]
+    _refuse_attacks(asked, found)
+    return found
+
+
+def _refuse_attacks(asked: StudyRequest, checks: Sequence[Check]) -> None:
+    """Raise LookupError for attacks on clusters that exist that are named, and not asked for as such."""
+    ground = _asked_ground(asked)
+    for check in checks:
+        named = {"--check": check.about.name, "--profile": check.about.profile}
+        for option, name in named.items():
+            if check.attacks and not ground.attacks and name in asked.choices.get(option[2:], ()):
+                raise LookupError(f"{option} {name}: {check.about.name}: {check.lack(ground)}")
+
+
+def _runs(checks: Sequence[Check], ground: Ground) -> list[Run]:
+    """Return the runs that checks need, each once."""
+    return list(
+        dict.fromkeys(
+            run for check in checks if not check.lack(ground) for run in check.runs(ground).values()
+        )
+    )
+
+
+def _request(ground: Ground, run: Run) -> Request:
+    asked = ground.asked
+    link = (f"underlay.rate={format_rate(ground.link_bps)}",) if asked.choices.get("link") else ()
+    network = f"enforcement={ground.network}"
+    return asked.case(run.scenario, (*run.settings, *link, network, *asked.overrides))
+
+
+def _case(request: Request, row: Row) -> Case:
+    name = request.scenario.rpartition("/")[2]
+    try:
+        return Case(name, request, requests.read(request), row)
+    except ScenarioError as error:
+        return Case(name, request, None, row.model_copy(update={"reason": str(error)}))
+
+
+def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
+    """Return the file of what a check measured beside recordings, or of why it could not."""
+    return directory / BESIDE / f"{check.about.name}{'-failed' if failed else ''}.json"
+
+
+def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
+    """Return what a check makes of what was kept."""
+    about = check.about
+    result = Result(
+        name=about.name,
+        profile=about.profile,
+        asks=about.asks,
+        measured=about.measured,
+        claim=about.claim,
+        threads=[thread.removeprefix(SCHEME) for thread in about.threads],
+        state="not claimed",
+        words="",
+    )
+    if lack := check.lack(ground):
+        return result.model_copy(update={"words": lack})
+    evidence = _evidence(check, ground, index, directory)
+    failed = _beside(directory, check, failed=True)
+    if failed.exists():
+        words = f"not measured: {atomic.read(failed, Failed).reason}"
+        judgement = Judgement("invalid", words)
+    else:
+        judgement = check.judge(evidence)
+    recorded = [ran for ran in evidence.runs.values() if ran.recording is not None]
+    costs = [one for ran in recorded if (one := cost.cpu_s_per_gbit(ran)) is not None]
+    return result.model_copy(
+        update={
+            # What nobody claims is neither kept nor broken.
+            "state": judgement.found if ground.claimed(about) else "not claimed",
+            "words": judgement.words,
+            "numbers": [NumberResult.of(number) for number in judgement.numbers],
+            "recordings": [ran.recording.run_id for ran in recorded if ran.recording],
+            "cpu_s_per_gbit": max(costs, default=None),
+            "took": takers.took(evidence, judgement.short),
+        }
+    )
+
+
+def _evidence(check: Check, ground: Ground, index: Promise, directory: Path) -> Evidence:
+    rows = {(row.scenario, tuple(row.settings)): row for row in index.rows}
+    runs = {}
+    for name, run in check.runs(ground).items():
+        row = rows.get((run.scenario, run.settings))
+        if row is None or row.recording is None:
+            runs[name] = Ran(None, (row.reason if row else None) or NOT_THERE)
+        else:
+            runs[name] = Ran(Recording(directory / row.recording))
+    file = _beside(directory, check)
+    return Evidence(runs, file if file.exists() else None)

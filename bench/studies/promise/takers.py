@@ -1,0 +1,111 @@
+"""Who took what a flow did not get: what each queue on the way did while it was outside its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.recording import queues
+from bench.recording.beside import Rounds, Way
+from bench.recording.directory import BESIDE
+from bench.recording.queues import Queue, Reading
+from bench.studies.promise.check import MEASURED, Evidence, Ran, Short, kept
+from bench.studies.promise.index import Taken, Took
+
+DEVICE = "link"  # the kind of what is no queue (bench.recording.queues)
+BETWEEN = 2  # where on a way the switch is: after the sending node, before the receiving one
+
+
+def took(evidence: Evidence, short: Sequence[Short]) -> list[Took]:
+    """Return for each flow what the queues did meanwhile. Raises StoredError and ScenarioError."""
+    found = []
+    for run, flow, repetition in dict.fromkeys((one.run, one.flow, one.repetition) for one in short):
+        mine = [one for one in short if (one.run, one.flow, one.repetition) == (run, flow, repetition)]
+        watched = _in_round(evidence, repetition) if run == MEASURED else _in_run(evidence.runs[run], mine[0])
+        if watched is not None:
+            found.append(_took(watched, mine))
+    return found
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """What is known of the queues on a flow's way."""
+
+    where: str  # it is kept, below the study's directory
+    way: Way
+    places: Mapping[str, Sequence[Reading]]
+
+
+def _in_run(ran: Ran, short: Short) -> _Watched | None:
+    """Return what a recording has."""
+    if ran.recording is None:
+        return None
+    files = sorted(ran.recording.repetition_directory(short.repetition).glob(queues.PATTERN))
+    places = {queues.place_of(file): list(queues.read(file)) for file in files}
+    return _Watched(ran.recording.run_id, Way.of(ran.scenario, short.flow), places)
+
+
+def _in_round(evidence: Evidence, number: int) -> _Watched | None:
+    """Return what is kept of a round that is no recording."""
+    one = kept(evidence, Rounds).rounds[number]
+    if one.way is None or evidence.measured is None:
+        return None
+    places = {each.place: list(queues.whole(each.readings)) for each in one.watched}
+    return _Watched(f"{BESIDE}/{evidence.measured.name}", one.way, places)
+
+
+def _took(watched: _Watched, short: Sequence[Short]) -> Took:
+    """Return what passed, was dropped or waited on a flow's way, and what others sent meanwhile."""
+    way, on_way, others = watched.way, list[tuple[int, Taken]](), list[Taken]()
+    order = {way.sender: 0, way.leaves: 1, way.arrives: 3}
+    for place, readings in watched.places.items():
+        for taken in _at(place, readings, short):
+            if place in way.others:
+                others += [taken] if taken.kind == DEVICE and taken.bytes else []
+            elif taken.kind != DEVICE and (place in order or place not in way.nodes):
+                on_way.append((order.get(place, BETWEEN), taken))
+    on_way.sort(key=lambda one: (one[0], one[1].place, one[1].device, -one[1].bytes, one[1].handle))
+    return Took(
+        flow=short[0].flow,
+        recording=watched.where,
+        repetition=short[0].repetition,
+        seconds=round(sum(one.end_s - one.start_s for one in short), 3),
+        queues=[taken for _, taken in on_way],
+        others=sorted(others, key=lambda one: (-one.bytes, one.place, one.device)),
+    )
+
+
+def _at(place: str, readings: Sequence[Reading], short: Sequence[Short]) -> Iterator[Taken]:
+    """Yield what the queues of one place did in some stretches, if they did anything."""
+    spans = [span for one in short if (span := _span(readings, one))]
+    for key in dict.fromkeys(key for span in spans for key in span[-1].queues):
+        each = [[one for reading in span if (one := reading.queues.get(key))] for span in spans]
+        each = [counted for counted in each if counted]
+        passed = sum(_more(counted, "bytes") for counted in each)
+        dropped = sum(_more(counted, "drops") for counted in each)
+        backlog = max((one.backlog for counted in each for one in counted), default=0)
+        if passed or dropped or backlog:
+            yield Taken(
+                place=place,
+                device=key[0],
+                kind=key[1],
+                handle=key[2],
+                bytes=passed,
+                drops=dropped,
+                backlog=backlog,
+            )
+
+
+def _span(readings: Sequence[Reading], short: Short) -> list[Reading]:
+    """Return the readings of a stretch, from the last one before it to the first one after it."""
+    before = [number for number, one in enumerate(readings) if one.at_s <= short.start_s]
+    after = [number for number, one in enumerate(readings) if one.at_s >= short.end_s]
+    first = before[-1] if before else 0
+    last = after[0] if after else len(readings) - 1
+    return list(readings[first : last + 1])
+
+
+def _more(counted: Sequence[Queue], field: str) -> int:
+    """Return by how much a counter grew; a queue that was made anew begins at 0."""
+    first, last = getattr(counted[0], field), getattr(counted[-1], field)
+    return int(last - first if last >= first else last)

@@ -1,0 +1,11 @@
+"""What exit statuses mean, as a table."""
+
+from __future__ import annotations
+
+from bench.cli import exits
+from docs.parts.table import table
+
+
+def render() -> str:
+    """Return the table as Markdown."""
+    return table(["Status", "Means"], ([status, words] for status, words in exits.MEANINGS.items()))

@@ -1,0 +1,210 @@
+"""A network that a description says all of: its plugins keep the promise, if anybody does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.enforcements import concorde, told
+from testbed.enforcements.enforcement import Footprint, Guarded, Up
+from testbed.networks.cni import Attachment, NetworkList
+from testbed.scenario import Pod, enforcements, links, placeholders, ports
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.described import OURS
+from testbed.scenario.description import Description
+from testbed.scenario.faults import Fault, meant
+from testbed.scenario.faults import Path as FaultPath
+from testbed.scenario.frames import frame_bytes, payload_bytes
+
+
+@dataclass(frozen=True)
+class Described:
+    """See testbed.enforcements.enforcement.Enforcement.
+
+    What is made in code derives from it: its pods are attached by the network ``none``.
+    """
+
+    addressing: Addressing
+
+    @property
+    def description(self) -> Description:
+        """What the scenario says of the network."""
+        return enforcements.description_of(self.addressing.scenario)
+
+    @property
+    def programs(self) -> Path | None:
+        """The directory of CNI plugins that nodes must be brought."""
+        plugins = self.description.plugins
+        if plugins is None:
+            return None
+        return concorde.DIRECTORY if plugins == OURS else Path(plugins)
+
+    @property
+    def installed(self) -> bool:
+        """Whether nodes that exist must have it installed, and configured as the scenario says."""
+        return self.description.installed
+
+    def prepare(self) -> None:
+        """Build the plugin, if it is ours."""
+        if self.description.plugins == OURS:
+            concorde.build()
+
+    def network_list(self, cluster: str, node: str) -> NetworkList:
+        """Return the configuration of one cluster's pod network on one of its nodes."""
+        conflist = self.description.conflist
+        assert conflist is not None, "missing() says so"
+        open_ones = placeholders.used(conflist) | {"name"}
+        whole = placeholders.filled(
+            {"name": "${name}", **conflist}, {name: self._value(name, cluster, node) for name in open_ones}
+        )
+        return NetworkList(
+            whole["name"],
+            whole["plugins"],
+            whole.get("cniVersion", "1.0.0"),
+            disable_check=bool(whole.get("disableCheck", False)),
+        )
+
+    def attachment(self, pod: str) -> Attachment:
+        """Return the attachment of a pod to the network of its cluster."""
+        scenario = self.addressing.scenario
+        return Attachment(
+            container_id=f"{scenario.name}-{pod}",
+            namespace=self.addressing.namespace(pod),
+            capabilities=told.by_capabilities(self.description, scenario.pods[pod]),
+            arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
+        )
+
+    def annotations(self, pod: Pod) -> dict[str, str]:
+        """Return what a pod's manifest says about its bandwidth."""
+        return told.by_annotations(self.description, pod)
+
+    def capacity(self, cluster: str, node: str) -> int | None:
+        """Return what a worker can promise: its link, or its classes less the reserve, as promises count.
+
+        None of another's plugins: what asks the scheduler for room belongs to Concorde.
+        """
+        if self.description.plugins != OURS:
+            return None
+        link = self.description.link
+        if link is None:
+            return links.rate_of(self.addressing.scenario, node)
+        mtu = self.addressing.pod_mtu(cluster)
+        counted = (
+            frame_bytes(mtu) if self.addressing.scenario.count == "layer2" else payload_bytes(mtu, "tcp")
+        )
+        room = self._classes(node) * (1 - link.reserve)
+        return int(room * counted / frame_bytes(mtu, self.addressing.overhead(cluster)))
+
+    def install(self, up: Up) -> None:
+        """Nothing is left to do: the plugins have done it."""
+
+    def withdraw(self, up: Up) -> None:
+        """Nothing was done."""
+
+    def check(self, up: Up) -> list[str]:
+        """Nothing besides what the plugins check themselves."""
+        return []
+
+    def guarded(self, up: Up) -> dict[str, Guarded]:
+        """Return the eth0 of each pod with a guarantee, or the uplink of each node with such a pod."""
+        pods = self.addressing.scenario.pods
+        promised = {name: pod.node for name, pod in pods.items() if pod.guarantee is not None}
+        match self.description.guards:
+            case "pod":
+                return {f"pod {name}": Guarded(up.pods[name], up.pods[name].interface) for name in promised}
+            case "uplink":
+                return {
+                    f"node {node}": Guarded(up.nodes[node], self.addressing.uplink(node))
+                    for node in dict.fromkeys(promised.values())
+                }
+            case None:
+                return {}
+
+    def counters(self, up: Up) -> dict[str, str]:
+        """Nothing besides what every interface is asked."""
+        return {}
+
+    def footprint(self, node: str) -> Footprint:
+        """Return what the description says that it leaves."""
+        remains = self.description.remains
+        trees = placeholders.filled(remains.trees, {"uplink": self.addressing.uplink(node)})
+        return Footprint(tuple(remains.state), tuple(remains.tables), tuple(trees))
+
+    def missing(self, here: bool) -> Iterator[Fault]:
+        """Yield what is missing to attach pods so: a configuration list, a directory, a plugin."""
+        field: FaultPath = ("enforcement",)
+        description = self.description
+        if description.conflist is None:
+            words = (
+                f"network {description.name} has no conflist: it is for clusters that exist (--kubeconfig)"
+            )
+            yield Fault(field, words)
+        elif description.plugins not in (None, OURS) and not Path(description.plugins or "").is_dir():
+            yield Fault((*field, "plugins"), f"no directory {description.plugins}")
+        elif here:
+            stated = not isinstance(self.addressing.scenario.enforcement, str)
+            for at, words in self._missing_plugins(description.conflist):
+                yield Fault((*field, "conflist", *at) if stated else field, words)
+
+    def _missing_plugins(self, conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
+        brought = {OURS} if self.description.plugins == OURS else set()
+        own = [self.description.plugins] if self.description.plugins and not brought else []
+        directories = [*own, *concorde.REFERENCE_DIRECTORIES]
+        there = brought | {file.name for one in directories for file in Path(one).glob("*")}
+        for at, kind in _programs(conflist):
+            if kind not in there:
+                yield at, f"no plugin {kind!r} in {', '.join(directories)}{meant(kind, there)}"
+
+    def _classes(self, node: str) -> int:
+        """Return the rate that the classes of a node use, bits per second."""
+        rate, link = links.rate_of(self.addressing.scenario, node), self.description.link
+        assert rate is not None, "testbed.scenario.rules"
+        assert link is not None, "testbed.scenario.description"
+        return round(rate * link.share)
+
+    def _value(self, placeholder: str, cluster: str, node: str) -> Any:
+        """Return what stands for a placeholder (testbed.scenario.placeholders) on a node."""
+        where = self.addressing
+        match placeholder:
+            case "name":
+                return where.network_name(cluster)
+            case "cluster":
+                return cluster
+            case "node":
+                return node
+            case "bridge":
+                return where.bridge(cluster)
+            case "subnet":
+                return str(where.pod_range(cluster, node).subnet)
+            case "gateway":
+                return str(where.pod_range(cluster, node).gateway)
+            case "range_start":
+                return str(where.pod_range(cluster, node).first)
+            case "range_end":
+                return str(where.pod_range(cluster, node).last)
+            case "subnet_file":
+                return where.subnet_file(cluster)
+            case "mtu":
+                return where.pod_mtu(cluster)
+            case "overhead":
+                return where.overhead(cluster)
+            case "uplink":
+                return where.uplink(node)
+            case "capacity":
+                return str(self._classes(node))
+            case "control_ports":
+                return ports.control(where, node)
+            case "count":
+                return where.scenario.count
+        raise AssertionError(f"testbed.scenario.placeholders knows {placeholder}")
+
+
+def _programs(conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
+    """Yield every plugin that a configuration list names, each with the path to its name there."""
+    for index, plugin in enumerate(conflist["plugins"]):
+        yield ("plugins", index, "type"), plugin["type"]
+        ipam = plugin.get("ipam")
+        if isinstance(ipam, dict) and isinstance(ipam.get("type"), str):
+            yield ("plugins", index, "ipam", "type"), ipam["type"]

@@ -1,0 +1,76 @@
+"""The words that all parts of a scenario are made of: names, rates, times, addresses."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
+
+from testbed.scenario.quantities import format_rate, parse_rate
+from testbed.scenario.texts import unshown
+
+
+def _showable(text: str) -> str:
+    """Refuse what a terminal would take for an order, and what no SVG file may hold."""
+    for char in unshown(text):
+        raise ValueError(f"U+{ord(char):04X} in it is no character that can be shown")
+    return text
+
+
+def _no_number(value: object) -> object:
+    """Refuse the number that an address also is: nobody writes it so, but by mistake."""
+    if isinstance(value, (bool, int, float)):
+        raise ValueError(f"{value} is a number; write four of them with dots, as in 172.16.0.0")
+    return value
+
+
+Rate = Annotated[
+    int,
+    BeforeValidator(parse_rate),
+    PlainSerializer(format_rate, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)([kMGT]|[KMGT]i|[eE][+-]?\d{1,2})?$"},
+                {"type": "number", "exclusiveMinimum": 0},
+            ],
+            "description": "bits per second as a Kubernetes quantity: 1G, 250M, 0.5Gi",
+        }
+    ),
+]
+# A DNS label (RFC 1123), but capitals are welcome: the paper's pods are called A-1.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$")]
+# What people read, in tables, figures and on terminals.
+Title = Annotated[str, AfterValidator(_showable)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Network = Annotated[
+    IPv4Network,
+    BeforeValidator(_no_number),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
+]
+Address = Annotated[
+    IPv4Address,
+    BeforeValidator(_no_number),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "description": "an IPv4 address: 192.168.56.13"}),
+]
+# The kernel's rule (dev_valid_name in net/core/dev.c), less what is special to ip and tc on a command line.
+Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
+
+
+class Part(BaseModel):
+    """Base of every part of a scenario: immutable, and an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)

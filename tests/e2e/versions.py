@@ -1,0 +1,104 @@
+"""Another version of the plugin comes and goes on a cluster whose pods have traffic."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from testbed.clusters.kubeconfigs import Outside
+from testbed.kubernetes.worker import Cell
+from testbed.supplies import images, installer
+from testbed.supplies.images import Image
+from tests import installation
+from tests.e2e.conftest import PATIENCE_SECONDS, until
+
+VERSION = "9.9.9"
+NAMESPACE = "versions"
+PROMISE = 20e6  # bits per second, of frames of 1464 bytes with 1398 of payload
+LEAST = 0.9 * PROMISE * 1398 / 1464
+SECONDS = 60  # at most; the sender ends with the test
+
+
+def image(directory: Path) -> Image:
+    """The installer's image with another version of the plugin."""
+    built = installation.build(directory, VERSION, other_kernel=True)
+    return images.assemble(f"{installer.IMAGE.rpartition(':')[0]}:{VERSION}", installer.files(built.parent))
+
+
+def pod(name: str, node: str) -> dict[str, Any]:
+    annotations = {"concorde.contmec.dev/egress-guarantee": f"{PROMISE:.0f}"}
+    container = {"name": "traffic", "image": images.TRAFFIC, "imagePullPolicy": "IfNotPresent"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
+        "spec": {
+            "containers": [container],
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "terminationGracePeriodSeconds": 1,
+        },
+    }
+
+
+@contextmanager
+def sending(client: Outside, to: str) -> Iterator[list[float]]:
+    """Let the first pod send to the second; then the list has what got there in each second (bit/s)."""
+    serve = client.command(
+        "exec", "second", "--", "iperf3", "--server", "--one-off", "--forceflush", "-f", "k"
+    )
+    send = client.command("exec", "first", "--", "iperf3", "--client", to, "--time", str(SECONDS))
+    found: list[float] = []
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        while "Server listening" not in server.stdout.readline():
+            assert server.poll() is None
+        with subprocess.Popen(send, stdout=subprocess.DEVNULL) as sender:
+            lines = (line.split() for line in server.stdout)
+            rates = (float(words[-2]) * 1000 for words in lines if words[-1:] == ["Kbits/sec"])
+            next(rates)
+            begin = time.monotonic()
+            yield found
+            found += [next(rates) for _ in range(int(time.monotonic() - begin))]
+            sender.terminate()
+        server.terminate()  # both programs end with their pods
+
+
+def come_and_go(client: Outside, cells: Sequence[Cell], program: str, started: Callable[[], bool]) -> None:
+    """Bring a version and take it back by what an administrator types; look at every second meanwhile.
+
+    `program` is the plugin on the nodes; `started` says whether the installer has done its task on each.
+    """
+    client.run("create", "namespace", NAMESPACE)
+    pods = replace(client, namespace=NAMESPACE)
+    wanted = [pod("first", cells[0].name), pod("second", cells[1].name)]
+    pods.apply(wanted)
+    pods.wait_until_ready(["first", "second"], PATIENCE_SECONDS)
+    address = pods.get("pod/second")["status"]["podIP"]
+    (former,) = {cell.run([program, "--version"]).stdout for cell in cells}
+    image = f"concorde={installer.IMAGE.rpartition(':')[0]}:{VERSION}"
+    with sending(pods, address) as found:
+        for change, version in (
+            (("set", "image", "daemonset/concorde", image), f"concorde {VERSION}\n"),
+            (("rollout", "undo", "daemonset/concorde"), former),
+        ):
+            client.run(*change, "--namespace=concorde")
+            until(partial(has_version, cells, program, version), PATIENCE_SECONDS)
+            until(started, PATIENCE_SECONDS)
+            for cell in cells:
+                assert cell.run([program, "reconcile"]).stdout == "nothing to repair\n"
+    assert len(found) > 3
+    assert min(found) >= LEAST, found
+    pods.apply([pod("third", cells[0].name)])  # the version that is back attaches pods, too
+    pods.wait_until_ready(["third"], PATIENCE_SECONDS)
+    client.run("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def has_version(cells: Sequence[Cell], program: str, version: str) -> bool:
+    """Whether that is what runtimes call."""
+    return all(cell.run([program, "--version"]).stdout == version for cell in cells)

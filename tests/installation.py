@@ -1,0 +1,117 @@
+"""The installer's script at work on directories that stand for a node's, and plugins for it to install."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "plugin" / "deploy" / "install.sh"
+NAME = "00-concorde.conflist"
+# What a version that gives pods something else would have: another queue, and another rule's comment.
+OTHERS = (
+    ("node/htb.py", "_DEFAULT_QUEUE_MILLISECONDS = 2\n", "_DEFAULT_QUEUE_MILLISECONDS = 20\n"),
+    ("node/marks.py", '"processes of the node"', '"whatever the node sends"'),
+)
+# What a version with other tables would have: a step more for each file.
+LATER = '_LATER = ("ALTER TABLE entry ADD COLUMN later INTEGER",)'
+STEPS = (
+    ("store.py", "(_TO_VERSION_1,)", '(_TO_VERSION_1, ("CREATE TABLE later (word TEXT)",))'),
+    ("node/ledger.py", "_TO_VERSION_2)\n", "_TO_VERSION_2, _LATER)\n"),
+    ("node/ledger.py", "_TO_VERSION_1 = (", f"{LATER}\n_TO_VERSION_1 = ("),
+)
+
+
+class Installation:
+    """A node's two directories, the container's files, and the script.
+
+    `within` is how a command gets into the node, where that is not this machine.
+    """
+
+    def __init__(self, directory: Path, built: Path, within: Sequence[str] = ()) -> None:
+        self.bin, self.networks = directory / "node/bin", directory / "node/net.d"
+        self.plugin, self.configuration = directory / "plugin", directory / "configuration"
+        self.within = within
+        for made in (self.bin, self.networks, self.configuration):
+            made.mkdir(parents=True)
+        self.bring(built)
+        self.loopback = self.executable(self.bin / "loopback")
+        self.before = self.shown()
+        self.state = directory / "state"
+        self.write(subnet="10.0.0.0/24")
+
+    def bring(self, built: Path) -> None:
+        """Let the container's image have another version of the plugin."""
+        shutil.rmtree(self.plugin, ignore_errors=True)
+        shutil.copytree(built.parent, self.plugin)
+
+    def write(self, **keys: object) -> None:
+        """Put a network of this plugin alone into the ConfigMap."""
+        plugin = {"type": "concorde", "stateDir": str(self.state / "plugin"), **keys}
+        network = {"cniVersion": "1.0.0", "name": "net", "plugins": [plugin]}
+        (self.configuration / "concorde.conflist").write_text(json.dumps(network))
+
+    def executable(self, file: Path, text: str = "") -> Path:
+        """Make a file that may be executed."""
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    def run(self, task: str, **settings: str) -> tuple[int, str]:
+        """One look of the script: its status and what it says."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "ENTER": "env",
+            "TASK": task,
+            "CNI_BIN_DIR": str(self.bin),
+            "NODE": str(self.bin.parent),
+            "PLUGIN": str(self.plugin),
+            "CONFIGURATION": str(self.configuration),
+            "STATE": str(self.state),
+            **settings,
+        }
+        command = [*self.within, "sh", str(SCRIPT), "once"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def version(self) -> str:
+        """What the plugin that runtimes call says to be."""
+        asked = [str(self.bin / "concorde"), "--version"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+    def shown(self) -> dict[str, tuple[int, bytes]]:
+        """Everything on the node: modes and contents."""
+        return {
+            str(path): (path.stat().st_mode, path.read_bytes())
+            for directory in (self.bin, self.networks)
+            for path in directory.rglob("*")
+            if path.is_file()
+        }
+
+
+def build(directory: Path, version: str, *, other_kernel: bool = False, other_tables: bool = False) -> Path:
+    """Build the plugin as another version of it; return its executable.
+
+    It may make something else of the kernel for pods, and have other tables.
+    """
+    source = shutil.copytree(ROOT / "plugin", directory / "source", ignore=shutil.ignore_patterns("deploy"))
+    said = source / "concorde" / "__init__.py"
+    text, changed = re.subn(
+        r'^VERSION = ".*"$', f'VERSION = "{version}"', said.read_text(), flags=re.MULTILINE
+    )
+    assert changed == 1
+    said.write_text(text)
+    for name, former, later in (OTHERS if other_kernel else ()) + (STEPS if other_tables else ()):
+        file = source / "concorde" / name
+        assert file.read_text().count(former) == 1
+        file.write_text(file.read_text().replace(former, later))
+    output = directory / "built"
+    subprocess.run([sys.executable, source / "build.py", "--output", output], check=True)
+    return output / "concorde"

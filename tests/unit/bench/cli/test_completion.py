@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.cli import completion, words
+from bench.cli.tasks import VERBS
+from bench.recording import requests
+from testbed.providers.netns import processes
+from tests.paths import ROOT
+
+TASKS = {one.name: one for one in VERBS.tasks()}
+
+
+def test_the_source_says_what_invoke_knows() -> None:
+    known = completion.verbs()
+    assert set(known) == set(TASKS)
+    for name, task in TASKS.items():
+        options = words.options_of(task)
+        assert set(known[name].options) == {one for one in options if one.startswith("--")}, name
+        assert known[name].valued == {
+            one for one, argument in options.items() if argument.takes_value and one.startswith("--")
+        }, name
+        places = [one.attr_name or one.name for one in words.arguments(task) if words.is_place(one)]
+        assert known[name].positional == places, name
+        assert known[name].alone == (VERBS.alone(name) or ""), name
+
+
+@pytest.mark.parametrize(
+    ("typed", "become"),
+    [
+        (["benc"], ["bench"]),
+        (["--dr"], ["--dry"]),
+        (["bench", "--scen"], ["--scenario"]),
+        (["bench", "parti"], ["partial-overlap"]),
+        (["bench", "--json", "parti"], ["partial-overlap"]),
+        (["bench", "--enforcement", "ptp-b"], ["ptp-bandwidth"]),
+        (["bench", "--enforcement=ptp-b"], ["--enforcement=ptp-bandwidth"]),
+        (["bench", "--enforcement", "=", "ptp-b"], ["ptp-bandwidth"]),  # bash's way with "="
+        (["bench", "--orchestrator", "k"], ["kubernetes"]),
+        (["promise", "--profile", "l"], ["latency"]),
+        (["places", "ph"], ["physical"]),
+        (["study", "mat"], ["matrix"]),
+        (["study", "matrix", "mat"], []),
+        (["completion", "z"], ["zsh"]),
+        (["new", "--from", "lat"], ["latency"]),
+        (["new", "lat"], []),
+        (["bench", "--set", "x"], []),
+        (["figures", "reports/reference/cont"], ["reports/reference/contmec"]),
+    ],
+)
+def test_a_line_may_become(typed: list[str], become: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert completion.completions(typed) == become
+
+
+def test_every_scenario_that_it_names_is_found() -> None:
+    assert {"contmec", "partial-overlap"} <= set(completion.scenarios())
+    for name in completion.scenarios():
+        assert requests.scenario_file(name)
+
+
+def test_runs_are_the_last_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "20260101T000000Z-a-pod",
+        "20260102T000000Z-b-pod",
+        "other",
+        "20260103T000000Z-c.unfinished",
+    ):
+        (tmp_path / "reports" / name).mkdir(parents=True)
+    assert completion.completions(["figures", "2026"])[:2] == [
+        "20260102T000000Z-b-pod",
+        "20260101T000000Z-a-pod",
+    ]
+    assert completion.completions(["bench", "--resume", ""]) == ["20260103T000000Z-c.unfinished"]
+
+
+def test_a_testbed_s_places_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"places": {"A-1": {"kind": "pod"}, "worker-01": {"kind": "node"}}, "clusters": {"a": {}}}
+    monkeypatch.setattr(completion, "testbeds", lambda: {"mine": json.loads(json.dumps(state))})
+    assert completion.completions(["exec", ""]) == ["A-1", "worker-01"]
+    assert completion.completions(["ssh", ""]) == ["worker-01"]
+    assert completion.completions(["kubeconfig", ""]) == ["a"]
+    assert completion.completions(["down", "--name", "m"]) == ["mine"]
+
+
+def test_testbeds_are_found_where_they_are_kept() -> None:
+    assert str(processes.INIT).endswith(completion.FIRST_PROCESS)
+    assert processes.STATE == completion.STATE
+
+
+def test_a_whole_line_is_taken_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    completion.main(["--complete", "--", "invoke bench --scen"])
+    assert capsys.readouterr().out == "--scenario\n"
+    completion.main(["--complete", "--", "invoke bench 'unfinished"])
+    assert capsys.readouterr().out == "\n"
+
+
+def test_it_imports_nothing_that_takes_long() -> None:
+    source = Path(completion.__file__).read_text(encoding="utf-8")
+    assert not [
+        line
+        for line in source.splitlines()
+        if line.startswith(("from ", "import invoke", "import bench")) and "__future__" not in line
+    ]

@@ -1,0 +1,96 @@
+"""Attacks are data: what each sends, and whom it reaches."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from bench.measurement.attacks import known
+from bench.measurement.attacks.frames import checksum, ethernet, ipv4, octets
+from bench.measurement.attacks.known import ATTACKS, Attack
+from bench.measurement.attacks.scene import Scene, Tunnel
+
+NODE, OTHER_NODE = "192.168.9.1", "192.168.9.2"
+SCENE = Scene(
+    own=("0a:58:ac:10:01:03", "172.16.1.3"),
+    neighbour=("0a:58:ac:10:01:02", "172.16.1.2"),
+    gateway=("0a:58:ac:10:01:01", "172.16.1.1"),
+    remote="172.16.2.2",
+    nobody_here=["172.16.1.200"],
+    nobody_beyond=["172.16.2.200", "192.168.9.200"],
+    node_beyond=OTHER_NODE,
+    tunnel=Tunnel(8472, 1, ("0e:00:00:00:00:01", NODE), ("0e:00:00:00:00:02", OTHER_NODE)),
+)
+
+
+def named(name: str) -> Attack:
+    return next(attack for attack in ATTACKS if attack.name == name)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_every_attack_says_what_it_does_and_what_stays_and_has_frames(attack: Attack) -> None:
+    frames = attack.frames(SCENE)
+    assert frames
+    assert all(14 <= len(frame) <= 1514 for frame in frames)
+    assert "keeps what it was promised" in attack.stays
+    assert attack.does
+
+
+def test_attacks_have_names_of_their_own() -> None:
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+
+
+def test_what_reaches_nobody_else_goes_to_the_kits_own_pods_and_the_nodes() -> None:
+    """By hardware address to the gateway, the neighbour, or LLDP's, which no bridge forwards."""
+    known_ends = {octets(end[0]) for end in (SCENE.gateway, SCENE.neighbour)}
+    known_ends.add(octets("01:80:c2:00:00:0e"))
+    targets = {socket.inet_aton(a) for a in (SCENE.remote, SCENE.gateway[1], NODE, OTHER_NODE)}
+    for attack in known.possible(SCENE, only_own=True):
+        for frame in attack.frames(SCENE):
+            assert frame[:6] in known_ends, attack.name
+            if frame[12:14] == b"\x08\x00":
+                assert frame[30:34] in targets, attack.name
+
+
+def test_where_others_are_those_attacks_are_left_out_that_reach_them() -> None:
+    names = {attack.name for attack in known.possible(SCENE, only_own=True)}
+    assert names.isdisjoint({"broadcast", "questions", "unreachable", "nobody-here", "control-port"})
+    assert {attack.name for attack in known.possible(SCENE, only_own=False)} == {a.name for a in ATTACKS}
+
+
+def test_a_connection_is_asked_for_as_the_rfcs_have_it() -> None:
+    (frame,) = named("control-port").frames(SCENE)
+    segment, ends = frame[34:], frame[26:34]
+    assert frame[23] == socket.IPPROTO_TCP
+    assert segment[2:4] == (22).to_bytes(2)
+    assert segment[13] == 0x02
+    assert checksum(ends + bytes([0, 6]) + len(segment).to_bytes(2) + segment) == 0
+    nowhere = known.possible(replace(SCENE, node_beyond=""), only_own=False)
+    assert named("control-port") not in nowhere
+
+
+def test_without_a_tunnel_nothing_is_sent_into_one() -> None:
+    routed = replace(SCENE, tunnel=None)
+    possible = known.possible(routed, only_own=False)
+    assert not [attack for attack in possible if attack.needs_tunnel]
+    assert all(attack.frames(routed) for attack in possible)
+
+
+def test_a_packet_is_as_the_rfcs_have_it() -> None:
+    packet = ipv4("10.0.0.1", "10.0.0.2", b"abcd")
+    assert packet[0] == 0x45
+    assert int.from_bytes(packet[2:4]) == len(packet) == 24
+    assert checksum(packet[:20]) == 0
+    assert ethernet("02:00:00:00:00:01", "02:00:00:00:00:02", 0x0800, b"")[12:] == b"\x08\x00"
+
+
+def test_a_neighbours_packet_in_the_tunnel_comes_from_the_other_vtep() -> None:
+    whole, first, second = named("to-own-vtep").frames(SCENE)
+    assert whole[30:34] == socket.inet_aton(NODE)
+    assert whole[36:38] == (8472).to_bytes(2)
+    inner = whole[14 + 20 + 8 + 8 :]
+    assert inner[:12] == octets("0e:00:00:00:00:01") + octets("0e:00:00:00:00:02")
+    assert inner[26:30] == socket.inet_aton(SCENE.neighbour[1])
+    assert first[34:] + second[34:] == whole[34:]

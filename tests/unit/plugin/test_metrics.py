@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+from concorde import addresses, metrics
+from concorde.leases import Terms
+from concorde.node.counters import Counters
+from concorde.node.records import Entry, Tree
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,))
+FIRST = Entry("a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, minor=0x10)
+SECOND = Entry("a", "c2", "eth0", "", addresses.parse("10.0.0.3"), "br", "v2", None, 0, 0)
+TERMS = {FIRST.key: Terms("node", 100, None, None, None), SECOND.key: Terms("pod", None, 50, 51, 3200)}
+UPLINK = {
+    "c0de:1": Counters(600, 6, 0, 0, 0),
+    "c0de:10": Counters(100, 1, 2, 3, 4),
+    "c0de:fffd": Counters(200, 2, 0, 0, 0),
+    "c0de:fffe": Counters(300, 3, 0, 0, 0),
+}
+
+
+def rendered(*arguments: Any) -> dict[str, list[tuple[dict[str, str], float]]]:
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(metrics.render(*arguments)):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def test_a_link_tells_what_is_promised_and_free() -> None:
+    found = rendered(TREE, [FIRST, SECOND], TERMS, UPLINK, {}, 0)
+    for name, value in (("capacity", 1e9), ("reserve", 2e7), ("promised", 103), ("free", 1e9 - 2e7 - 103)):
+        assert found[f"concorde_uplink_{name}_bits_per_second"] == [({"device": "eth0"}, value)]
+    assert found["concorde_attachments"] == [({"network": "a"}, 2)]
+
+
+def test_a_class_says_whose_it_is() -> None:
+    found = rendered(TREE, [FIRST, SECOND], TERMS, UPLINK, {}, 0)
+    at = {"at": "uplink", "device": "eth0"}
+    pod = {"network": "a", "namespace": "ns", "pod": "p1", "port": "v1"}
+    assert found["concorde_class_sent_bytes_total"] == [
+        ({**at, "class": "c0de:10", "kind": "pod", **pod}, 100),
+        ({**at, "class": "c0de:fffd", "kind": "control"}, 200),
+        ({**at, "class": "c0de:fffe", "kind": "default"}, 300),
+    ]
+    own = [
+        found[f"concorde_class_{what}"][0][1]
+        for what in ("sent_packets_total", "dropped_packets_total", "backlog_bytes", "backlog_packets")
+    ]
+    assert own == [1, 2, 3, 4]
+    assert found["concorde_guarantee_bits_per_second"] == [(pod, 100)]
+
+
+def test_a_class_within_a_pod_is_told_apart_and_what_was_not_seen_is_counted() -> None:
+    within = {"v2": Counters(7, 1, 0, 0, 0)}
+    found = rendered(None, [FIRST, SECOND], TERMS, {}, within, 3)
+    (labels, value), *others = found["concorde_class_sent_bytes_total"]
+    assert (labels["at"], labels["class"], value, others) == ("pod", "1:1", 7, [])
+    assert (labels["pod"], "namespace" in labels) == ("c2", False)  # no runtime told its name
+    assert found["concorde_class_rate_bits_per_second"][0][1] == 51
+    assert found["concorde_unseen_classes"] == [({}, 3)]
+
+
+def test_a_class_that_the_kernel_lacks_is_not_made_up() -> None:
+    found = rendered(TREE, [FIRST], {}, {}, {}, 0)
+    assert not any(name.startswith("concorde_class") for name in found)
+
+
+def test_only_types_that_node_exporter_knows_and_no_timestamps() -> None:
+    text = metrics.render(TREE, [FIRST, SECOND], TERMS, UPLINK, {"v2": Counters(7, 1, 0, 0, 0)}, 0)
+    types = {line.split()[-1] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert types == {"gauge", "counter"}
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(len(line.rpartition("}")[2].split()) <= 2 for line in samples)

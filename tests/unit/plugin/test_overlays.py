@@ -1,0 +1,102 @@
+"""What `kubectl apply -k` applies for each enforcement: rendered by an old and a new kustomize."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde.configuration import Configuration
+from concorde.node.settings import Settings
+from ruamel.yaml import YAML
+
+from testbed.supplies import binaries
+from tests import debian13
+from tests.paths import ROOT
+
+DEPLOY = ROOT / "plugin" / "deploy"
+OVERLAYS = ("pod", "node")
+Rendered = dict[tuple[str, str], Any]
+
+
+def documents(text: str) -> Rendered:
+    """By kind and name, without what an old kustomize writes that says nothing."""
+    found = {}
+    for document in YAML(typ="safe").load_all(io.StringIO(text)):
+        metadata = document["metadata"]
+        for key in ("annotations", "labels"):
+            if metadata.get(key) == {}:
+                del metadata[key]
+        found[document["kind"], metadata["name"]] = document
+    return found
+
+
+def rendered(command: list[str], directory: Path) -> Rendered:
+    done = subprocess.run([*command, directory], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return documents(done.stdout)
+
+
+def plain() -> Rendered:
+    """The manifests as `kubectl apply -f` takes them."""
+    found = {}
+    for file in sorted((DEPLOY / "manifests").glob("*.yaml")):
+        found.update(documents(file.read_text()))
+    return found
+
+
+def expected(overlay: str) -> Rendered:
+    """The manifests, with the overlay's network in the ConfigMap's place of it."""
+    found = plain()
+    data = found["ConfigMap", "concorde"]["data"]
+    data["concorde.conflist"] = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
+    return found
+
+
+def hold(command: list[str], tmp_path: Path) -> None:
+    """Each overlay is the manifests but for its network, and images are named in one place."""
+    assert rendered(command, DEPLOY / "manifests") == plain()
+    assert rendered(command, DEPLOY) == expected("pod")
+    for overlay in OVERLAYS:
+        assert rendered(command, DEPLOY / "overlays" / overlay) == expected(overlay)
+    mine = shutil.copytree(DEPLOY, tmp_path / "deploy") / "overlays" / "pod"
+    with (mine / "kustomization.yaml").open("a") as file:
+        file.write("images:\n  - {name: testbed.local/concorde, newName: mine/concorde, newTag: '2'}\n")
+    (container,) = rendered(command, mine)["DaemonSet", "concorde"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "mine/concorde:2"
+
+
+def test_by_the_kustomize_of_kubectl(tmp_path: Path) -> None:
+    try:
+        kubectl = binaries.find().path("kubectl")
+    except LookupError as error:
+        pytest.skip(str(error))
+    hold([str(kubectl), "kustomize"], tmp_path)
+
+
+@pytest.mark.long(one_in=0)
+def test_by_a_kustomize_of_today(tmp_path: Path) -> None:
+    kustomize = debian13.program("kustomize", "usr/bin/kustomize", tmp_path)
+    hold([str(kustomize), "build"], tmp_path)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_plugin_takes_each_overlays_network(overlay: str) -> None:
+    text = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
+    network = json.loads(text)
+    (plugin,) = network["plugins"]
+    assert plugin["enforcement"] == overlay
+    Configuration({**plugin, "name": network["name"]})
+    if overlay == "node":
+        Settings({**plugin, "uplink": "lo"})
+
+
+def test_the_overlays_differ_in_nothing_but_their_enforcement() -> None:
+    first, second = (DEPLOY / "overlays" / overlay / "kustomization.yaml" for overlay in OVERLAYS)
+    assert first.read_text().replace("overlays/pod", "overlays/node") == second.read_text()
+    default = json.loads(plain()["ConfigMap", "concorde"]["data"]["concorde.conflist"])
+    assert json.loads((DEPLOY / "overlays" / "pod" / "concorde.conflist").read_text()) == default

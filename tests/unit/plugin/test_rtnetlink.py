@@ -1,0 +1,40 @@
+"""What is asked of the kernel's links, of one that has just gone: `lo` is there, the other one is not."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+from concorde import rtnetlink
+from concorde.node import kernel
+from concorde.node.differences import Difference
+
+GONE = "gone"
+MAC = "0e:00:00:00:00:01"
+
+
+def test_a_link_that_has_gone_needs_not_be_taken_down() -> None:
+    rtnetlink.take_down(GONE)
+
+
+def test_a_port_that_has_gone_is_an_error_to_who_closes_it() -> None:
+    with pytest.raises(OSError, match=os.strerror(errno.ENODEV)):
+        rtnetlink.close_port(GONE, MAC)
+
+
+def test_a_repair_goes_on_when_a_port_has_ended_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    find(monkeypatch, [Difference("a port", port=(GONE, MAC)), Difference("an element")])
+    assert kernel.repair(None, []) == ["a port", "an element"]
+
+
+def test_a_port_that_cannot_be_closed_is_an_error_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    find(monkeypatch, [Difference("a port", port=("lo", MAC))])
+    with pytest.raises(OSError, match=f"{os.strerror(errno.EPERM)}|{os.strerror(errno.EINVAL)}"):
+        kernel.repair(None, [])
+
+
+def find(monkeypatch: pytest.MonkeyPatch, found: list[Difference]) -> None:
+    """Let nothing be compared and nothing but ports be put right."""
+    monkeypatch.setattr(kernel, "compare", lambda _tree, _entries: (None, found))
+    monkeypatch.setattr(kernel, "_apply", lambda _tc, _nft: None)
