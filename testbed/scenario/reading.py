@@ -18,7 +18,7 @@ from testbed.scenario.texts import shortened
 
 # 10,000 pods and 10,000 flows are within it, with every default filled in.
 MOST_BYTES = 4 * 2**20
-MOST_VALUES = 250_000
+MOST_VALUES = 150_000
 MOST_DEPTH = 32
 # Longer ones are text: no field takes such a number, and Python takes its time to write them.
 LONGEST_NUMBER = 40

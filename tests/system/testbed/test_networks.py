@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,6 +16,7 @@ from testbed.scenario import ScenarioError, load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 
+REFERENCE = [Path(directory) / "bridge" for directory in ("/usr/lib/cni", "/opt/cni/bin")]
 MINE = str(ROOT / "docs" / "examples" / "network" / "mine.yaml")
 ALONE = ["containers={}", "disturbances=[]", "underlay.rate=1G", "pods.A-2.guarantee=20M"]
 RATE = 100 * 10**6  # promised to A-1, bits per second
@@ -31,6 +33,12 @@ SEND = (
     "    try: s = socket.create_connection((sys.argv[1], 5000), 2); break\n"
     "    except ConnectionRefusedError: time.sleep(0.01)\n"
     "s.sendall(bytes(int(sys.argv[2])))"
+)
+
+
+pytestmark = pytest.mark.skipif(
+    not any(plugin.exists() for plugin in REFERENCE),
+    reason="the reference plugins are not installed (Debian: containernetworking-plugins)",
 )
 
 
