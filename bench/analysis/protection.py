@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
+from bench.analysis.excuses import FULL_LINK, MOST
+from bench.recording import queues
 from bench.recording.arrivals import Point
 from bench.recording.beside import Round
 
@@ -61,6 +64,47 @@ def excuses(one: Round) -> list[tuple[float, float]]:
     """
     stretches = one.stalls if one.sent is not None else [*one.stalls, *one.saturated]
     return [(each.start_s, each.end_s + WINDOW_S) for each in stretches]
+
+
+def room(one: Round) -> list[tuple[float, float]]:
+    """Return when less left the sender's node than usually meanwhile, each stretch with as long again.
+
+    Who crowds a flow out fills the link. A link that others fill all along and that has room for a moment was
+    waited for by nobody but the machine. Whoever limits what leaves does so all along: that is no exception.
+    """
+    if one.way is None:
+        return []
+    (leaves,) = [each.readings for each in one.watched if each.place == one.way.leaves] or [[]]
+    passed = _passed(list(queues.whole(leaves)), one.since_s, one.until_s)
+    if not passed:
+        return []
+    usual = statistics.median(rate for _, _, rate in passed)
+    found = [(start, end) for start, end, rate in passed if rate < FULL_LINK * usual]
+    if sum(end - start for start, end in found) > MOST * (one.until_s - one.since_s):
+        return []
+    return [(start, end + WINDOW_S) for start, end in found]
+
+
+def _passed(
+    readings: Sequence[queues.Reading], since_s: float, until_s: float
+) -> list[tuple[float, float, float]]:
+    """Return from when to when how much a second left by the device that most left by."""
+    judged = [each for each in readings if since_s <= each.at_s <= until_s]
+    if len(judged) < 2:
+        return []
+
+    def sent(reading: queues.Reading, key: queues.Key) -> int:
+        return reading.queues[key].bytes if key in reading.queues else 0
+
+    devices = [key for key in judged[-1].queues if key[1] == queues.DEVICE]
+    if not devices:
+        return []
+    uplink = max(devices, key=lambda key: sent(judged[-1], key) - sent(judged[0], key))
+    return [
+        (before.at_s, after.at_s, (sent(after, uplink) - sent(before, uplink)) / (after.at_s - before.at_s))
+        for before, after in pairwise(judged)
+        if after.at_s > before.at_s
+    ]
 
 
 def shares(points: Sequence[Point], floor_bps: float, since_s: float, until_s: float) -> list[float]:

@@ -16,6 +16,7 @@ from bench.recording import atomic
 from testbed.scenario import texts
 
 PATTERN = "queues-*.jsonl"
+DEVICE = "link"  # the kind of what is no queue, but a device with what it sent
 
 Key = tuple[str, str, str, str]  # device, kind, handle, parent
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from bench.recording import queues
 from bench.recording.beside import Rounds, Way
 from bench.recording.directory import BESIDE
-from bench.recording.queues import Queue, Reading
+from bench.recording.queues import DEVICE, Queue, Reading
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short, kept
 from bench.studies.promise.index import Taken, Took
 
-DEVICE = "link"  # the kind of what is no queue (bench.recording.queues)
 BETWEEN = 2  # where on a way the switch is: after the sending node, before the receiving one
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from bench.analysis import protection
 from bench.analysis.summary import CauseSummary
 from bench.recording import arrivals, queues
 from bench.recording.atomic import StoredError
-from bench.recording.beside import Asked, Round, Rounds, Steps
+from bench.recording.beside import Asked, Round, Rounds, Steps, Watched, Way
 from bench.recording.queues import Reading
 from bench.recording.records import Repetition, slug
 from bench.studies.promise.check import (
@@ -182,19 +183,26 @@ class Protection(Check):
         flow = ran.scenario.flows[0]
         floor = expected_goodput_of(ran.scenario, flow)
         assert floor is not None, "the scenario promises it something"
-        node = ran.scenario.node_of(flow.destination)
+        way, node = Way.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
         found = {}
         for number, repetition in enumerate(ran.recording.run_record().repetitions):
             directory = ran.recording.repetition_directory(number)
             file = directory / queues.file_name(slug(node, set()))
             try:
                 readings = list(queues.read(file))
+                watched = _leaving(directory, way)
             except StoredError as error:
                 return Judgement("invalid", f"repetition {number}: {error}")
             one = _round(f"repetition {number + 1}", floor, readings, repetition, flow.duration)
             if one is not None:
-                found[number] = one
+                found[number] = one.model_copy(update={"way": way, "watched": watched})
         return soon(found, "begins", PROMISED)
+
+
+def _leaving(directory: Path, way: Way) -> list[Watched]:
+    """Return what is kept of the node that a flow leaves by, if anything."""
+    file = directory / queues.file_name(way.leaves)
+    return [Watched(place=way.leaves, readings=list(queues.changes(file)))] if file.exists() else []
 
 
 def _round(
@@ -229,9 +237,8 @@ def soon(rounds: Mapping[int, Round], run: str, label: str) -> Judgement:
     for count, one in rounds.items():
         took = protection.held_after_s(one.points, one.floor_bps, one.since_s, one.until_s)
         if took is None or took > LONGEST_S:
-            excused = protection.held_after_s(
-                one.points, one.floor_bps, one.since_s, one.until_s, protection.excuses(one)
-            )
+            doubts = [*protection.excuses(one), *protection.room(one)]
+            excused = protection.held_after_s(one.points, one.floor_bps, one.since_s, one.until_s, doubts)
             if excused is not None and excused <= LONGEST_S:
                 doubtful += 1
                 continue
@@ -244,7 +251,7 @@ def soon(rounds: Mapping[int, Round], run: str, label: str) -> Judgement:
     if slow:
         words = f"after {worst * 1e3:.0f} ms at the latest; too late in {len(slow)} of {len(numbers)} rounds"
     if doubtful:
-        words += f"; in {doubtful} more the machine had no time to spare"
+        words += f"; in {doubtful} more the machine had no time to spare, or left the link with room"
     found: Found = "violated" if slow else "held" if len(numbers) >= FEWEST else "invalid"
     return Judgement(found, words, numbers, slow)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.recording import atomic
-from bench.recording.beside import Asked, Asking, Round, Rounds, Step, Steps
+from bench.recording import atomic, queues
+from bench.recording.beside import Asked, Asking, Round, Rounds, Step, Steps, Watched, Way
+from bench.recording.queues import Queue
 from bench.recording.records import Entry, Stall, Stretch, StudyRequest
 from bench.studies.promise.check import MEASURED, Check, Evidence, Ground, Judgement
 from bench.studies.promise.checks import floor, known, robust  # noqa: F401 - they register their checks
@@ -75,7 +76,33 @@ def test_rounds_in_which_the_machine_stood_still_are_not_counted() -> None:
     assert soon([*[one(*HELD)] * 5, stood, stood]).found == "held"
     found = soon([*[one(*HELD)] * 4, stood, stood, stood])
     assert found.found == "invalid"
-    assert found.words.endswith("in 3 more the machine had no time to spare")
+    assert found.words.endswith("in 3 more the machine had no time to spare, or left the link with room")
+
+
+def left(rates: list[float]) -> dict[str, object]:
+    """What left the sender's node: so much in each of many tenths of a second, from the round's beginning."""
+    way = Way(flow="late", sender="late", leaves="worker", arrives="other", nodes=[], others=[])
+    readings, passed = [], 0
+    for number, rate in enumerate([1e9, *rates]):
+        passed += int(rate / 80)
+        counted = Queue("eth0", queues.DEVICE, "", "", passed, 0, 0, 0, 0)
+        readings.append((round(1 + number * 0.1, 1), [counted]))
+    return {"way": way, "watched": [Watched(place="worker", readings=readings)]}
+
+
+def test_a_link_with_room_was_not_taken_by_a_neighbour() -> None:
+    short = one((1, 1.5), (0.8, 0.1), (1, 2))
+    roomy = short.model_copy(update=left([1e9] * 5 + [0.9e9] + [1e9] * 13))
+    crowded = short.model_copy(update=left([1e9] * 19))
+    assert soon([*[one(*HELD)] * 5, roomy]).found == "held"
+    assert soon([*[one(*HELD)] * 5, crowded]).found == "violated"
+    elsewhere = short.model_copy(update=left([1e9] * 12 + [0.9e9] + [1e9] * 6))
+    assert soon([*[one(*HELD)] * 5, elsewhere]).found == "violated"
+
+
+def test_a_link_that_has_room_all_along_is_somebodys_limit() -> None:
+    limited = one((1, 1.2), (0.8, 1.5), (1, 2)).model_copy(update=left([1e9] * 2 + [0.9e9] * 15 + [1e9] * 2))
+    assert soon([*[one(*HELD)] * 5, limited]).found == "violated"
 
 
 def test_what_the_machine_does_not_explain_is_violated() -> None:
