@@ -73,3 +73,11 @@ def sent_bytes(text: str) -> dict[str, int]:
         if colon and len(numbers.split()) == 16:
             counters[name.strip()] = int(numbers.split()[8])
     return counters
+
+
+def packets_dropped(softnet: str) -> int:
+    """Return how many packets found no room in a processor's queue, which all namespaces share.
+
+    ``softnet``: /proc/net/softnet_stat. Source: softnet_seq_show in net/core/net-procfs.c, second column.
+    """
+    return sum(int(line.split()[1], 16) for line in softnet.splitlines())

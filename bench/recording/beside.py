@@ -52,6 +52,7 @@ class Round(Entry):
     until_s: float  # and up to when
     stalls: list[Stall]
     saturated: list[Stretch]  # in which a processor had nothing to spare
+    lost: int = 0  # packets that the machine dropped meanwhile, for no processor got round to them
     faults: list[str] = Field([])  # what was not as it should be afterwards, in words
     sent: int | None = None  # frames that were sent against it; None: none
     added_s: float | None = None  # when its pod's ADD had returned; None: it was there all the time

@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.generators import generator_of
 from bench.measurement import plan
 from bench.measurement.plan import Plan
+from bench.measurement.procfs import packets_dropped
 from bench.measurement.watchers.queues import QueueWatcher
 from bench.measurement.watchers.saturation import SaturationWatcher
 from bench.measurement.watchers.stalls import StallWatcher
@@ -92,6 +93,7 @@ class Counted:
     watched: list[Watched] = field(default_factory=list)
     stalls: StallWatcher = field(default_factory=StallWatcher)
     saturation: SaturationWatcher = field(default_factory=SaturationWatcher)
+    lost: int = 0  # packets that the machine itself dropped meanwhile
 
     def round(self, name: str, floor_bps: float, since_s: float, until_s: float) -> Round:
         """Return what is kept of it; moments as ``time.monotonic`` has them."""
@@ -103,6 +105,7 @@ class Counted:
             until_s=until_s,
             stalls=self.stalls.stalls,
             saturated=self.saturation.stretches,
+            lost=self.lost,
             way=self.way,
             watched=self.watched,
         )
@@ -127,7 +130,9 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
             deadline = time.monotonic() + READY_S
             while not watcher.reads and time.monotonic() < deadline:
                 time.sleep(LOOK_S)
+            before = _lost()
             yield found
+            found.lost = _lost() - before
         readings = [one for file in Path(here).glob(queues.PATTERN) for one in queues.read(file)]
         found.watched = [
             Watched(place=queues.place_of(file), readings=list(queues.changes(file)))
@@ -137,6 +142,11 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
     if device is None:
         raise RuntimeError(f"{node.name}: nobody could read its counters every {INTERVAL_S * 1e3:g} ms")
     found.points = arrivals.payload(readings, device, transfer.protocol)
+
+
+def _lost() -> int:
+    """Return what this machine has dropped so far for want of processor time; of other machines nothing."""
+    return packets_dropped(Path("/proc/net/softnet_stat").read_text(encoding="ascii"))
 
 
 def _way(testbed: Testbed, also: Sequence[str]) -> list[Place]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.measurement.procfs import packets_dropped
 from testbed.testbed import Testbed
 from tests.system.edge.test_first_packets import exchanged, missing
 
@@ -19,12 +20,7 @@ A_SECOND = 1000
 
 
 def dropped() -> int:
-    """Return how many packets found no room in a processor's queue, which all namespaces share.
-
-    Source: softnet_seq_show in net/core/net-procfs.c, second column.
-    """
-    lines = Path("/proc/net/softnet_stat").read_text(encoding="utf-8").splitlines()
-    return sum(int(line.split()[1], 16) for line in lines)
+    return packets_dropped(Path("/proc/net/softnet_stat").read_text(encoding="utf-8"))
 
 
 @pytest.mark.long(one_in=0)

@@ -63,6 +63,8 @@ def _one(one: Round) -> tuple[Found, str, Number]:
         return "held", words, number
     if _doubtful(one, shares):
         return "invalid", f"{words}; the machine had no time to spare in those that fell short", number
+    if one.lost:
+        return "invalid", f"{words}; the machine itself dropped {one.lost} packets meanwhile", number
     return "violated", words, number
 
 

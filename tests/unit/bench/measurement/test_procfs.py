@@ -1,6 +1,6 @@
 import pytest
 
-from bench.measurement.procfs import cpu_use, pressure, sent_bytes, softirq
+from bench.measurement.procfs import cpu_use, packets_dropped, pressure, sent_bytes, softirq
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
@@ -55,3 +55,8 @@ def test_sent_bytes_are_the_ninth_number() -> None:
         "cpu  1 2 3\n"
     )
     assert sent_bytes(text) == {"lo": 900, "veth1234": 1900}
+
+
+def test_packets_without_room_are_the_second_number_of_each_processor() -> None:
+    softnet = "0002f8c5 00000003 00000000\n0001aaaa 0000000a 00000001\n"
+    assert packets_dropped(softnet) == 13

@@ -204,6 +204,15 @@ def test_that_the_attacker_keeps_a_processor_busy_is_no_excuse(tmp_path: Path) -
     assert judged("attacks", Rounds(rounds=[stood]), tmp_path).found == "invalid"
 
 
+def test_packets_that_the_machine_dropped_are_nobodys_violation(tmp_path: Path) -> None:
+    short = one((1, 1.5), (0.5, 1), (1, 2)).model_copy(update={"sent": 10**5})
+    assert judged("attacks", Rounds(rounds=[short]), tmp_path).found == "violated"
+    found = judged("attacks", Rounds(rounds=[short.model_copy(update={"lost": 3})]), tmp_path)
+    assert (found.found, found.words.rpartition("; ")[2]) == (
+        "invalid", "the machine itself dropped 3 packets meanwhile",
+    )  # fmt: skip
+
+
 def ground(**choices: tuple[str, ...]) -> Ground:
     asked = StudyRequest(study="promise", choices=choices, kubeconfigs=("a.conf",))
     return Ground(asked, "node", 10**9, existing=True, attacks="attacks" in choices)
