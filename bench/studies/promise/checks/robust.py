@@ -62,7 +62,7 @@ def _one(one: Round) -> tuple[Found, str, Number]:
     if mean >= LEAST and attained >= ATTAINED:
         return "held", words, number
     if _doubtful(one, shares):
-        return "invalid", f"{words}; the machine had no time to spare in those that fell short", number
+        return "invalid", f"{words}; the machine was the limit in those that fell short", number
     if one.lost:
         return "invalid", f"{words}; the machine itself dropped {one.lost} packets meanwhile", number
     return "violated", words, number
@@ -70,7 +70,7 @@ def _one(one: Round) -> tuple[Found, str, Number]:
 
 def _doubtful(one: Round, shares: Sequence[float]) -> bool:
     """Tell whether the windows in which nothing is in doubt would do."""
-    excuses = protection.excuses(one)
+    excuses = [*protection.excuses(one), *protection.room(one)]
     sound = [
         share
         for begin, share in _windows(one, shares)
