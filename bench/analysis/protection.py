@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bench.analysis.excuses import MOST
-from bench.recording import queues
+from bench.recording import arrivals, queues
 from bench.recording.arrivals import Point
 from bench.recording.beside import Round
 
@@ -93,20 +93,15 @@ def _passed(
 ) -> list[tuple[float, float, float]]:
     """Return from when to when how much a second left by the device that most left by."""
     judged = [each for each in readings if since_s <= each.at_s <= until_s]
-    if len(judged) < 2:
+    uplink = arrivals.busiest(judged)
+    if uplink is None:
         return []
-
-    def sent(reading: queues.Reading, key: queues.Key) -> int:
-        return reading.queues[key].bytes if key in reading.queues else 0
-
-    devices = [key for key in judged[-1].queues if key[1] == queues.DEVICE]
-    if not devices:
-        return []
-    uplink = max(devices, key=lambda key: sent(judged[-1], key) - sent(judged[0], key))
+    key = (uplink, queues.DEVICE, "", "")
+    moments = [(each.at_s, each.queues[key].bytes if key in each.queues else 0) for each in judged]
     return [
-        (before.at_s, after.at_s, (sent(after, uplink) - sent(before, uplink)) / (after.at_s - before.at_s))
-        for before, after in pairwise(judged)
-        if after.at_s > before.at_s
+        (start, end, (after - before) / (end - start))
+        for (start, before), (end, after) in pairwise(moments)
+        if end > start
     ]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.recording.queues import Reading
+from bench.recording.queues import DEVICE, Reading
 from testbed.scenario.frames import Protocol, frame_bytes, payload_bytes
 
 Point = tuple[float, float]  # seconds on any clock, and bits that had arrived by then
 
-LINK = "link"  # the kind of a device among the counters
 ANY_MTU = 1500  # headers are as long whatever it is
 
 
@@ -25,7 +24,7 @@ def busiest(readings: Sequence[Reading]) -> str | None:
     sent = {
         key[0]: counter.bytes - (first[key].bytes if key in first else 0)
         for key, counter in last.items()
-        if counter.kind == LINK
+        if counter.kind == DEVICE
     }
     return max(sent, key=lambda device: sent[device], default=None)
 
@@ -38,7 +37,7 @@ def payload(readings: Sequence[Reading], device: str, protocol: Protocol) -> lis
     headers = frame_bytes(ANY_MTU) - payload_bytes(ANY_MTU, protocol)
     points = []
     for reading in readings:
-        counter = reading.queues.get((device, LINK, "", ""))
+        counter = reading.queues.get((device, DEVICE, "", ""))
         if counter is not None:
             points.append((reading.at_s, 8.0 * (counter.bytes - headers * counter.packets)))
     return points
