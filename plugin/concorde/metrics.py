@@ -157,7 +157,7 @@ def _of_uplink(tree: Tree | None) -> dict[str, Counters]:
     if tree is None:
         return {}
     try:
-        return counters.of_classes(tree.uplink)
+        return counters.of_classes(rtnetlink.index_of(tree.uplink))
     except OSError as error:
         if error.errno != rtnetlink.NO_SUCH_DEVICE:
             raise
@@ -169,16 +169,13 @@ def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:
     from . import namespaces
     from .node import counters
 
-    files = namespaces.of_ports()
-    found = {}
-    for interface in sorted({entry.interface for entry in entries}):
-        ports = [_port(entry) for entry in entries if entry.interface == interface]
-        theirs = {port: files[port] for port in ports if port in files}
-        try:
-            seen = namespaces.within(theirs, lambda interface=interface: counters.of_classes(interface))  # type: ignore[misc]
-        except PermissionError:
-            break
-        found.update({port: classes[_POD_CLASS] for port, classes in seen.items() if _POD_CLASS in classes})
+    ends = namespaces.other_ends()
+    theirs = {port: ends[port] for port in map(_port, entries) if port in ends}
+    try:
+        seen = namespaces.within(theirs, counters.of_classes)
+    except PermissionError:
+        seen = {}
+    found = {port: classes[_POD_CLASS] for port, classes in seen.items() if _POD_CLASS in classes}
     return found, len(entries) - len(found)
 
 

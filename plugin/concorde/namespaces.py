@@ -13,34 +13,37 @@ from . import rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from collections.abc import Callable
     from typing import TypeVar
 
     T = TypeVar("T")
+    End = tuple[str, int]  # the file of a namespace, and an interface's number there
 
 DIRECTORY = "/run/netns"
 _OWN = "/proc/self/ns/net"
 _GETLINK, _GETNSID = 18, 90  # RTM_*
 _NSID, _FD = 1, 3  # NETNSA_*
-_IFNAME, _LINK_NETNSID = 3, 37  # IFLA_*
+_IFNAME, _LINK, _LINK_NETNSID = 3, 5, 37  # IFLA_*
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
-def of_ports() -> dict[str, str]:
-    """The file of the namespace that the other end of each link is in, by the link's name. Raises OSError."""
+def other_ends() -> dict[str, End]:
+    """Where the other end of each link is, by the link's name. Raises OSError."""
     files = _numbers()
     found = {}
     for message in rtnetlink.ask(_GETLINK, rtnetlink.DUMP, pack("=BxHiII", 0, 0, 0, 0, 0)):
         link = rtnetlink.attributes(message, 16)
-        if _LINK_NETNSID in link:
+        if _LINK_NETNSID in link and _LINK in link:
             file = files.get(unpack_from("=i", link[_LINK_NETNSID])[0])
             if file is not None:
-                found[link[_IFNAME].rstrip(b"\0").decode(errors="replace")] = file
+                name = link[_IFNAME].rstrip(b"\0").decode(errors="replace")
+                found[name] = file, unpack_from("=i", link[_LINK])[0]
     return found
 
 
-def within(files: dict[str, str], look: Callable[[], T]) -> dict[str, T]:
-    """What `look` returns in each of some namespaces, without those that are gone or lack what is sought.
+def within(ends: dict[str, End], look: Callable[[int], T]) -> dict[str, T]:
+    """What `look` says of each end, asked in its namespace; without those that are gone.
 
     Raises PermissionError without CAP_SYS_ADMIN.
     """
@@ -48,14 +51,14 @@ def within(files: dict[str, str], look: Callable[[], T]) -> dict[str, T]:
     found = {}
     own = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for name, file in files.items():
+        for name, (file, index) in ends.items():
             try:
                 other = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 continue  # it has ended meanwhile
             try:
                 setns(other)
-                found[name] = look()
+                found[name] = look(index)
             except PermissionError:
                 raise
             except OSError:
@@ -69,6 +72,14 @@ def within(files: dict[str, str], look: Callable[[], T]) -> dict[str, T]:
 
 
 def _numbers() -> dict[int, str]:
+    kernel = rtnetlink.netlink(rtnetlink.ROUTE)
+    try:
+        return _numbers_told(kernel)
+    finally:
+        kernel.close()
+
+
+def _numbers_told(kernel: socket) -> dict[int, str]:
     found = {}
     names = os.listdir(DIRECTORY) if os.path.isdir(DIRECTORY) else []
     for name in names:
@@ -79,7 +90,7 @@ def _numbers() -> dict[int, str]:
             continue
         try:
             body = pack("=Bxxx", 0) + rtnetlink.attribute(_FD, pack("=I", descriptor))
-            for message in rtnetlink.ask(_GETNSID, 0, body):
+            for message in rtnetlink.ask_through(kernel, _GETNSID, 0, body):
                 (number,) = unpack_from("=i", rtnetlink.attributes(message, 4)[_NSID])
                 if number >= 0:
                     found[number] = file

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     Attributes = dict[int, bytes]
 
-_NETLINK_ROUTE = 0
+ROUTE = 0  # NETLINK_ROUTE
+_LARGEST_ANSWER = 1 << 15  # net/netlink/af_netlink.c, netlink_recvmsg(): no part of a dump is larger
 _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
 _REQUEST, _ACK, DUMP = 0x1, 0x4, 0x300  # NLM_F_*
 _REPLACE, _CREATE = 0x100, 0x400
@@ -183,24 +184,29 @@ def attributes(content: bytes, start: int = 0) -> Attributes:
 
 def ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
-    asked = netlink(_NETLINK_ROUTE)
+    kernel = netlink(ROUTE)
     try:
-        asked.send(pack("=IHHII", 16 + len(body), kind, flags | _REQUEST, 1, 0) + body)
-        while True:
-            answer, at = asked.recv(1 << 18), 0
-            while at < len(answer):
-                length, said = unpack_from("=IH", answer, at)
-                content = answer[at + 16 : at + length]
-                if said == _ERROR:
-                    (number,) = unpack_from("=i", content)
-                    if number:
-                        raise OSError(-number, os.strerror(-number))
-                    return
-                if said == _DONE:
-                    return
-                yield content
-                if not flags & (DUMP | _ACK):
-                    return
-                at += length + 3 & ~3
+        yield from ask_through(kernel, kind, flags, body)
     finally:
-        asked.close()
+        kernel.close()
+
+
+def ask_through(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+    """`ask` through a socket that is kept: for who has many questions. Raises OSError."""
+    kernel.send(pack("=IHHII", 16 + len(body), kind, flags | _REQUEST, 1, 0) + body)
+    while True:
+        answer, at = kernel.recv(_LARGEST_ANSWER), 0
+        while at < len(answer):
+            length, said = unpack_from("=IH", answer, at)
+            content = answer[at + 16 : at + length]
+            if said == _ERROR:
+                (number,) = unpack_from("=i", content)
+                if number:
+                    raise OSError(-number, os.strerror(-number))
+                return
+            if said == _DONE:
+                return
+            yield content
+            if not flags & (DUMP | _ACK):
+                return
+            at += length + 3 & ~3

@@ -28,9 +28,12 @@ class Counters:
         self.backlog_packets = backlog_packets
 
 
-def of_classes(interface: str) -> dict[str, Counters]:
-    """Each class of an interface by its name, as tc writes that: `c0de:10`. Raises OSError."""
-    asked = pack("=BxxxiIII", 0, rtnetlink.index_of(interface), 0, 0, 0)
+def of_classes(index: int) -> dict[str, Counters]:
+    """Each class of an interface, given by its number, by its name as tc writes that: `c0de:10`.
+
+    None where there is no such interface. Raises OSError.
+    """
+    asked = pack("=BxxxiIII", 0, index, 0, 0, 0)
     found = {}
     for message in rtnetlink.ask(_GETTCLASS, rtnetlink.DUMP, asked):
         (handle,) = unpack_from("=I", message, 8)

@@ -19,7 +19,7 @@ from tests.system.plugin.uplinks import Pair, on_uplink
 SEND = str(Path(__file__).with_name("send.py"))
 REMOTE = "172.16.2.77"
 CROWD = int(os.environ.get("CONCORDE_METRICS_PODS", "3"))
-MOST_SECONDS = 0.05
+MOST_STARTS = 5  # of Python, which takes 10 ms of processor here: 50 ms
 COUNTED = (
     "sent_bytes_total",
     "sent_packets_total",
@@ -245,8 +245,8 @@ def samples(text: str) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["uplink", "pod"])
-def test_a_crowded_node_is_told_within_50_ms_of_processor(node: Node, where: str) -> None:
-    """CONCORDE_METRICS_PODS says how many pods; the best of five is the program's own time."""
+def test_a_crowded_node_is_told_in_the_time_of_five_starts_of_python(node: Node, where: str) -> None:
+    """CONCORDE_METRICS_PODS says how many pods; the best of nine is the programs' own time."""
     Pair(node)
     pods = [f"P-{number}" for number in range(CROWD)]
     node.add_pod_namespace(*pods)
@@ -254,14 +254,16 @@ def test_a_crowded_node_is_told_within_50_ms_of_processor(node: Node, where: str
         answer = node.call("ADD", pod, on_uplink("3600k") if where == "uplink" else promising("3600k"))
         assert "code" not in answer, answer
     assert len(counters_told(node, where)) >= CROWD
-    assert min(seconds(node) for _ in range(5)) <= MOST_SECONDS
+    took = min(seconds(node, node.plugin, "metrics", "--output", "/run/x.prom") for _ in range(9))
+    start = min(seconds(node, "/usr/bin/python3", "-c", "pass") for _ in range(9))
+    assert took <= MOST_STARTS * start
 
 
-def seconds(node: Node) -> float:
-    """Processor time of one call, user's and system's (seconds)."""
+def seconds(node: Node, *argv: str | Path) -> float:
+    """Processor time of one program, user's and system's (seconds)."""
     code = (
         "import json, resource, subprocess, sys;"
-        "subprocess.run([sys.argv[1], 'metrics', '--output', '/run/x.prom'], check=True);"
+        "subprocess.run(sys.argv[1:], check=True);"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime)"
     )
-    return float(node.run("/usr/bin/python3", "-c", code, node.plugin))
+    return float(node.run("/usr/bin/python3", "-c", code, *argv))
