@@ -28,6 +28,12 @@ class Attached:
     cached: Mapping[str, Any]
 
     @property
+    def container(self) -> str:
+        """The identity of the pod's sandbox."""
+        identity: str = self.cached["containerId"]
+        return identity
+
+    @property
     def arguments(self) -> dict[str, str]:
         """The CNI_ARGS of its ADD."""
         return dict(self.cached["cniArgs"])
@@ -57,7 +63,7 @@ class Attached:
     def complaint(self, network: NetworkList, directories: Sequence[str]) -> str | None:
         """Let the plugins, found in these directories, check it; return what they say is wrong."""
         attachment = Attachment(
-            container_id=self.cached["containerId"],
+            container_id=self.container,
             namespace=self.namespace,
             interface=self.cached["ifName"],
             capabilities=self.cached.get("capabilityArgs") or {},

@@ -98,9 +98,17 @@ class Client:
             if over:
                 raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {', '.join(pods)}")
 
-    def delete_pod(self, pod: str) -> None:
+    def delete_pod(self, pod: str, wait: bool = True) -> None:
         """Let a pod go, and wait until it is gone: its runtime has then called the plugins' DEL."""
-        self.run("delete", "pod", pod, "--wait=true")
+        self.run("delete", "pod", pod, f"--wait={str(wait).lower()}")
+
+    def forget_pod(self, pod: str) -> None:
+        """Let the API forget a pod that was let go, and whose runtime has called the plugins' DEL.
+
+        A kubelet (1.20) tells the API so only when it next looks at all pods, every 10 s
+        (kubelet/status/status_manager.go, syncPeriod).
+        """
+        self.run("delete", "pod", pod, "--grace-period=0", "--force", "--wait=true")
 
     def delete_pods(self) -> None:
         """Let all pods go: their kubelets remove what they were made of, and at last the API forgets them.

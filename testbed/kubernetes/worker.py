@@ -29,7 +29,7 @@ READY_SECONDS = 300.0
 DOWN_SECONDS = 8.0
 ENTER = Path(__file__).with_name("enter-cell")
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
-EMPTY = 'while ls "$1" 2>/dev/null | grep -q -e "-eth0$"; do sleep 0.05; done'
+GONE = 'while ls "$1" 2>/dev/null | grep -q -e "$2-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
 KUBELETS = "k8s.io"  # of the containers that a kubelet asks for
 # What kubelet and containerd have at fixed places, and what libcni keeps of each attachment.
@@ -274,10 +274,14 @@ def way_into(namespace: str, container: str) -> list[str]:
     return ["sh", "-c", named, "sh", container]
 
 
-def wait_until_empty(node: Node, cluster: str) -> None:
-    """Wait until the plugin has been called for every pod that was removed from a worker; not for long."""
+def wait_until_detached(node: Node, cluster: str, container: str = "") -> bool:
+    """Wait until the plugin has been called for a removed pod, or for all; tell whether, as it is not for long.
+
+    ``container``: the identity of the pod's sandbox.
+    """
     results = f"{directory_of(cluster)}/{cell.OWN}{RESULTS}"
-    node.run(["timeout", f"{DOWN_SECONDS:g}", "sh", "-c", EMPTY, "sh", results], check=False)
+    wait = ["timeout", f"{DOWN_SECONDS:g}", "sh", "-c", GONE, "sh", results, container and f"-{container}"]
+    return node.run(wait, check=False).status == 0
 
 
 def render_network(network: NetworkList) -> str:

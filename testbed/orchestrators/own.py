@@ -18,7 +18,7 @@ from testbed.kubernetes.client import Client, PodError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.manifests import name_of
-from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_empty
+from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_detached
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import binaries, images, packages
@@ -125,8 +125,14 @@ class KubernetesOrchestrator:
         self._find_pods([*self.pods, name])
 
     def remove(self, name: str) -> None:
-        """Delete a pod by the API, and wait for its end; see Orchestrator."""
-        self._clients[self._scenario.pods[name].cluster].delete_pod(name_of(name))
+        """Delete a pod by the API, and wait until it is detached; see Orchestrator."""
+        pod = self._scenario.pods[name]
+        client, container = self._clients[pod.cluster], self._attachments()[name].container
+        client.delete_pod(name_of(name), wait=False)
+        if wait_until_detached(self._nodes[pod.node], pod.cluster, container):
+            client.forget_pod(name_of(name))
+        else:
+            client.delete_pod(name_of(name))
         self.pods = {other: place for other, place in self.pods.items() if other != name}
         self.networks = {other: place for other, place in self.networks.items() if other != name}
 
@@ -158,7 +164,7 @@ class KubernetesOrchestrator:
         """Remove every pod through the API, so that the runtime calls the plugin for each."""
         with suppress(CommandError):
             in_parallel(lambda client: client.delete_pods(), self.clients)
-            in_parallel(lambda key: wait_until_empty(self._nodes[key[1]], key[0]), list(self._workers))
+            in_parallel(lambda key: wait_until_detached(self._nodes[key[1]], key[0]), list(self._workers))
         self.pods = {}
         self.networks = {}
 

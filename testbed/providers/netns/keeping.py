@@ -15,7 +15,7 @@ from testbed.access.place import CommandError, in_parallel
 from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client
-from testbed.kubernetes.worker import wait_until_empty
+from testbed.kubernetes.worker import wait_until_detached
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, Cluster, CommandLine, Location, State, Way, valid_name
 from testbed.providers.netns.processes import STATE
@@ -127,7 +127,7 @@ class KeptSandbox:
     def _empty(self, name: str, cluster: Cluster) -> None:
         """Remove the pods of a cluster."""
         Client(name, self.box.node(cluster.master), cluster.kubectl, cluster.kubeconfig).delete_pods()
-        in_parallel(lambda worker: wait_until_empty(self.box.node(worker), name), cluster.workers)
+        in_parallel(lambda worker: wait_until_detached(self.box.node(worker), name), cluster.workers)
 
 
 def _no(source: str) -> None:
