@@ -275,7 +275,7 @@ def way_into(namespace: str, container: str) -> list[str]:
 
 
 def wait_until_detached(node: Node, cluster: str, container: str = "") -> bool:
-    """Wait until the plugin has been called for a removed pod, or for all; tell whether, as it is not for long.
+    """Wait until the plugin has been called for a removed pod, or for all. Tell whether it was in time.
 
     ``container``: the identity of the pod's sandbox.
     """

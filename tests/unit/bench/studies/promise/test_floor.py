@@ -13,7 +13,7 @@ from bench.recording.records import Entry, Stall, Stretch, StudyRequest
 from bench.studies.promise.check import MEASURED, Check, Evidence, Ground, Judgement
 from bench.studies.promise.checks import floor, known, robust  # noqa: F401 - they register their checks
 from bench.studies.promise.study import PromiseStudy
-from tests.unit.bench.studies.promise.known import flow, ran
+from tests.unit.bench.studies.promise.known import cause, flow, ran
 
 FLOOR = 100e6
 HELD = [(1.0, 3.0)]
@@ -165,6 +165,20 @@ def test_of_flows_beside_others_only_what_was_beside_them_counts() -> None:
     found = check("full-link-10").judge(Evidence({"beside": ran([promised])}))
     assert found.found == "violated"
     assert "40 % of the expected" in found.words
+
+
+def test_a_doubt_speaks_for_a_floor_that_was_missed_but_says_nothing_of_incast() -> None:
+    promised = flow("promised", FLOOR, FLOOR, 3 * FLOOR)
+    promised.phases["disturbed"] = promised.phases["quiet"].model_copy(
+        update={"mean_bps": 0.4 * FLOOR, "met": False, "attainment": 0.1, "repetitions": []}
+    )
+    doubted = ran([promised], [cause("machine", "promised, disturbed: the machine stood still")])
+    found = check("full-link-10").judge(Evidence({"beside": doubted}))
+    assert found.found == "invalid"
+    assert found.words.endswith("the machine stood still")
+    found = check("incast").judge(Evidence({"TCP": doubted, "UDP": doubted}))
+    assert found.words.count("40 % of the expected") == 2
+    assert "stood still" not in found.words
 
 
 @pytest.mark.parametrize("name", ["attacks", "churn", "without-gso"])
