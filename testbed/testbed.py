@@ -167,6 +167,13 @@ class Testbed:
         """Return the pod or container of this name."""
         return self.pods[name] if name in self.pods else self.containers[name]
 
+    def network(self, name: str) -> Place:
+        """Return from where the network of a pod or container is looked at.
+
+        That is its node, where this knows the network: to be led into a pod by Kubernetes takes its time.
+        """
+        return self.networks[name] if name in self.networks else self.place(name)
+
     def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
         receiver, node_of = self.place(transfer.destination), self.scenario.node_of

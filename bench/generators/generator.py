@@ -52,7 +52,7 @@ class Tool(ABC):
         """Return what one side said went wrong, in its output or on standard error; None if nothing did."""
 
     def ready(self, addressing: Addressing, transfer: Transfer) -> list[str]:
-        """Return a command that says something, where the receiver runs, once the receiver is ready.
+        """Return a command that says something, in the receiver's network, once the receiver is ready.
 
         Here it is the kernel that says that somebody listens on the port by TCP.
         """

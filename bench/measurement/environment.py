@@ -73,9 +73,7 @@ Environment = dict[str, Any]
 def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     """Return everything about host, tools, nodes and pods as data for ``environment.json``."""
     addressing = testbed.addressing
-    ends = {name: testbed.place(name) for name in (*testbed.pods, *testbed.containers)}
-    # A pod's network is looked at from its node, where that is possible: kubectl exec takes its time.
-    pods: dict[str, Place] = {name: testbed.networks.get(name, end) for name, end in ends.items()}
+    pods = {name: testbed.network(name) for name in (*testbed.pods, *testbed.containers)}
     looks = {f"pod {name}": (place, _looks_at_pod()) for name, place in pods.items()}
     looks |= {
         f"node {name}": (node, _looks_at_pod(addressing.uplink(name)) | LOOKS_AT_NODE)
@@ -92,7 +90,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         "tools": {name: _text(shown).partition("\n")[0].strip() for name, shown in said["tools"].items()},
         "packages": dict(line.split(" ", 1) for line in packages.stdout.splitlines()),
         "plugins": _digests(testbed, _text(said["plugins"]["digests"])),
-        "addresses": {name: place.address for name, place in ends.items()},
+        "addresses": {name: testbed.place(name).address for name in pods},
         "mtu": {
             "underlay": addressing.scenario.underlay.mtu,
             "pod": min(map(addressing.pod_mtu, addressing.scenario.clusters)),
@@ -107,7 +105,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
             for hop in testbed.provider.hops
         },
         "nodes": {name: _node(said[f"node {name}"]) for name in testbed.nodes},
-        "pods": {name: _pod(said[f"pod {name}"]) for name in ends},
+        "pods": {name: _pod(said[f"pod {name}"]) for name in pods},
         "shaping": dict(testbed.enforcement.counters(testbed)),
     }
 

@@ -24,9 +24,10 @@ class Planned:
     generator: Tool
     source: PodPlace
     destination: PodPlace
+    networks: tuple[Place, Place]  # from where the source's and the destination's are looked at
     node: Place  # of the destination
     receiver: list[str]  # commands: of the side that listens,
-    ready: list[str]  # of what says something there once it does,
+    ready: list[str]  # of what says something in its network once it does,
     sender: list[str]  # of the side that sends
 
 
@@ -57,7 +58,7 @@ def plan(
 def way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
     """Return the senders, the nodes at both ends, and what is between these."""
     node_of = testbed.addressing.scenario.node_of
-    senders = [testbed.place(name) for name in dict.fromkeys(one.source for one in transfers)]
+    senders = [testbed.network(name) for name in dict.fromkeys(one.source for one in transfers)]
     nodes = dict.fromkeys(node_of(end) for one in transfers for end in (one.source, one.destination))
     return [*senders, *(testbed.nodes[name] for name in nodes), *testbed.provider.hops]
 
@@ -70,6 +71,7 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         generator=tool,
         source=place(testbed, transfer.source, tool),
         destination=place(testbed, transfer.destination, tool),
+        networks=(testbed.network(transfer.source), testbed.network(transfer.destination)),
         node=testbed.nodes[addressing.scenario.node_of(transfer.destination)],
         receiver=receiver,
         ready=tool.ready(addressing, transfer),

@@ -18,6 +18,7 @@ from testbed.access.place import Process, held_back, in_parallel, waits
 
 # A command in a pod of an emulated machine takes seconds to begin, and to be heard of.
 READY_SECONDS = 60.0
+FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.01, 0.32  # between two looks whether it is ready
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
 GRACE_SECONDS = 30.0
 RECEIVER_GRACE_SECONDS = 15.0
@@ -100,18 +101,18 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
 
 def _count(plan: Plan) -> dict[str, counters.Counters]:
     """Return what each source has sent so far, by name."""
-    sources = {one.source.name: one.source for one in plan.transfers}
-    counted = in_parallel(lambda place: counters.read(place, place.interface), sources.values())
+    sources = {one.source.name: one for one in plan.transfers}
+    counted = in_parallel(lambda one: counters.read(one.networks[0], one.source.interface), sources.values())
     return dict(zip(sources, counted, strict=True))
 
 
 def _listen(one: _Running) -> None:
     """Start a receiver and wait until it is ready, as its generator tells."""
-    place, ready = one.planned.destination, one.planned.ready
+    place, network, ready = one.planned.destination, one.planned.networks[1], one.planned.ready
     one.receiver = place.start(
         one.planned.receiver, stdout=one.output("receiver"), stderr=one.errors("receiver")
     )
-    if not _comes(one.receiver, lambda: bool(place.run(ready).stdout.strip())):
+    if not _comes(one.receiver, lambda: bool(network.run(ready).stdout.strip())):
         one.fail(f"receiver does not listen: {one.words('receiver')}")
 
 
@@ -132,11 +133,13 @@ def _make_ready(one: _Running) -> None:
 
 def _comes(process: Process, state: Callable[[], bool]) -> bool:
     """Wait for a state that a process brings about; return whether it did."""
-    deadline = time.monotonic() + READY_SECONDS
+    deadline, pause = time.monotonic() + READY_SECONDS, FIRST_LOOK_SECONDS
     while not state():
         # Its early end is the event to wait for; otherwise the state is looked at again.
-        if process.wait(timeout=0.01) is not None or time.monotonic() > deadline:
+        if process.wait(timeout=pause) is not None or time.monotonic() > deadline:
             return False
+        # A look takes time of the processors which a hundred processes that come need themselves.
+        pause = min(2 * pause, LAST_LOOK_SECONDS)
     return True
 
 

@@ -42,12 +42,14 @@ def listening(testbed: Testbed, label: str) -> Iterator[None]:
     transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
     tool = generator_of(transfer)
     place = plan.place(testbed, transfer.destination, tool)
-    listens = tool.ready(testbed.addressing, transfer)
+    listens, network = tool.ready(testbed.addressing, transfer), testbed.network(transfer.destination)
     with nameless.file() as out, nameless.file() as errors:
         command = tool.receiver(testbed.addressing, transfer, interval)
         receiver = place.start(command, stdout=out, stderr=errors)
         try:
-            until(f"{label}: the receiver", receiver, errors, lambda: bool(place.run(listens).stdout.strip()))
+            until(
+                f"{label}: the receiver", receiver, errors, lambda: bool(network.run(listens).stdout.strip())
+            )
             yield
         finally:
             receiver.kill()

@@ -46,6 +46,7 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
         generator_of(traffic),
         source=pod,
         destination=pod,
+        networks=(pod, pod),
         node=node,
         receiver=[],
         ready=[],
