@@ -331,14 +331,7 @@ for _check in (
         "promise/full-1",
     ),
     Beside(_about("full-link-10", "And beside ten?", _SAMPLES), "promise/full-10"),
-    Beside(
-        _about(
-            "full-link-100",
-            "And beside a hundred?",
-            f"{_SAMPLES}; where the links are the kit's, of 100 Mbit/s",
-        ),
-        "promise/full-100",
-    ),
+    Beside(_about("full-link-100", "And beside a hundred?", _SAMPLES), "promise/full-100"),
     Idle(
         _about(
             "idle-capacity",
