@@ -24,7 +24,8 @@ class Planned:
     generator: Tool
     source: PodPlace
     destination: PodPlace
-    networks: tuple[Place, Place]  # from where the source's and the destination's are looked at
+    source_network: Place  # from where each end's network is looked at
+    destination_network: Place
     node: Place  # of the destination
     receiver: list[str]  # commands: of the side that listens,
     ready: list[str]  # of what says something in its network once it does,
@@ -71,7 +72,8 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         generator=tool,
         source=place(testbed, transfer.source, tool),
         destination=place(testbed, transfer.destination, tool),
-        networks=(testbed.network(transfer.source), testbed.network(transfer.destination)),
+        source_network=testbed.network(transfer.source),
+        destination_network=testbed.network(transfer.destination),
         node=testbed.nodes[addressing.scenario.node_of(transfer.destination)],
         receiver=receiver,
         ready=tool.ready(addressing, transfer),

@@ -102,17 +102,19 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
 def _count(plan: Plan) -> dict[str, counters.Counters]:
     """Return what each source has sent so far, by name."""
     sources = {one.source.name: one for one in plan.transfers}
-    counted = in_parallel(lambda one: counters.read(one.networks[0], one.source.interface), sources.values())
+    counted = in_parallel(
+        lambda one: counters.read(one.source_network, one.source.interface), sources.values()
+    )
     return dict(zip(sources, counted, strict=True))
 
 
 def _listen(one: _Running) -> None:
     """Start a receiver and wait until it is ready, as its generator tells."""
-    place, network, ready = one.planned.destination, one.planned.networks[1], one.planned.ready
+    place, network, ready = one.planned.destination, one.planned.destination_network, one.planned.ready
     one.receiver = place.start(
         one.planned.receiver, stdout=one.output("receiver"), stderr=one.errors("receiver")
     )
-    if not _comes(one.receiver, lambda: bool(network.run(ready).stdout.strip())):
+    if not comes(one.receiver, lambda: bool(network.run(ready).stdout.strip())):
         one.fail(f"receiver does not listen: {one.words('receiver')}")
 
 
@@ -127,11 +129,11 @@ def _make_ready(one: _Running) -> None:
     one.sender = one.planned.source.start(
         held, stdout=one.output("sender"), stderr=one.errors("sender"), held=True
     )
-    if not _comes(one.sender, lambda: waits(one.errors("sender"))):
+    if not comes(one.sender, lambda: waits(one.errors("sender"))):
         one.fail(f"sender does not get to its place: {one.words('sender')}")
 
 
-def _comes(process: Process, state: Callable[[], bool]) -> bool:
+def comes(process: Process, state: Callable[[], bool]) -> bool:
     """Wait for a state that a process brings about; return whether it did."""
     deadline, pause = time.monotonic() + READY_SECONDS, FIRST_LOOK_SECONDS
     while not state():

@@ -99,7 +99,7 @@ class Client:
                 raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {', '.join(pods)}")
 
     def delete_pod(self, pod: str, wait: bool = True) -> None:
-        """Let a pod go, and wait until it is gone: its runtime has then called the plugins' DEL."""
+        """Let a pod go, or also wait until it is gone: its runtime has then called the plugins' DEL."""
         self.run("delete", "pod", pod, f"--wait={str(wait).lower()}")
 
     def forget_pod(self, pod: str) -> None:

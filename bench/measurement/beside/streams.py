@@ -13,6 +13,7 @@ from bench.generators import generator_of
 from bench.measurement import plan
 from bench.measurement.plan import Plan
 from bench.measurement.procfs import packets_dropped
+from bench.measurement.transfers import comes
 from bench.measurement.watchers.queues import QueueWatcher
 from bench.measurement.watchers.saturation import SaturationWatcher
 from bench.measurement.watchers.stalls import StallWatcher
@@ -171,8 +172,6 @@ def wait_until(moment: float) -> None:
 
 def until(what: str, process: Process, errors: Path, state: Callable[[], bool]) -> None:
     """Wait for a state that a process brings about. Raises RuntimeError if it does not."""
-    deadline = time.monotonic() + READY_S
-    while not state():
-        if process.wait(timeout=LOOK_S) is not None or time.monotonic() > deadline:
-            words = errors.read_text(encoding="utf-8", errors="replace").strip()
-            raise RuntimeError(f"{what} does not get to its place: {words or 'it said nothing'}")
+    if not comes(process, state):
+        words = errors.read_text(encoding="utf-8", errors="replace").strip()
+        raise RuntimeError(f"{what} does not get to its place: {words or 'it said nothing'}")
