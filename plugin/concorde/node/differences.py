@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import htb, tables
+from . import htb, neighbours, tables
 from . import tunnels as vteps
 from .records import promised
 
@@ -31,6 +31,7 @@ class Difference:
         key: tuple[str, str, str] | None = None,
         port: tuple[str, str] | None = None,
         waits: bool = False,
+        ip: str = "",
     ) -> None:
         self.text = text
         self.tc = tc
@@ -38,6 +39,7 @@ class Difference:
         self.key = key
         self.port = port
         self.waits = waits
+        self.ip = ip
 
 
 def differences(
@@ -50,6 +52,7 @@ def differences(
     """
     return [
         *(_of_tree(tree, entries, state) if tree is not None else ()),
+        *(_of_neighbours(tree, state) if tree is not None else ()),
         *_of_sets(entries, state),
         *_of_elements(entries, state, set(tunnels)),
         *_of_ports(entries, state),
@@ -101,6 +104,18 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
         text = f"{name} has not its queue of {htb.queue(tree, entry)} bytes"
         found.append(Difference(text, htb.queue_line(tree, minor, entry), key=key))
     return found
+
+
+def _of_neighbours(tree: Tree, state: State) -> list[Difference]:
+    return [
+        Difference(
+            f"{tree.uplink} keeps {packets} packets for each neighbour that has not answered ({table});"
+            f" expected {neighbours.MOST}",
+            ip=neighbours.change(table, tree.uplink, neighbours.MOST),
+        )
+        for table, packets in sorted(state.waiting.items())
+        if packets > neighbours.MOST
+    ]
 
 
 def _of_sets(entries: list[Entry], state: State) -> list[Difference]:

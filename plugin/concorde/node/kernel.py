@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
-from . import htb, nfnetlink, tables, tunnels
+from . import htb, neighbours, nfnetlink, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,14 +98,18 @@ def repair(
     """
     state, found = compare(tree, entries)
     if tables_only:
-        found = [difference for difference in found if not difference.tc]
+        found = [difference for difference in found if not difference.tc and not difference.ip]
     elif tree is not None:
         if state.root is None:
             raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
         if not take_over:
             strange = state.classes.keys() - {htb.ROOT, htb.CONTROL, htb.DEFAULT} if fresh else ()
             require_ours(tree.uplink, state.root, bool(strange))
-    _apply("".join(difference.tc for difference in found), [difference.nft for difference in found])
+    _apply(
+        "".join(difference.tc for difference in found),
+        [difference.nft for difference in found],
+        "".join(difference.ip for difference in found),
+    )
     for difference in found:
         if difference.port is not None:
             _close_if_there(*difference.port)
@@ -161,10 +165,11 @@ def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
 def abandon(uplink: str) -> None:
     """Take our tree off an interface that is the node's uplink no longer, as far as that is possible."""
     if links.exists(uplink):
-        try:  # noqa: SIM105 - importing contextlib costs a millisecond
+        try:
             tools.run("tc", "qdisc", "delete", "dev", uplink, "root", "handle", htb.MAJOR)
+            tools.batch("ip", neighbours.as_made(tools.run("ip", "-j", "ntable", "show"), uplink))
         except tools.CommandError:
-            pass  # it had none
+            pass  # it had none, or is gone
 
 
 def dismantle(uplink: str) -> bool:
@@ -183,13 +188,13 @@ def dismantle(uplink: str) -> bool:
     return bool(present)
 
 
-def _apply(tc: str, pieces: list[str]) -> None:
-    """Do both side by side; no piece for nft is divided between two transactions."""
+def _apply(tc: str, pieces: list[str], ip: str = "") -> None:
+    """Do all side by side; no piece for nft is divided between two transactions."""
     transactions = [""]
     for piece in pieces:
         if (transactions[-1] + piece).count("\n") > _MOST_LINES:
             transactions.append("")
         transactions[-1] += piece
-    tools.batches(("tc", tc), ("nft", transactions[0]))
+    tools.batches(("tc", tc), ("nft", transactions[0]), ("ip", ip))
     for transaction in transactions[1:]:
         tools.batches(("nft", transaction))

@@ -6,7 +6,7 @@ import json
 
 from .. import links, shaping, tools
 from ..rtnetlink import ALL_GROUPS
-from . import guard, htb, tables
+from . import guard, htb, neighbours, tables
 from .listing import Listed, Listing, objects, set_of
 
 TYPE_CHECKING = False
@@ -21,8 +21,9 @@ class State:
 
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
     "ours", or a description of somebody else's. `classes` has rate and ceil as tc prints them, `queues` the
-    size (bytes) of each class's queue, both by minor. `comments` are those of each chain's rules, `counters`
-    the packets of elements that count. `ports` are all bridges' ports, of which those as
+    size (bytes) of each class's queue, both by minor; `waiting` how many packets the uplink keeps for each
+    neighbour that has not answered, by table of neighbours. `comments` are those of each chain's rules,
+    `counters` the packets of elements that count. `ports` are all bridges' ports, of which those as
     rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
     """
 
@@ -31,6 +32,7 @@ class State:
         self.classes: dict[int, tuple[str, str]] = {}
         self.queues: dict[int, int] = {}
         self.arp_filter = False
+        self.waiting: dict[str, int] = {}
         self.families: set[str] = set()
         self.comments: dict[tuple[str, str], list[str]] = {}
         self.sets: set[tuple[str, str]] = set()
@@ -48,11 +50,13 @@ def observe(uplink: str = "") -> State:
     ports = tools.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
     fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):
+        waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
         read_qdiscs(state, tools.run("tc", "-j", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
             read_classes(state, tools.run("tc", "-j", "class", "show", "dev", uplink))
             shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
             read_filters(state, shown)
+        state.waiting = neighbours.read(waiting.finish(), uplink)
     for family, shown in listing.finish():
         read_table(state, family, shown)
     read_ports(state, ports.finish(), fdb.finish())

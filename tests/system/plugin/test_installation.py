@@ -104,6 +104,9 @@ def test_what_networks_share_stays_for_the_other(node: Node) -> None:
 def everything(node: Node) -> Any:
     links = {link["ifname"] for link in node.show("ip", "-j", "link")}
     qdiscs = [(q["kind"], q["handle"]) for q in node.show("tc", "-j", "qdisc", "show", "dev", "eth0")]
+    waiting = [
+        (table["name"], table["queue"]) for table in node.show("ip", "-j", "ntable", "show", "dev", "eth0")
+    ]
     tables = node.run("nft", "list", "ruleset")
     state = node.run("sh", "-c", "ls -R /run/concorde 2>/dev/null || true")
-    return links, qdiscs, tables, state
+    return links, qdiscs, waiting, tables, state

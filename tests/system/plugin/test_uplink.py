@@ -206,6 +206,8 @@ TAMPERING = {
     "tc class add dev eth0 parent c0de:1 classid c0de:77 htb rate 7mbit quantum 65536": "belongs to nobody",
     "tc qdisc delete dev eth0 parent c0de:10": "class c0de:10 of cluster-a A-1 of eth0 has not its queue",
     "tc filter delete dev eth0 parent c0de:": "eth0 has no filter for ARP",
+    "ip ntable change name arp_cache dev eth0 queue 101": "eth0 keeps 101 packets for each neighbour",
+    "ip ntable change name ndisc_cache dev eth0 queue 101": "that has not answered (ndisc_cache)",
     "nft flush ruleset": "ip concorde postrouting is missing",
     "nft delete table ip6 concorde": "ip6 concorde postrouting is missing",
     "nft flush chain ip concorde postrouting": "ip concorde postrouting is not as made",

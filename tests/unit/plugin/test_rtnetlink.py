@@ -37,4 +37,4 @@ def test_a_port_that_cannot_be_closed_is_an_error_still(monkeypatch: pytest.Monk
 def find(monkeypatch: pytest.MonkeyPatch, found: list[Difference]) -> None:
     """Let nothing be compared and nothing but ports be put right."""
     monkeypatch.setattr(kernel, "compare", lambda _tree, _entries: (None, found))
-    monkeypatch.setattr(kernel, "_apply", lambda _tc, _nft: None)
+    monkeypatch.setattr(kernel, "_apply", lambda *_: None)
