@@ -220,8 +220,9 @@ def test_udp_and_parallel_streams(tmp_path: Path) -> None:
         "flows[0].rate=900M",
         "flows[1].parallel=4",
         "disturbances=[]",
-        # iperf3 paces datagrams by its own clock, and falls a percent behind beside other tests.
+        # iperf3 paces datagrams by its own clock: beside other tests it falls a percent behind, and whole samples.
         "thresholds.mean=0.97",
+        "thresholds.attainment=0.8",
     ]
     _, summary = run(tmp_path, overrides)
     assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
