@@ -47,7 +47,6 @@ def observe(uplink: str = "") -> State:
     """Look; without an uplink, at tables and ports only. Raises tools.CommandError."""
     state = State()
     listing = Listing()
-    ports = tools.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
     fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):
         waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
@@ -57,9 +56,13 @@ def observe(uplink: str = "") -> State:
             shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
             read_filters(state, shown)
         state.waiting = neighbours.read(waiting.finish(), uplink)
+    addresses = fdb.finish()
+    # Only then, and not both at once: a link may go at any moment, with its pod's network or in a DEL, and
+    # would pass for a port that has lost its address.
+    ports = tools.start("ip", "-j", "-d", "link", "show", "type", "bridge_slave")
     for family, shown in listing.finish():
         read_table(state, family, shown)
-    read_ports(state, ports.finish(), fdb.finish())
+    read_ports(state, ports.finish(), addresses)
     return state
 
 

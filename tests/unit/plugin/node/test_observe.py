@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from concorde import tools
 from concorde.node import observe
 
 from tests.unit.plugin.node.examples import TC_QDISCS
+
+FDB = '[{"ifname": "veth1", "mac": "0a:58:0a:f4:01:02", "state": "static", "flags": ["sticky"]}]'
+PORTS = '[{"ifname": "veth1", "linkinfo": {"info_slave_data": {}}}]'
 
 
 @pytest.mark.parametrize(
@@ -21,3 +27,38 @@ def test_whose_the_root_qdisc_is(shown: str, root: str) -> None:
     state = observe.State()
     observe.read_qdiscs(state, shown)
     assert state.root == root
+
+
+class Going:
+    """A port that goes between two looks: whoever is asked first still sees it.
+
+    The addresses are looked at as late as can be, the ports as early: when the tool is started.
+    """
+
+    def __init__(self) -> None:
+        self.there = True
+
+    def look(self, shown: str) -> str:
+        there, self.there = self.there, False
+        return shown if there else "[]"
+
+    def start(self, *command: str, netns: str = "") -> Looking:
+        assert not netns
+        if command[0] == "nft":
+            return Looking(lambda: '{"nftables": []}')
+        if command[0] == "bridge":
+            return Looking(lambda: self.look(FDB))
+        shown = self.look(PORTS)
+        return Looking(lambda: shown)
+
+
+class Looking:
+    def __init__(self, shown: Callable[[], str]) -> None:
+        self.finish = shown
+
+
+def test_a_port_that_goes_meanwhile_has_not_lost_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "start", Going().start)
+    state = observe.observe()
+    assert state.fixed == {("veth1", "0a:58:0a:f4:01:02")}
+    assert not state.ports
