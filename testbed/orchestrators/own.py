@@ -127,9 +127,9 @@ class KubernetesOrchestrator:
     def remove(self, name: str) -> None:
         """Delete a pod by the API, and wait until it is detached; see Orchestrator."""
         pod = self._scenario.pods[name]
-        client, container = self._clients[pod.cluster], self._attachments()[name].container
+        client, known = self._clients[pod.cluster], self._attachments().get(name)
         client.delete_pod(name_of(name), wait=False)
-        if wait_until_detached(self._nodes[pod.node], pod.cluster, container):
+        if known and wait_until_detached(self._nodes[pod.node], pod.cluster, known.container):
             client.forget_pod(name_of(name))
         else:
             client.delete_pod(name_of(name))

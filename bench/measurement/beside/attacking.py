@@ -18,6 +18,7 @@ from bench.measurement.attacks.known import CONTAINED, Attack
 from bench.measurement.attacks.scene import Scene, Tunnel
 from bench.measurement.beside import streams
 from bench.measurement.programs import inject as program
+from bench.measurement.transfers import READY_SECONDS
 from bench.recording.beside import Round
 from testbed.access import nameless
 from testbed.access.place import held_back, waits
@@ -110,7 +111,7 @@ def flooding(attacker: PodPlace, frames: Sequence[Frame], options: Mapping[str, 
             process.release()
             streams.until(what, process, errors, lambda: _said(out) != [])
             yield sent
-            process.wait(streams.READY_S)
+            process.wait(READY_SECONDS)
             if len(said := _said(out)) < 2:
                 raise RuntimeError(f"{what} did not say how much it sent: {errors.read_text()}")
             sent.append(int(json.loads(said[-1])["sent"]))

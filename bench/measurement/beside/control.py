@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.measurement.beside import streams
 from bench.measurement.programs import asking as program
+from bench.measurement.transfers import READY_SECONDS
 from bench.recording.beside import Asked, Asking
 from testbed.access import nameless
 from testbed.access.place import Place, Process
@@ -38,7 +39,7 @@ def measure(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
         for process, _ in asking:
             process.release()
         for process, _ in asking:
-            process.wait(TIMES * EVERY_S + PATIENCE_S + streams.READY_S)
+            process.wait(TIMES * EVERY_S + PATIENCE_S + READY_SECONDS)
         took = [json.loads(_said(out)[-1]) for _, out in asking]
     return Asked(
         waited_s=PATIENCE_S,

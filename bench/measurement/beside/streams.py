@@ -13,7 +13,7 @@ from bench.generators import generator_of
 from bench.measurement import plan
 from bench.measurement.plan import Plan
 from bench.measurement.procfs import packets_dropped
-from bench.measurement.transfers import comes
+from bench.measurement.transfers import READY_SECONDS, comes
 from bench.measurement.watchers.queues import QueueWatcher
 from bench.measurement.watchers.saturation import SaturationWatcher
 from bench.measurement.watchers.stalls import StallWatcher
@@ -28,7 +28,6 @@ from testbed.testbed import Testbed
 
 INTERVAL_S = 0.01  # between two readings of counters
 WAY_INTERVAL_S = 0.1  # the same of those that say who took what did not arrive
-READY_S = 60.0
 LOOK_S = 0.01
 
 
@@ -130,7 +129,7 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
         with watcher, others, found.stalls, found.saturation:
             for one in (watcher, others, found.stalls, found.saturation):
                 one.start(0.0)  # moments stay those of the monotonic clock
-            deadline = time.monotonic() + READY_S
+            deadline = time.monotonic() + READY_SECONDS
             while not watcher.reads and time.monotonic() < deadline:
                 time.sleep(LOOK_S)
             before = _lost()
