@@ -89,7 +89,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         **surroundings(),
         "tools": {name: _text(shown).partition("\n")[0].strip() for name, shown in said["tools"].items()},
         "packages": dict(line.split(" ", 1) for line in packages.stdout.splitlines()),
-        "plugins": _digests(testbed, _text(said["plugins"]["digests"])),
+        "plugins": _digests(testbed, said["plugins"]["digests"].stdout),
         "addresses": {name: testbed.place(name).address for name in pods},
         "mtu": {
             "underlay": addressing.scenario.underlay.mtu,

@@ -143,6 +143,7 @@ def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
 
     environment = json.loads(final.environment_file.read_text())
     assert environment["tools"]["iperf3"].startswith("iperf 3.")
+    assert set(environment["plugins"]) == {"concorde"}
     assert environment["addresses"]["A-1"] == "172.16.1.2"
     assert environment["nodes"]["worker-01"]["sysctls"]["net.ipv4.ip_forward"] == "1"
     assert any(q["kind"] == "htb" for q in environment["pods"]["A-1"]["qdiscs"])
