@@ -311,7 +311,7 @@ def _about(name: str, asks: str, measured: str, *threads: str, claimed: bool = T
 
 _SAMPLES = (
     "half of the link is promised; beside them the receiver's mean is at least 0.99 of what is expected, and "
-    "95 % of its samples of 100 ms have nine tenths of it"
+    "95 % of its samples have nine tenths of it"
 )
 _SOON = (
     "from counters that are read by netlink every 10 ms: at most 50 ms until the first moment from which "
