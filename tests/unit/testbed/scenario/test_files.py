@@ -25,6 +25,13 @@ def test_a_scenario_as_run_reads_back_as_the_same(file: Path, tmp_path: Path) ->
     assert load(copy) == scenario
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_editors_find_the_schema_that_a_scenario_names(file: Path) -> None:
+    first = file.read_text(encoding="utf-8").partition("\n")[0]
+    named = first.removeprefix("# yaml-language-server: $schema=")
+    assert (file.parent / named).resolve() == SCENARIOS / "scenario.schema.json"
+
+
 def test_overrides_reach_lists_mappings_and_absent_fields() -> None:
     scenario = load(CONTMEC, ["flows[1].duration=5", "pods.A-3.guarantee=7M", "thresholds.mean=0.5"])
     assert scenario.flows[1].duration == 5
