@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.place import RUN_SECONDS, CommandError, Place, Result
 from testbed.kubernetes.manifests import Manifest
+from testbed.scenario.faults import listed
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
 LOOK_SECONDS = 3
@@ -85,18 +86,21 @@ class Client:
         ``fault`` says, now and then, what else has gone wrong in the meantime.
         """
         deadline = time.monotonic() + seconds
-        names = [f"pod/{pod}" for pod in pods]
-        wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", *names]
-        while self.run(*wait, check=False, timeout=LOOK_SECONDS * len(names) + RUN_SECONDS).status != 0:
+        while waiting := unready(found := self.get("pods")["items"], pods):
+            # For one, the last to be started: of many kubectl asks five a second, and one of 1.32 gives all
+            # together the time that one of 1.20 gives to each, so that a hundred were never ready.
+            wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", f"pod/{waiting[-1]}"]
+            if self.run(*wait, check=False, timeout=LOOK_SECONDS + RUN_SECONDS).status == 0:
+                continue
             if words := fault():
                 raise PodError(words)
-            found = complaints(self.get("pods")["items"], self.get("events")["items"], pods)
             over = time.monotonic() > deadline
-            for pod, reason, message in found:
+            for pod, reason, message in complaints(found, self.get("events")["items"], pods):
                 if over or reason in REFUSALS or "Insufficient" in message:
                     raise PodError(f"pod {pod} of cluster {self.cluster}: {message}")
             if over:
-                raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {', '.join(pods)}")
+                names = listed(waiting)
+                raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {names}")
 
     def delete_pod(self, pod: str, wait: bool = True) -> None:
         """Let a pod go, or also wait until it is gone: its runtime has then called the plugins' DEL."""
@@ -119,17 +123,21 @@ class Client:
         self.run("delete", "pods", "--all", "--all-namespaces", "--wait=false")
 
 
+def unready(pods: Iterable[dict[str, Any]], wanted: Iterable[str]) -> list[str]:
+    """Return which wanted pods are not ready, or not there, in the order of their names in ``wanted``."""
+    ready = {pod["metadata"]["name"] for pod in pods if _is_ready(pod)}
+    return [name for name in wanted if name not in ready]
+
+
 def complaints(
     pods: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]], wanted: Iterable[str]
 ) -> list[tuple[str, str, str]]:
     """Return pod, reason and message of the last warning about each wanted pod that is not ready."""
+    names = set(wanted)
     waiting = {
         pod["metadata"]["uid"]: pod["metadata"]["name"]
         for pod in pods
-        if pod["metadata"]["name"] in set(wanted)
-        and not any(
-            c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", [])
-        )
+        if pod["metadata"]["name"] in names and not _is_ready(pod)
     }
     last: dict[str, tuple[str, str, str]] = {}
     for event in sorted(events, key=lambda event: event.get("lastTimestamp") or ""):
@@ -139,4 +147,9 @@ def complaints(
     return list(last.values())
 
 
-__all__ = ["Client", "CommandError", "PodError", "complaints"]
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+__all__ = ["Client", "CommandError", "PodError", "complaints", "unready"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,13 +12,15 @@ from testbed.access.local import Local
 from testbed.access.place import CommandError
 from testbed.enforcements import registry
 from testbed.kubernetes import manifests
-from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client, complaints
+from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, Client, PodError, complaints
 from testbed.supplies import versions
 from tests.unit.testbed.builders import addressed
 
 KUBECTL = """#!/bin/sh
 shift 2
 echo "$@" >>"$0.asked"
+[ ! -e "$0.$3" ] || exec cat "$0.$3"
+[ "$1" != wait ] || [ ! -e "$0.then" ] || exec mv "$0.then" "$0.pods"
 [ "$1" != wait ] || exec test -e "$0.ready"
 [ ! -s "$0.late" ] || { head -n 1 "$0.late" >&2; sed -i 1d "$0.late"; exit 1; }
 """
@@ -101,3 +104,27 @@ def test_the_last_warning_about_a_pod_that_is_not_ready_is_what_counts() -> None
     ]
     pods = [_pod("a", False), _pod("b", True), _pod("c", False)]
     assert complaints(pods, events, ["a", "b"]) == [("a", "FailedCreatePodSandBox", "no room")]
+
+
+def there_are(client: Client, kind: str, *items: dict[str, object]) -> None:
+    Path(f"{client.kubectl}.{kind}").write_text(json.dumps({"items": items}))
+
+
+def test_of_many_pods_one_is_waited_for_at_a_time_and_those_that_are_ready_are_not_asked_for(
+    client: Client,
+) -> None:
+    there_are(client, "pods", _pod("a", True), _pod("b", False), _pod("c", False))
+    there_are(client, "then", _pod("a", True), _pod("b", True), _pod("c", True))
+    client.wait_until_ready(["a", "b", "c"], 5)
+    assert asked(client) == [
+        "get --output=json pods",
+        "wait --for=condition=Ready --timeout=3s pod/c",
+        "get --output=json pods",
+    ]
+
+
+def test_pods_that_are_late_are_named_and_no_others(client: Client) -> None:
+    there_are(client, "pods", _pod("a", True), _pod("b", False))
+    there_are(client, "events")
+    with pytest.raises(PodError, match=r"\Acluster a: not ready after 0 s: b, c\Z"):
+        client.wait_until_ready(["a", "b", "c"], 0)
