@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
 from bench.generators.iperf3 import Iperf3
 from bench.generators.requests.tool import RequestsTool
-from testbed.scenario import Requests, Scenario, Traffic, rules
+from testbed.scenario import Requests, Scenario, Traffic, rules, traffic_rules
 from testbed.scenario.faults import Fault
 
 __all__ = [
@@ -85,7 +85,7 @@ def _unknown_exchanger(name: str) -> str:
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
     """The rule of which generators there are, and what each can do."""
-    for at, traffic in rules.enumerated(scenario):
+    for at, traffic in traffic_rules.enumerated(scenario):
         name = traffic.generator or DEFAULT
         if name not in _registered:
             yield Fault((*at, "generator"), _unknown(name))

@@ -72,6 +72,11 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close!r}?)" if close else ""
 
 
+def unknown(kind: str, name: str, known: Collection[str]) -> str:
+    """Say that there is no such name; a kind may be two, as in ``pod or container``."""
+    return f"no {kind} {name!r} ({kind.replace(' or ', 's or ')}s: {listed(known)})"
+
+
 def _fault(error: Any) -> Fault:
     path = tuple(part for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":

@@ -1,20 +1,20 @@
 """How the fields of a scenario must agree: names that exist, pods on their clusters, networks apart.
 
 Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
-exist only look at those that do, so one wrong name gives one fault.
+exist only look at those that do, so one wrong name gives one fault. What is sent has rules of its own, in
+``traffic_rules``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario import enforcements, links, networks, ranges
+from testbed.scenario import enforcements, links, networks, ranges, traffic_rules
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.faults import Fault, Path, listed, render_path
-from testbed.scenario.frames import payload_bytes
-from testbed.scenario.model import Requests, Scenario, Traffic, Transfer, Zone
+from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
+from testbed.scenario.model import Scenario, Zone
 from testbed.scenario.quantities import format_rate
 
 # Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
@@ -26,9 +26,6 @@ LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
 LONGEST_CLUSTER_NAME = 11
 LONGEST_DELAY = 1.0  # of a trunk, seconds: once round the earth is 0.2 in fibre
-# Exchanges of one kind of requests that are kept, each with its times: an analysis takes 300 MB for them.
-MOST_EXCHANGES = 1_000_000
-
 
 Rule = Callable[[Scenario], Iterable[Fault]]
 
@@ -56,18 +53,10 @@ def faults(scenario: Scenario) -> list[Fault]:
         _ranges,
         _containers,
         _names,
-        _traffic,
-        _disturbances,
-        _schedules,
-        _requests,
+        *traffic_rules.RULES,
         *_added,
     )
     return [fault for rule in rules for fault in rule(scenario)]
-
-
-def _unknown(kind: str, name: str, known: Collection[str]) -> str:
-    """Say that there is no such name; a kind may be two, as in ``pod or container``."""
-    return f"no {kind} {name!r} ({kind.replace(' or ', 's or ')}s: {listed(known)})"
 
 
 def _clusters(scenario: Scenario) -> Iterator[Fault]:
@@ -76,11 +65,11 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
         if len(name) > LONGEST_CLUSTER_NAME:
             yield Fault(at, f"a cluster's name has at most {LONGEST_CLUSTER_NAME} characters")
         if cluster.master not in scenario.nodes:
-            yield Fault((*at, "master"), _unknown("node", cluster.master, scenario.nodes))
+            yield Fault((*at, "master"), unknown("node", cluster.master, scenario.nodes))
         named = {cluster.master}
         for index, worker in enumerate(cluster.workers):
             if worker not in scenario.nodes:
-                yield Fault((*at, "workers", index), _unknown("node", worker, scenario.nodes))
+                yield Fault((*at, "workers", index), unknown("node", worker, scenario.nodes))
             elif worker in named:
                 yield Fault((*at, "workers", index), f"{worker!r} is named twice in this cluster")
             named.add(worker)
@@ -134,7 +123,7 @@ def _zones(scenario: Scenario) -> Iterator[Fault]:
         if node.zone is None and scenario.zones:
             yield Fault(at, f"there are zones, so every node is in one (zones: {listed(scenario.zones)})")
         elif node.zone is not None and node.zone not in scenario.zones:
-            yield Fault(at, _unknown("zone", node.zone, scenario.zones))
+            yield Fault(at, unknown("zone", node.zone, scenario.zones))
     inhabited = {node.zone for node in scenario.nodes.values()}
     for name, zone in scenario.zones.items():
         if name not in inhabited:
@@ -194,7 +183,7 @@ def _rates(scenario: Scenario) -> Iterator[Fault]:
     rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
     rates += [(("zones", name, "rate"), zone.rate) for name, zone in scenario.zones.items()]
     rates += [(("nodes", name, "rate"), node.rate) for name, node in scenario.nodes.items()]
-    rates += [((*at, "rate"), traffic.rate) for at, traffic in enumerated(scenario)]
+    rates += [((*at, "rate"), traffic.rate) for at, traffic in traffic_rules.enumerated(scenario)]
     for at, rate in rates:
         if rate is not None and rate > HIGHEST_RATE:
             yield Fault(at, f"{format_rate(rate)} is more than 1T bits per second")
@@ -254,9 +243,9 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
         at: Path = ("pods", name)
         cluster = scenario.clusters.get(pod.cluster)
         if pod.node not in scenario.nodes:
-            yield Fault((*at, "node"), _unknown("node", pod.node, scenario.nodes))
+            yield Fault((*at, "node"), unknown("node", pod.node, scenario.nodes))
         if cluster is None:
-            yield Fault((*at, "cluster"), _unknown("cluster", pod.cluster, scenario.clusters))
+            yield Fault((*at, "cluster"), unknown("cluster", pod.cluster, scenario.clusters))
         elif pod.node in scenario.nodes and pod.node not in workers[pod.cluster]:
             yield Fault(
                 (*at, "node"),
@@ -310,7 +299,7 @@ def _ranges(scenario: Scenario) -> Iterator[Fault]:
 def _containers(scenario: Scenario) -> Iterator[Fault]:
     for name, container in scenario.containers.items():
         if container.node not in scenario.nodes:
-            yield Fault(("containers", name, "node"), _unknown("node", container.node, scenario.nodes))
+            yield Fault(("containers", name, "node"), unknown("node", container.node, scenario.nodes))
 
 
 def _names(scenario: Scenario) -> Iterator[Fault]:
@@ -322,161 +311,3 @@ def _names(scenario: Scenario) -> Iterator[Fault]:
             if name.lower() in seen:
                 yield Fault(at, f"the name is taken by {render_path(seen[name.lower()])}")
             seen.setdefault(name.lower(), at)
-
-
-def enumerated(scenario: Scenario) -> Iterator[tuple[Path, Traffic]]:
-    """Return all traffic, flows before disturbances, each with the path to it."""
-    for group in ("flows", "disturbances"):
-        for index, traffic in enumerate(getattr(scenario, group)):
-            yield (group, index), traffic
-
-
-def transfers(scenario: Scenario) -> Iterator[tuple[Path, Transfer]]:
-    """Return all that is sent, the traffic before the requests, each with the path to it."""
-    yield from enumerated(scenario)
-    for index, requests in enumerate(scenario.requests):
-        yield ("requests", index), requests
-
-
-def _traffic(scenario: Scenario) -> Iterator[Fault]:
-    if not scenario.measured:
-        yield Fault(("flows",), "there is nothing to measure: write flows, requests, or both")
-    labels: dict[str, Path] = {}
-    kinds = {"flows": "pod", "disturbances": "pod or container", "requests": "pod"}
-    # As keys of a dictionary: in order, and found at once.
-    anything = {**scenario.pods, **scenario.containers}.keys()
-    known = {"flows": scenario.pods.keys(), "disturbances": anything, "requests": scenario.pods.keys()}
-    for at, transfer in transfers(scenario):
-        group = str(at[0])
-        ends = known[group]
-        for field, end in (("from", transfer.source), ("to", transfer.destination)):
-            if end not in ends:
-                yield Fault((*at, field), _unknown(kinds[group], end, ends))
-        if transfer.source == transfer.destination:
-            yield Fault((*at, "to"), f"{transfer.destination!r} would send to itself")
-        elif transfer.source in ends and transfer.destination in ends:
-            yield from _reachable(scenario, at, transfer)
-        if transfer.label in labels:
-            taken = render_path(labels[transfer.label])
-            yield Fault((*at, "name"), f"{transfer.label!r} is taken by {taken}")
-        labels.setdefault(transfer.label, at)
-    for at, traffic in enumerated(scenario):
-        if traffic.size is not None:
-            yield from _size(scenario, at, traffic, traffic.size)
-    for index, flow in enumerate(scenario.flows):
-        if flow.protocol == "udp" and flow.rate is None:
-            yield Fault(("flows", index, "rate"), "UDP needs the load to offer: a rate such as 1G")
-
-
-def _size(scenario: Scenario, at: Path, traffic: Traffic, size: int) -> Iterator[Fault]:
-    """A datagram is one packet, and what TCP puts into one nobody can say."""
-    pod = scenario.pods.get(traffic.source)
-    cluster = scenario.clusters.get(pod.cluster) if pod else None
-    if traffic.protocol != "udp":
-        yield Fault((*at, "size"), "only UDP's packets have a size of their own")
-    elif pod is not None and cluster is not None:
-        most = payload_bytes(networks.pod_mtu(scenario, pod.cluster), "udp")
-        if size > most:
-            yield Fault((*at, "size"), f"{size} bytes do not fit one packet; at most {most}")
-
-
-def _reachable(scenario: Scenario, at: Path, traffic: Transfer) -> Iterator[Fault]:
-    """Pods talk within their cluster, containers to the published ports of containers on other nodes."""
-    source, destination = scenario.pods.get(traffic.source), scenario.pods.get(traffic.destination)
-    if source and destination:
-        if source.cluster != destination.cluster:
-            yield Fault(
-                (*at, "to"),
-                f"{traffic.destination!r} is in cluster {destination.cluster!r}, "
-                f"{traffic.source!r} in {source.cluster!r}",
-            )
-    elif source or destination:
-        yield Fault((*at, "to"), "a pod and a container have no network in common")
-
-
-def _disturbances(scenario: Scenario) -> Iterator[Fault]:
-    if not scenario.measured:
-        return
-    begin, end = min(one.start for one in scenario.measured), scenario.duration
-    for index, disturbance in enumerate(scenario.disturbances):
-        if disturbance.start < begin or disturbance.end > end:
-            yield Fault(
-                ("disturbances", index),
-                f"{disturbance.start:g} s to {disturbance.end:g} s is outside the run "
-                f"({begin:g} s to {end:g} s); change start or duration",
-            )
-
-
-def _schedules(scenario: Scenario) -> Iterator[Fault]:
-    measurement = scenario.measurement
-    for index, flow in enumerate(scenario.flows):
-        if flow.duration < measurement.warm_up + 5 * measurement.interval:
-            yield Fault(
-                ("flows", index, "duration"),
-                f"{flow.duration:g} s leave no five samples after the warm-up of {measurement.warm_up:g} s",
-            )
-    for earlier, index in _simultaneous(scenario):
-        yield Fault(
-            ("flows", index, "from"),
-            f"{scenario.flows[index].source!r} already sends flows[{earlier}] then, and its guarantee is one "
-            "for all it sends; use parallel, or another pod",
-        )
-
-
-def _requests(scenario: Scenario) -> Iterator[Fault]:
-    for index, requests in enumerate(scenario.requests):
-        at: Path = ("requests", index)
-        if requests.duration <= scenario.measurement.warm_up:
-            words = f"{requests.duration:g} s end within the warm-up of {scenario.measurement.warm_up:g} s"
-            yield Fault((*at, "duration"), words)
-        if requests.count > MOST_EXCHANGES:
-            words = f"{requests.count:,} exchanges are more than the {MOST_EXCHANGES:,} that are kept"
-            yield Fault((*at, "rate"), words)
-        yield from _datagrams(scenario, at, requests)
-        for flow_index, flow in enumerate(scenario.flows):
-            if _takes_all(scenario, flow, requests):
-                yield Fault(
-                    (*at, "from"),
-                    f"{requests.source!r} sends flows[{flow_index}] then, which takes all of its guarantee; "
-                    "give that a rate, or use another pod",
-                )
-
-
-def _datagrams(scenario: Scenario, at: Path, requests: Requests) -> Iterator[Fault]:
-    """A message by UDP is one packet: of several, the loss of one would be that of all."""
-    pod = scenario.pods.get(requests.source)
-    cluster = scenario.clusters.get(pod.cluster) if pod else None
-    if requests.protocol != "udp" or pod is None or cluster is None:
-        return
-    most = payload_bytes(networks.pod_mtu(scenario, pod.cluster), "udp")
-    for field, size in (("size", requests.size), ("answer", requests.answer)):
-        if size > most:
-            yield Fault((*at, field), f"{size} bytes do not fit one packet; at most {most}")
-
-
-def _takes_all(scenario: Scenario, flow: Traffic, requests: Requests) -> bool:
-    """Tell whether a flow takes all that was promised to the sender of requests, at the same time."""
-    return (
-        flow.source == requests.source
-        and flow.rate is None
-        and scenario.guarantee_of(flow) is not None
-        and flow.start < requests.end
-        and requests.start < flow.end
-    )
-
-
-def _simultaneous(scenario: Scenario) -> list[tuple[int, int]]:
-    """Return by their indices which flows of one guarantee are sent at once: all, but not with all others."""
-    flows = scenario.flows
-    pairs = []
-    last: dict[str, int] = {}  # by source, of those that have begun the one that ends last
-    for index in sorted(range(len(flows)), key=lambda i: flows[i].start):
-        flow = flows[index]
-        if scenario.guarantee_of(flow) is None:
-            continue
-        before = last.get(flow.source)
-        if before is not None and flow.start < flows[before].end:
-            pairs.append((min(before, index), max(before, index)))
-        if before is None or flow.end > flows[before].end:
-            last[flow.source] = index
-    return sorted(pairs, key=lambda pair: pair[1])
