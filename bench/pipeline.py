@@ -20,6 +20,7 @@ from bench.analysis import (
     observations,
     requests_summary,
     samples,
+    summarising,
     summary,
     verdict,
 )
@@ -64,7 +65,7 @@ def analyse(recording: Recording) -> Summary:
     judged = verdict.judge(scenario, record, observed, faults, latencies)
     machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
     told = requests_summary.build(scenario, latencies, asked.idle)
-    result = summary.build(recording, scenario, record, observed, judged, machines, told)
+    result = summarising.build(scenario, record, observed, judged, machines, told)
     drawn_of = {
         **({"samples": readings.samples} if scenario.traffic else {}),
         **({"exchanges": asked.exchanges} if scenario.requests else {}),

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis import compare, intervals, observations, summary, verdict
+from bench.analysis import compare, intervals, observations, summarising, verdict
 from bench.analysis.compare import Comparison, Run, judge
-from bench.recording.directory import Recording
 from testbed.scenario.goodput import expected_goodput_of
 from tests.unit.bench.builders import record, samples, scenario
 
@@ -43,7 +41,7 @@ def run(
     done = record(made)
     observed = observations.observe(table, made, done)
     judged = verdict.judge(made, done, observed, [])
-    result = summary.build(Recording(Path("run")), made, done, observed, judged)
+    result = summarising.build(made, done, observed, judged)
     return Run(made, result, dict(machine), "abc")
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import intervals, machine, observations, summary, verdict
+from bench.analysis import intervals, machine, observations, summarising, summary, verdict
 from bench.recording.atomic import StoredError
-from bench.recording.directory import Recording
 from bench.recording.records import Delayed
 from tests.unit.bench.builders import record, samples, scenario
 
@@ -18,9 +17,8 @@ def built(delayed: list[Delayed] | None = None) -> summary.Summary:
     made.repetitions[0].delayed = delayed
     observed = observations.observe(samples(experiment, lambda _f, _t: 2e8), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
-    recording = Recording(Path("20260101T000000Z-small-pod.unfinished"))
     machines = machine.observe(samples(experiment, lambda _f, _t: 2e8), {}, experiment, made)
-    return summary.build(recording, experiment, made, observed, judged, machines).analysed(1.23456)
+    return summarising.build(experiment, made, observed, judged, machines).analysed(1.23456)
 
 
 def test_the_contract() -> None:
@@ -112,7 +110,7 @@ def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
     table["bits_per_second"] += table["repetition"] * 1e7
     observed = observations.observe(table, experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
-    result = summary.build(Recording(Path("run")), experiment, made, observed, judged)
+    result = summarising.build(experiment, made, observed, judged)
     disturbed = result.flows[0].phases["disturbed"]
     assert disturbed.intervals is not None
     assert disturbed.intervals.block_length is None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench import pipeline
-from bench.analysis import machine, observations, summary, verdict
+from bench.analysis import machine, observations, summarising, summary, verdict
 from bench.analysis.samples import COLUMNS, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
@@ -87,9 +87,7 @@ def summarised(of: Scenario, table: pd.DataFrame) -> Summary:
     made = recorded(of)
     observed = observations.observe(table, of, made)
     judged = verdict.judge(of, made, observed, [])
-    return summary.build(
-        Recording(Path("run")), of, made, observed, judged, machine.observe(table, {}, of, made)
-    )
+    return summarising.build(of, made, observed, judged, machine.observe(table, {}, of, made))
 
 
 def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:

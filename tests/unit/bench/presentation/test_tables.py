@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from bench.analysis import observations, summary, verdict
+from bench.analysis import observations, summarising, verdict
 from bench.analysis.causes import Cause
 from bench.presentation import tables
 from bench.recording.directory import Recording
@@ -29,7 +29,7 @@ def told(experiment: Scenario, made: RunRecord, table: pd.DataFrame, faults: Seq
     observed = observations.observe(table, experiment, made)
     judged = verdict.judge(experiment, made, observed, faults)
     stream = io.StringIO()
-    result = summary.build(recording, experiment, made, observed, judged)
+    result = summarising.build(experiment, made, observed, judged)
     tables.show(Console(file=stream, width=80), result, recording)
     return stream.getvalue()
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import observations, summary, verdict
+from bench.analysis import observations, summarising, verdict
 from bench.presentation.figures import throughput
 from bench.presentation.figures.style import COLOURS
-from bench.recording.directory import Recording
 from testbed.scenario import Scenario
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA, record, samples, scenario
@@ -18,7 +17,7 @@ from tests.unit.bench.builders import DATA, record, samples, scenario
 DIGESTS = """
 import hashlib, sys
 from pathlib import Path
-from bench.analysis import observations, samples, summary, verdict
+from bench.analysis import observations, samples, summarising, verdict
 from bench.presentation.figures import throughput
 from bench.recording.directory import Recording
 recording = Recording(Path(sys.argv[1]))
@@ -26,7 +25,7 @@ scenario, record = recording.scenario(), recording.run_record()
 table = samples.read(recording, scenario, record).samples
 observed = observations.observe(table, scenario, record)
 judged = verdict.judge(scenario, record, observed, [])
-result = summary.build(recording, scenario, record, observed, judged)
+result = summarising.build(scenario, record, observed, judged)
 for kind, content in throughput.render(table, scenario, result).items():
     print(kind, hashlib.sha256(content).hexdigest())
 """
@@ -77,9 +76,7 @@ def rendered(experiment: Scenario, rate: float = 1e8) -> dict[str, bytes]:
     made = record(experiment)
     table = samples(experiment, lambda _f, _t: rate)
     observed = observations.observe(table, experiment, made)
-    result = summary.build(
-        Recording(Path("run")), experiment, made, observed, verdict.judge(experiment, made, observed, [])
-    )
+    result = summarising.build(experiment, made, observed, verdict.judge(experiment, made, observed, []))
     return throughput.render(table, experiment, result)
 
 
@@ -113,7 +110,5 @@ def test_no_samples_can_be_drawn() -> None:
     experiment = scenario()
     made = record(experiment, repetitions=[])
     table = samples(experiment, lambda _f, _t: 0.0).iloc[:0]
-    result = summary.build(
-        Recording(Path("run")), experiment, made, [], verdict.judge(experiment, made, [], [])
-    )
+    result = summarising.build(experiment, made, [], verdict.judge(experiment, made, [], []))
     assert throughput.render(table, experiment, result)["png"]

@@ -1,0 +1,237 @@
+"""What ``summary.json`` says of a recording, put together; figures are rounded here and nowhere before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bench.analysis import delays, intervals, spread
+from bench.analysis.causes import Cause
+from bench.analysis.machine import Machine
+from bench.analysis.observations import Measured, Observation
+from bench.analysis.phases import QUIET
+from bench.analysis.requests_summary import RequestsSummary
+from bench.analysis.samples import role_of
+from bench.analysis.summary import (
+    CalibrationSummary,
+    CauseSummary,
+    DelayedSummary,
+    EffectSummary,
+    FlowSummary,
+    IntervalsSummary,
+    MachineSummary,
+    PhaseSummary,
+    RepetitionSummary,
+    SecondsSummary,
+    SpreadSummary,
+    Summary,
+)
+from bench.analysis.summary_parts import interval
+from bench.analysis.verdict import Verdict, missed
+from bench.recording.records import Delayed, RunRecord
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.goodput import expected_goodput_of
+
+
+def build(
+    scenario: Scenario,
+    record: RunRecord,
+    observations: Iterable[Observation],
+    verdict: Verdict,
+    machines: Iterable[Machine] = (),
+    requests: Sequence[RequestsSummary] = (),
+) -> Summary:
+    """Put together what the recording shows.
+
+    ``seconds.analysis`` is 0 until ``analysed`` sets it.
+    """
+    observed: dict[str, list[Observation]] = {}
+    for observation in observations:
+        observed.setdefault(observation.flow, []).append(observation)
+    return Summary(
+        run_id=record.run_id,
+        started_at=record.started_at,
+        scenario=scenario.name,
+        title=scenario.title,
+        provider=record.provider,
+        orchestrator=record.orchestrator,
+        enforcement=scenario.kept_by,
+        verdict=verdict.outcome,
+        reasons=verdict.reasons,
+        causes=[_cause(cause) for cause in verdict.causes],
+        notes=[*verdict.notes, *_once(record)],
+        flows=[_flow(scenario, traffic, observed.get(traffic.label, [])) for traffic in scenario.traffic],
+        requests=list(requests),
+        calibration=_calibration(record),
+        machine=[_machine(one) for one in machines],
+        seconds=SecondsSummary(
+            up=round(record.seconds.up, 3),
+            calibration=round(record.seconds.calibration, 3),
+            traffic=round(record.seconds.traffic, 3),
+            down=round(record.seconds.down, 3),
+            analysis=0.0,
+        ),
+    )
+
+
+def _once(record: RunRecord) -> list[str]:
+    once = len(record.repetitions) == 1
+    return ["one repetition: nothing is known from run to run"] if once else []
+
+
+def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation]) -> FlowSummary:
+    role = role_of(scenario, traffic)
+    guaranteed = role == "guaranteed"
+    return FlowSummary(
+        name=traffic.label,
+        role=role,
+        protocol=traffic.protocol,
+        guarantee_bps=_rate(scenario.guarantee_of(traffic)) if guaranteed else None,
+        expected_goodput_bps=_rate(expected_goodput_of(scenario, traffic)) if guaranteed else None,
+        phases={
+            o.phase: _phase(o, o.overall, missed(scenario, o)).model_copy(
+                update={"intervals": _intervals(o), "effect": _effect(scenario, o, observations)}
+            )
+            for o in observations
+            if o.overall is not None
+        },
+    )
+
+
+def _phase(observation: Observation, overall: Measured, missed: Mapping[int, bool]) -> PhaseSummary:
+    return PhaseSummary(
+        **_samples(overall),
+        shortfall=_share(observation.shortfall),
+        met=not any(missed.values()) if missed else None,
+        repetitions=[
+            RepetitionSummary(
+                repetition=number,
+                **_samples(measured),
+                met=not missed[number] if missed else None,
+            )
+            for number, measured in observation.repetitions.items()
+            if measured is not None
+        ],
+    )
+
+
+def _intervals(observation: Observation) -> SpreadSummary | None:
+    known = spread.spread(list(observation.series.values()))
+    if known is None:
+        return None
+    expected = observation.expected_bps
+    return SpreadSummary(
+        mean_bps=interval(known.mean, known.unit, 1),
+        attainment=None if expected is None else interval(known.attainment, known.unit, 6),
+        shortfall=None if expected is None else interval(known.shortfall(expected), known.unit, 6),
+        block_length=known.block,
+        seed=None if known.block is None else intervals.SEED,
+        lag1=_share(known.lag1),
+    )
+
+
+def _effect(
+    scenario: Scenario, observation: Observation, observations: Iterable[Observation]
+) -> EffectSummary | None:
+    """Return what a phase's disturbance does; None for quiet, and without a guarantee."""
+    quiet = next((o for o in observations if o.phase == QUIET), None)
+    expected = observation.expected_bps
+    if quiet is None or quiet is observation or expected is None:
+        return None
+    found = spread.difference(quiet.series, observation.series)
+    if found is None:
+        return None
+    low, high = found.interval
+    return EffectSummary(
+        share=round(found.value / expected, 6),
+        interval=interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
+        threshold=scenario.thresholds.effect,
+    )
+
+
+def _samples(measured: Measured) -> dict[str, Any]:
+    """Return the fields of a ``SamplesSummary``."""
+    return {
+        "mean_bps": round(measured.mean_bps, 1),
+        "p01_bps": round(measured.p01_bps, 1),
+        "minimum_bps": round(measured.minimum_bps, 1),
+        "attainment": _share(measured.attainment),
+        "low": measured.low,
+        "low_doubtful": measured.low_doubtful,
+        "samples": measured.samples,
+        "cpu_busy": _share(measured.cpu_busy),
+    }
+
+
+def _cause(cause: Cause) -> CauseSummary:
+    return CauseSummary(
+        kind=cause.kind,
+        flow=cause.flow,
+        phase=cause.phase,
+        repetition=cause.repetition,
+        observed=_number(cause.observed),
+        required=_number(cause.required),
+        text=cause.text,
+    )
+
+
+def _number(value: float | None) -> float | None:
+    """Round a rate to a tenth of a bit, and a share to six digits."""
+    return None if value is None else round(value, 6 if abs(value) <= 1 else 1)
+
+
+def _machine(one: Machine) -> MachineSummary:
+    softirq = one.softirq
+    return MachineSummary(
+        repetition=one.repetition,
+        softirq=softirq and {name: [round(share, 6) for share in of] for name, of in softirq.items()},
+        pressure=_share(one.pressure),
+        dropped=_plain(one.dropped),
+        default_class_bytes=_plain(one.default_class_bytes),
+        retransmits=dict(one.retransmits),
+        irregular={
+            flow: IntervalsSummary(share=round(of.share, 6), longest_s=round(of.longest_s, 6))
+            for flow, of in one.irregular.items()
+        },
+        delayed=None if one.delayed is None else [_delayed(trunk) for trunk in one.delayed],
+    )
+
+
+def _delayed(one: Delayed) -> DelayedSummary:
+    return DelayedSummary(
+        zone=one.zone,
+        out=one.out,
+        means=one.means,
+        delay_s=one.delay_s,
+        frames=one.frames,
+        late=_share(delays.late_share(one)),
+        p99_s=_share(delays.lateness(one, 0.99)),
+        worst_s=_share(one.worst_s),
+        dropped=one.dropped,
+    )
+
+
+def _plain(counts: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if counts is None else dict(counts)
+
+
+def _calibration(record: RunRecord) -> CalibrationSummary | None:
+    if record.calibration is None:
+        return None
+    rates = {name: round(rate, 1) for name, rate in record.calibration.bits_per_second.items()}
+    totals = [round(math.fsum(one.bits_per_second.values()), 1) for one in record.calibrations]
+    return CalibrationSummary(
+        total_bps=round(math.fsum(rates.values()), 1) if rates else None,
+        flows_bps=rates,
+        before_bps=totals[0] if totals else None,
+        after_bps=totals[-1] if len(totals) > 1 else None,
+    )
+
+
+def _rate(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 1)
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
