@@ -113,8 +113,12 @@ def contents(archive: Path) -> Contents:
 
 
 def recordings(study: Path) -> list[Recording]:
-    """Return the recordings that lie in a study's directory."""
-    return [Recording(child) for child in _found(study, "*") if is_recording(child)]
+    """Return the recordings that lie in a study's directory; what a run left that failed is none."""
+    return [
+        Recording(child)
+        for child in _found(study, "*")
+        if is_recording(child) and not child.name.endswith(UNFINISHED)
+    ]
 
 
 def _packed(recording: Recording) -> Contents:

@@ -19,7 +19,7 @@ from bench.cli.verbs import experiments
 from bench.pipeline import analyse
 from bench.recording import archive, atomic, inventory
 from bench.recording.atomic import StoredError
-from bench.recording.directory import Recording
+from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning
 from bench.studies.matrix.index import Matrix, MatrixCase
 from tests.unit.bench.builders import DATA
@@ -169,6 +169,8 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     study.mkdir()
     name = held.run_record().run_id
     held.directory.rename(study / name)
+    failed = Recording(study / f"{name}-2{UNFINISHED}")  # a run that failed: the index says why
+    atomic.write(failed.scenario_file, b"name: small\n")
     cells = [MatrixCase(scenario="contmec", enforcement="pod", recording=name)]
     atomic.write_model(study / "matrix.json", Matrix(cells=cells))
     (study / "matrix.html").write_text("made again when wanted")
