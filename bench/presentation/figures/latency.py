@@ -58,7 +58,7 @@ def caption(scenario: Scenario) -> str:
 
 def render(exchanges: pd.DataFrame, scenario: Scenario, summary: Summary) -> dict[str, bytes]:
     """Return the figure by format: ``svg``, ``pdf`` and ``png``."""
-    return files(lambda: _draw(exchanges, scenario, summary))
+    return files(lambda: _draw(exchanges, scenario, summary), every_point=True)
 
 
 def _draw(exchanges: pd.DataFrame, scenario: Scenario, summary: Summary) -> Figure:

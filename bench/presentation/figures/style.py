@@ -48,13 +48,17 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def files(draw: Callable[[], Figure]) -> dict[str, bytes]:
-    """Draw a figure once, in the project's style and nobody else's, and return its files by format."""
+def files(draw: Callable[[], Figure], every_point: bool = False) -> dict[str, bytes]:
+    """Draw a figure once, in the project's style and nobody else's, and return its files by format.
+
+    ``every_point``: lines have all their points. Which of them matplotlib leaves out hangs on the last bit
+    of where they are, and the logarithms of one processor differ in that from those of another.
+    """
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+        matplotlib.rcParams.update(STYLE | {"path.simplify": not every_point})
         figure = draw()
         return {kind: _save(figure, kind) for kind in FORMATS}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from rich.console import Console
 
@@ -19,7 +20,7 @@ from bench.generators import idle
 from bench.presentation import tables
 from bench.presentation.figures import latency
 from bench.presentation.figures.known import FIGURES
-from bench.presentation.figures.style import FORMATS
+from bench.presentation.figures.style import FORMATS, files
 from bench.recording import archive, atomic, inventory
 from bench.recording.directory import Recording
 from bench.studies.matrix import latency as enforcements
@@ -257,3 +258,14 @@ def test_a_line_has_few_points_where_there_are_many_and_all_of_the_last() -> Non
     assert times[-1] == 1
     assert shares[-1] == pytest.approx(10 / 100_000)
     assert (np.diff(shares) < 0).all()
+
+
+def test_no_point_of_a_line_is_left_out_when_it_is_drawn() -> None:
+    def drawn() -> Figure:
+        figure = Figure()
+        figure.add_axes((0, 0, 1, 1)).plot(range(1000))
+        return figure
+
+    drawn_as = {every: files(drawn, every_point=every)["svg"].count(b"\nL ") for every in (True, False)}
+    assert drawn_as[True] >= 999
+    assert drawn_as[False] < 100
