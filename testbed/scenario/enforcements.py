@@ -7,9 +7,11 @@ Most are networks described in files (``described``). How one keeps promises on 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 
-from testbed.scenario import described, links
+from testbed.scenario import described, links, texts
 from testbed.scenario.description import Claim, Counts, Description, Direction, Told
+from testbed.scenario.faults import meant, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import ENFORCEMENTS
 
@@ -54,6 +56,16 @@ def of(scenario: Scenario) -> Kind:
     """Return the kind that a scenario's enforcement is. Raises ScenarioError for a broken shipped file."""
     registered = _known.get(scenario.kept_by) if isinstance(scenario.enforcement, str) else None
     return registered or kind_of(description_of(scenario))
+
+
+def refuse_unknown(option: str, word: str) -> None:
+    """Raise LookupError for what an option says that is neither a name nor the path of a file."""
+    if described.is_path(word):
+        if not texts.is_file(FilePath(word)):
+            raise LookupError(f"{option}: {word}: there is no such file")
+    elif word not in ENFORCEMENTS:
+        known = list(ENFORCEMENTS)
+        raise LookupError(f"{option}: {unknown('network', word, known)}{meant(word, known)}")
 
 
 def description_of(scenario: Scenario) -> Description:

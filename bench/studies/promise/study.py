@@ -161,6 +161,7 @@ class PromiseStudy(Study):
 def _ground(asked: StudyRequest) -> Ground:
     """Return what a study is about. Raises LookupError, ScenarioError for a network that cannot be read."""
     ground = _asked_ground(asked)
+    enforcements.refuse_unknown("--network", ground.network)
     scenario = requests.read(asked.case(ANY, (f"enforcement={ground.network}",)))
     kind, conflist = enforcements.of(scenario), enforcements.description_of(scenario).conflist
     return replace(

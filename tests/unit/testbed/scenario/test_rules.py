@@ -76,6 +76,7 @@ FAULTS = {
     "underlay.mtu=100": "underlay.mtu: input should be greater than or equal to 576",
     "measurement.interval=0.01": "measurement.interval: input should be greater than or equal to 0.1",
     "measurement.warm_up=9.8": "flows[0].duration: 10 s leave no five samples after the warm-up of 9.8 s",
+    "nodes.worker-01=3": "nodes.worker-01: input should be a mapping, as in {name: value}",
     "enforcement=magic": "enforcement: input should be",
     "enforcement=node": "underlay.rate: enforcement node shares out the nodes' links",
     "nodes={}": "nodes: ",

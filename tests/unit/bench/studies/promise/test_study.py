@@ -64,6 +64,8 @@ def test_a_link_is_that_of_every_run() -> None:
         ({"check": "moon"}, "no check 'moon'"),
         ({"link": "10M"}, "--link: 10M is less than 1G"),
         ({"link": "fast"}, "--link: "),
+        ({"network": "macvlna"}, r"\A--network: no network 'macvlna' \(networks: .*did you mean 'macvlan'"),
+        ({"network": "mine.yaml"}, r"\A--network: mine.yaml: there is no such file\Z"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(choices: dict[str, str], words: str) -> None:
@@ -80,8 +82,9 @@ def test_links_of_clusters_that_exist_have_to_be_said() -> None:
 
 
 def test_a_network_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError):
-        STUDY.cases(asked(network=str(tmp_path / "nowhere.yaml")))
+    (tmp_path / "mine.yaml").write_text("claims: [moon]")
+    with pytest.raises(ScenarioError, match="mine.yaml: claims"):
+        STUDY.cases(asked(network=str(tmp_path / "mine.yaml")))
 
 
 @pytest.mark.parametrize(
