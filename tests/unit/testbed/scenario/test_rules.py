@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import generators  # noqa: F401 - they have a say in what a scenario may ask for
 from testbed.scenario import ScenarioError, load
 from tests.paths import ROOT
 

@@ -83,7 +83,7 @@ def test_links_of_clusters_that_exist_have_to_be_said() -> None:
 
 def test_a_network_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("claims: [moon]")
-    with pytest.raises(ScenarioError, match="mine.yaml: claims"):
+    with pytest.raises(ScenarioError, match=r"mine\.yaml: claims"):
         STUDY.cases(asked(network=str(tmp_path / "mine.yaml")))
 
 
