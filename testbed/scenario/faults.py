@@ -83,7 +83,7 @@ def _fault(error: Any) -> Fault:
         return Fault(path, "no such field")
     if error["type"] == "missing":
         return Fault(path, "this field is required")
-    if error["type"] in ("dict_type", "model_type"):
-        return Fault(path, "input should be a mapping, as in {name: value}")
     text: str = error["msg"].removeprefix("Value error, ")
+    if text.startswith("Input should be a valid dictionary"):  # and of JSON "an object"
+        return Fault(path, "input should be a mapping, as in {name: value}")
     return Fault(path, text[0].lower() + text[1:] if text.startswith(("Input", "String", "List")) else text)

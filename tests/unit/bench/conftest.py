@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from bench.presentation.figures.known import FIGURES
 from bench.recording.directory import Recording
 from tests.unit.bench.builders import DATA
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of an analysis' time."""
+    for name in list(FIGURES):
+        monkeypatch.delitem(FIGURES, name)
 
 
 @pytest.fixture

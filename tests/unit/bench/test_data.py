@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from bench import pipeline
-from bench.presentation.figures import throughput
 from bench.recording import latest
 from bench.recording.directory import Recording
 from tests.paths import ROOT
@@ -22,10 +21,10 @@ BLOCKS = re.findall(
 )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_lines_for_pandas_do_what_the_page_says(
     recorded: Callable[[str], Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(throughput, "render", lambda *_: {"svg": b"<svg></svg>"})
     reports = tmp_path / "reports"
     reports.mkdir()
     summaries = []

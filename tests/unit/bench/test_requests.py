@@ -19,7 +19,6 @@ from bench.analysis.exchanges import COLUMNS
 from bench.generators import idle
 from bench.presentation import tables
 from bench.presentation.figures import latency
-from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.style import FORMATS, files
 from bench.recording import archive, atomic, inventory
 from bench.recording.directory import Recording
@@ -82,13 +81,6 @@ def recording(tmp_path: Path) -> Recording:
     atomic.write_json(made.environment_file, {"host": {}})
     atomic.write_model(made.run_file, done)
     return made
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of an analysis' time."""
-    for name in list(FIGURES):
-        monkeypatch.delitem(FIGURES, name)
 
 
 def analysed(recording: Recording) -> summary.Summary:

@@ -13,7 +13,6 @@ import pytest
 from bench.cli import documents
 from bench.cli.terminal import say
 from bench.cli.verbs import experiments, supplies, testbeds
-from bench.presentation.figures import throughput
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from testbed import doctor, lasting
@@ -70,7 +69,6 @@ def test_where_standard_output_is_closed_nobody_is_told(monkeypatch: pytest.Monk
 def test_figures_tell_the_summary_and_where_files_are(
     recorded: Recorded, name: str, status: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(throughput, "render", lambda *_: {"svg": b"<svg></svg>"})
     recording = recorded(name)
     monkeypatch.chdir(recording.directory.parent)  # so that a relative path is given
     assert experiments.draw_figures(name, Path("reports"), json=True) == status

@@ -21,7 +21,6 @@ from invoke.exceptions import Exit
 from bench.cli import exits
 from bench.cli.verbs import asked, experiments, studies
 from bench.pipeline import analyse
-from bench.presentation.figures import throughput
 from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Finished, StudyRequest
@@ -30,6 +29,8 @@ from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario.found import Found
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 Damage = Callable[[Path], None]
 OPTIONS = asked.Options(overrides=[], scale=1.0, provider="netns", orchestrator="cni", reports="reports")
@@ -81,12 +82,6 @@ def contents(directory: Path) -> dict[str, tuple[int, bytes]]:
     """Return every file of a directory, with when it was changed."""
     files = (path for path in directory.rglob("*") if stat.S_ISREG(path.lstat().st_mode))
     return {str(file): (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
-
-
-@pytest.fixture(autouse=True)
-def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing is what takes long."""
-    monkeypatch.setattr(throughput, "render", lambda *_: {"svg": b"<svg></svg>"})
 
 
 @pytest.fixture
