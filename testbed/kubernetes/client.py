@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from testbed.access.place import RUN_SECONDS, CommandError, Place, Result
 from testbed.kubernetes.manifests import Manifest
@@ -25,10 +26,29 @@ TOO_LATE = (
 ATTEMPTS = 5
 # What an event says of a pod that will not run as things are; the rest is on its way.
 REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
+# Unless it was said but once: a network may not be there yet, and of two ADDs at once the reference plugin
+# firewall (1.1) fails one. A kubelet tries again after 10 to 15 s.
+TRIED_AGAIN = "FailedCreatePodSandBox"
 
 
 class PodError(RuntimeError):
     """A pod does not run; the message holds what Kubernetes says about it."""
+
+
+class Complaint(NamedTuple):
+    """The last warning about a pod."""
+
+    pod: str
+    reason: str
+    message: str
+    times: int  # that it was warned for this reason
+
+    @property
+    def final(self) -> bool:
+        """Whether the pod will not run as things are."""
+        if self.reason == TRIED_AGAIN:
+            return self.times > 1
+        return self.reason in REFUSALS or "Insufficient" in self.message
 
 
 @dataclass(frozen=True)
@@ -95,9 +115,9 @@ class Client:
             if words := fault():
                 raise PodError(words)
             over = time.monotonic() > deadline
-            for pod, reason, message in complaints(found, self.get("events")["items"], pods):
-                if over or reason in REFUSALS or "Insufficient" in message:
-                    raise PodError(f"pod {pod} of cluster {self.cluster}: {message}")
+            for complaint in complaints(found, self.get("events")["items"], pods):
+                if over or complaint.final:
+                    raise PodError(f"pod {complaint.pod} of cluster {self.cluster}: {complaint.message}")
             if over:
                 names = listed(waiting)
                 raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {names}")
@@ -131,19 +151,21 @@ def unready(pods: Iterable[dict[str, Any]], wanted: Iterable[str]) -> list[str]:
 
 def complaints(
     pods: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]], wanted: Iterable[str]
-) -> list[tuple[str, str, str]]:
-    """Return pod, reason and message of the last warning about each wanted pod that is not ready."""
+) -> list[Complaint]:
+    """Return the last warning about each wanted pod that is not ready."""
     names = set(wanted)
     waiting = {
         pod["metadata"]["uid"]: pod["metadata"]["name"]
         for pod in pods
         if pod["metadata"]["name"] in names and not _is_ready(pod)
     }
-    last: dict[str, tuple[str, str, str]] = {}
+    times: Counter[tuple[str, str]] = Counter()
+    last: dict[str, Complaint] = {}
     for event in sorted(events, key=lambda event: event.get("lastTimestamp") or ""):
-        uid = event["involvedObject"].get("uid")
+        uid, reason = event["involvedObject"].get("uid"), event["reason"]
         if event.get("type") == "Warning" and uid in waiting:
-            last[uid] = (waiting[uid], event["reason"], event["message"])
+            times[uid, reason] += event.get("count") or 1
+            last[uid] = Complaint(waiting[uid], reason, event["message"], times[uid, reason])
     return list(last.values())
 
 
@@ -152,4 +174,4 @@ def _is_ready(pod: Mapping[str, Any]) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-__all__ = ["Client", "CommandError", "PodError", "complaints", "unready"]
+__all__ = ["Client", "CommandError", "Complaint", "PodError", "complaints", "unready"]

@@ -103,7 +103,39 @@ def test_the_last_warning_about_a_pod_that_is_not_ready_is_what_counts() -> None
         _event("c", "2026-01-01T00:00:03Z", "FailedScheduling", "not asked for"),
     ]
     pods = [_pod("a", False), _pod("b", True), _pod("c", False)]
-    assert complaints(pods, events, ["a", "b"]) == [("a", "FailedCreatePodSandBox", "no room")]
+    assert complaints(pods, events, ["a", "b"]) == [("a", "FailedCreatePodSandBox", "no room", 1)]
+
+
+SANDBOX = "FailedCreatePodSandBox"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "counts", "final"),
+    [
+        (SANDBOX, "no room", [1], False),
+        (SANDBOX, "no room", [1, 1], True),
+        (SANDBOX, "no room", [2], True),
+        ("ErrImageNeverPull", "no image", [1], True),
+        ("FailedScheduling", "1 Insufficient cpu", [1], True),
+        ("FailedMount", "not yet", [1, 1, 5], False),
+    ],
+)
+def test_a_network_that_refuses_a_pod_is_asked_twice(
+    reason: str, message: str, counts: list[int], final: bool
+) -> None:
+    events = [
+        {**_event("a", f"2026-01-01T00:00:0{at}Z", reason, message), "count": count}
+        for at, count in enumerate(counts)
+    ]
+    (found,) = complaints([_pod("a", False)], [*events, _event("b", "2026", SANDBOX, "another's")], ["a"])
+    assert found.final is final
+
+
+def test_a_pod_that_is_refused_ends_the_waiting(client: Client) -> None:
+    there_are(client, "pods", _pod("a", False))
+    there_are(client, "events", {**_event("a", "2026", SANDBOX, "no room"), "count": 2})
+    with pytest.raises(PodError, match=r"\Apod a of cluster a: no room\Z"):
+        client.wait_until_ready(["a"], 60)
 
 
 def there_are(client: Client, kind: str, *items: dict[str, object]) -> None:
