@@ -13,6 +13,7 @@ from typing import Any
 from testbed.clusters import kubeconfigs
 from testbed.enforcements.enforcement import Enforcement
 from testbed.enforcements.resource import RESOURCE
+from testbed.kubernetes.client import is_ready
 from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
 from testbed.scenario.faults import Fault
@@ -208,8 +209,7 @@ def _wrong(
 
 
 def _unusable(node: Mapping[str, Any]) -> str:
-    ready = [c["status"] for c in node["status"].get("conditions", []) if c["type"] == "Ready"]
-    if ready != ["True"]:
+    if not is_ready(node):
         return "is not ready"
     if node["spec"].get("unschedulable"):
         return "is cordoned"

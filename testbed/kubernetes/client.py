@@ -24,11 +24,10 @@ TOO_LATE = (
     "resource quota evaluation timed out",
 )
 ATTEMPTS = 5
-# What an event says of a pod that will not run as things are; the rest is on its way.
-REFUSALS = ("FailedCreatePodSandBox", "ErrImageNeverPull", "CreateContainerError", "Failed")
-# Unless it was said but once: a network may not be there yet, and of two ADDs at once the reference plugin
-# firewall (1.1) fails one. A kubelet tries again after 10 to 15 s.
-TRIED_AGAIN = "FailedCreatePodSandBox"
+# What an event says of a pod that will not run as things are, and how often until it is believed; the rest is
+# on its way. A network may not be there yet, and of two ADDs at once the reference plugin firewall (1.1)
+# fails one: a kubelet tries again after 10 to 15 s.
+REFUSALS = {"FailedCreatePodSandBox": 2, "ErrImageNeverPull": 1, "CreateContainerError": 1, "Failed": 1}
 
 
 class PodError(RuntimeError):
@@ -46,9 +45,9 @@ class Complaint(NamedTuple):
     @property
     def final(self) -> bool:
         """Whether the pod will not run as things are."""
-        if self.reason == TRIED_AGAIN:
-            return self.times > 1
-        return self.reason in REFUSALS or "Insufficient" in self.message
+        if self.reason in REFUSALS:
+            return self.times >= REFUSALS[self.reason]
+        return "Insufficient" in self.message
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ class Client:
 
 def unready(pods: Iterable[dict[str, Any]], wanted: Iterable[str]) -> list[str]:
     """Return which wanted pods are not ready, or not there, in the order of their names in ``wanted``."""
-    ready = {pod["metadata"]["name"] for pod in pods if _is_ready(pod)}
+    ready = {pod["metadata"]["name"] for pod in pods if is_ready(pod)}
     return [name for name in wanted if name not in ready]
 
 
@@ -157,7 +156,7 @@ def complaints(
     waiting = {
         pod["metadata"]["uid"]: pod["metadata"]["name"]
         for pod in pods
-        if pod["metadata"]["name"] in names and not _is_ready(pod)
+        if pod["metadata"]["name"] in names and not is_ready(pod)
     }
     times: Counter[tuple[str, str]] = Counter()
     last: dict[str, Complaint] = {}
@@ -169,9 +168,10 @@ def complaints(
     return list(last.values())
 
 
-def _is_ready(pod: Mapping[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions", [])
+def is_ready(found: Mapping[str, Any]) -> bool:
+    """Tell whether a pod or a node is ready."""
+    conditions = found["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-__all__ = ["Client", "CommandError", "Complaint", "PodError", "complaints", "unready"]
+__all__ = ["Client", "CommandError", "Complaint", "PodError", "complaints", "is_ready", "unready"]
