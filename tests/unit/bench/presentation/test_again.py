@@ -18,7 +18,6 @@ from bench.cli import program, tasks
 from bench.measurement import experiment
 from bench.pipeline import analyse
 from bench.presentation import again
-from bench.presentation.figures.known import FIGURES
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Request, StudyRequest
@@ -42,11 +41,13 @@ REQUESTS = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let relative paths be below a directory of the test's own, and signals do what they did."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(FIGURES, "throughput")  # drawing takes most of an analysis' time
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     yield
     for one, handler in before.items():
