@@ -3,8 +3,11 @@
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
+
+from tests import parts
 
 # A shell starts what is to run in the background with SIGINT ignored, and so would start whatever tests
 # start, to interrupt it.
@@ -33,3 +36,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+@pytest.fixture
+def own_parts() -> Iterator[None]:
+    """Let a test make parts known, or take them away, for itself alone."""
+    with parts.put_back():
+        yield

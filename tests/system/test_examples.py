@@ -12,6 +12,7 @@ import pytest
 from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
+from tests import parts
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -19,9 +20,11 @@ CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _registered() -> None:
-    for name in ("pinned_provider", "token_bucket_enforcement", "routed_network"):
-        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
+def _registered() -> Iterator[None]:
+    with parts.put_back():
+        for name in ("pinned_provider", "token_bucket_enforcement", "routed_network"):
+            runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
+        yield
 
 
 @contextmanager

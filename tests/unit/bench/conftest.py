@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,9 @@ from tests.unit.bench.builders import DATA
 
 
 @pytest.fixture
-def undrawn() -> Iterator[None]:
-    """Draw no figures, for that takes most of an analysis' time; put them back in their order, a report's."""
-    before = dict(FIGURES)
+def undrawn(own_parts: None) -> None:
+    """Drawing takes most of an analysis' time."""
     FIGURES.clear()
-    yield
-    FIGURES.clear()
-    FIGURES.update(before)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_a_flanneld_that_is_given_must_know_the_backend(
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+def cloud(own_parts: None) -> list[tuple[str, bool]]:
     """Make a provider known for one test; return what it was asked for."""
     asked: list[tuple[str, bool]] = []
 
@@ -110,7 +110,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
         asked.append((source, clusters_exist))
         return NetnsProvider(addressing)
 
-    monkeypatch.setattr(assembly, "_providers", dict(assembly._providers))
     register_provider("cloud", ProviderKind(make, {"cni": CNI}))
     return asked
 

@@ -6,13 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench import pipeline
 from bench.cli import extensions
-from bench.presentation.figures import known as figures
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known as studies
@@ -23,10 +21,8 @@ Extend = Callable[..., None]
 
 
 @pytest.fixture
-def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]:
+def extend(own_parts: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]:
     """Return what imports files as the command line does; what they add is gone after the test."""
-    registries: list[dict[str, Any]] = [figures.FIGURES, studies.STUDIES]
-    before = [dict(parts) for parts in registries]
     modules = set(sys.modules)
 
     def extend(*files: Path) -> None:
@@ -37,9 +33,6 @@ def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]:
     for name in set(sys.modules) - modules:
         if name.startswith("concorde_extension:"):
             del sys.modules[name]
-    for parts, former in zip(registries, before, strict=True):
-        parts.clear()
-        parts.update(former)
 
 
 def test_a_figure_from_outside_is_drawn_and_shown(

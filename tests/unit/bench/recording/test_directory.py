@@ -90,7 +90,10 @@ def test_a_run_id_finds_its_recording_wherever_it_is_kept(kept: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["..", "*", "", "x" * 5000, "a/b/c", "\x1b[31m", "."])
-def test_what_is_no_name_of_a_recording_is_refused(name: str, tmp_path: Path) -> None:
+def test_what_is_no_name_of_a_recording_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # what lies beside this project is nobody's business
     for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path)):
         with pytest.raises(LookupError, match="no recording"):
             search()

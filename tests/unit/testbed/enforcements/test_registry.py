@@ -7,7 +7,7 @@ import pytest
 from testbed.enforcements import registry
 from testbed.enforcements.at_interface import AtInterface
 from testbed.enforcements.described import Described
-from testbed.scenario import ScenarioError, described, enforcements, names
+from testbed.scenario import ScenarioError, described
 from testbed.scenario.enforcements import Kind
 from tests.unit.testbed.builders import addressed
 
@@ -17,11 +17,8 @@ class Fabric(Described):
 
 
 @pytest.fixture
-def fabric(monkeypatch: pytest.MonkeyPatch) -> None:
+def fabric(own_parts: None) -> None:
     """Make it known for one test."""
-    monkeypatch.setattr(names.ENFORCEMENTS, "_names", list(names.ENFORCEMENTS))
-    monkeypatch.setattr(enforcements, "_known", dict(enforcements._known))
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
     registry.register(Kind("fabric", shares_links=True), Fabric)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.networks import registry
 from testbed.networks.backends.vxlan import Overlay
-from testbed.scenario import ScenarioError, names, networks
+from testbed.scenario import ScenarioError, networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network
 from tests.unit.testbed.builders import addressed
@@ -20,11 +20,8 @@ class Routed(Overlay):
 
 
 @pytest.fixture
-def routed(monkeypatch: pytest.MonkeyPatch) -> None:
+def routed(own_parts: None) -> None:
     """Make it known for one test."""
-    monkeypatch.setattr(names.NETWORKS, "_names", list(names.NETWORKS))
-    monkeypatch.setattr(networks, "_known", dict(networks._known))
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
     registry.register(Network("routed"), Routed)
 
 

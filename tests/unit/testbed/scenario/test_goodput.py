@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.scenario import enforcements, names
+from testbed.scenario import enforcements
 from testbed.scenario.enforcements import Kind
 from testbed.scenario.goodput import expected_goodput_of
 from tests.unit.bench.builders import scenario
@@ -33,9 +33,8 @@ def test_expected_goodput_of_a_flow(
     assert got == (None if expected is None else pytest.approx(expected))
 
 
-def test_an_enforcement_on_the_link_may_count_the_overlays_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names.ENFORCEMENTS, "_names", list(names.ENFORCEMENTS))
-    monkeypatch.setattr(enforcements, "_known", dict(enforcements._known))
+@pytest.mark.usefixtures("own_parts")
+def test_an_enforcement_on_the_link_may_count_the_overlays_headers() -> None:
     enforcements.register(Kind("fabric", counts="underlay"))
     experiment = scenario(enforcement="fabric")
     assert expected_goodput_of(experiment, experiment.flows[0]) == pytest.approx(1e8 * 1398 / 1514)

@@ -1,0 +1,49 @@
+"""Parts that tests make known, or take away: afterwards those are known that were, in the order of before.
+
+Which tests share a process, and in which order, differs from time to time; and the order of parts is seen, in
+messages and in reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+from bench import generators
+from bench.presentation.figures.known import FIGURES
+from bench.studies.known import STUDIES
+from testbed import assembly
+from testbed.enforcements import registry as enforcements
+from testbed.networks import registry as networks
+from testbed.scenario import enforcements as kinds
+from testbed.scenario import names
+from testbed.scenario import networks as overlays
+
+DICTIONARIES: tuple[dict[str, Any], ...] = (
+    FIGURES,
+    STUDIES,
+    assembly._providers,
+    enforcements._known,
+    generators._exchangers,
+    generators._registered,
+    kinds._known,
+    networks._known,
+    overlays._known,
+)
+LISTS = (names.ENFORCEMENTS._names, names.NETWORKS._names)
+
+
+@contextmanager
+def put_back() -> Iterator[None]:
+    """Let parts be known as before when the block ends."""
+    dictionaries, lists = [copy(one) for one in DICTIONARIES], [copy(one) for one in LISTS]
+    try:
+        yield
+    finally:
+        for known, former in zip(DICTIONARIES, dictionaries, strict=True):
+            known.clear()
+            known.update(former)
+        for known_names, former_names in zip(LISTS, lists, strict=True):
+            known_names[:] = former_names
