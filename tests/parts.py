@@ -7,9 +7,9 @@ messages and in reports.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from copy import copy
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 from bench import generators
 from bench.presentation.figures.known import FIGURES
@@ -38,12 +38,12 @@ LISTS = (names.ENFORCEMENTS._names, names.NETWORKS._names)
 @contextmanager
 def put_back() -> Iterator[None]:
     """Let parts be known as before when the block ends."""
-    dictionaries, lists = [copy(one) for one in DICTIONARIES], [copy(one) for one in LISTS]
-    try:
-        yield
-    finally:
-        for known, former in zip(DICTIONARIES, dictionaries, strict=True):
-            known.clear()
-            known.update(former)
-        for known_names, former_names in zip(LISTS, lists, strict=True):
-            known_names[:] = former_names
+    lists = [list(one) for one in LISTS]
+    with ExitStack() as dictionaries:
+        for known in DICTIONARIES:
+            dictionaries.enter_context(mock.patch.dict(known))
+        try:
+            yield
+        finally:
+            for known_names, former in zip(LISTS, lists, strict=True):
+                known_names[:] = former
