@@ -177,6 +177,7 @@ def test_a_class_halved_by_hand_is_the_kernel_s_state(tmp_path: Path) -> None:
     assert short.observed < short.required
 
 
+@pytest.mark.long(one_in=0)
 def test_a_receiver_that_is_killed_leaves_no_measurement(tmp_path: Path) -> None:
     """Kill iperf3's server in the first pod; it has the only one there."""
     kill = ["sh", "-c", "kill -9 $(ss -Hltnp | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p')"]

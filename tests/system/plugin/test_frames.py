@@ -24,7 +24,7 @@ from tests.system.plugin.judge import ATTACKER, PATIENCE, Judge
 from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import Overlapped
 
-COUNT = int(os.environ.get("CONCORDE_FRAMES", "600"))
+COUNT = int(os.environ.get("CONCORDE_FRAMES", "300"))
 SEED = int(os.environ.get("CONCORDE_FRAMES_SEED", "1"))
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere

@@ -22,7 +22,7 @@ from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
 from tests.system.plugin.inside import Inside
 
 PROGRAM = Path(__file__).with_name("inputs.py")
-INPUTS = int(os.environ.get("CONCORDE_PLUGIN_INPUTS", "400"))
+INPUTS = int(os.environ.get("CONCORDE_PLUGIN_INPUTS", "200"))
 REAL_EACH = 20  # one in so many is a process with an interpreter of its own
 MOST_SECONDS = 2
 # The specification's codes, and ours; 100, a bug, is none of them.

@@ -17,6 +17,7 @@ PAYLOAD, FRAME = 1398, 1464  # of a full TCP segment with timestamps at MTU 1450
 pytestmark = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.parametrize(("count", "goodput"), [("layer2", RATE * PAYLOAD / FRAME), ("payload", RATE)])
 def test_a_pod_gets_its_rate_and_no_more(node: Node, count: str, goodput: float) -> None:
     assert_rate_within_node(node, promising(str(RATE), count=count), promising("1G"), goodput)

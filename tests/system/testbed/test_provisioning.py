@@ -90,6 +90,7 @@ def silent(_words: str) -> None:
     """Say nothing."""
 
 
+@pytest.mark.long(one_in=0)
 def test_a_second_run_changes_nothing(there: Machines, playbook: Path, hosts: dict[str, Any]) -> None:
     said: list[str] = []
     first = playbooks.run(playbook, hosts, said.append)

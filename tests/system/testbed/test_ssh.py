@@ -142,6 +142,7 @@ def test_clusters_may_overlap_on_one_of_three_machines(there: Machines, before: 
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.parametrize(
     "overrides",
     [["enforcement=node", "underlay.rate=9G"], ["enforcement=bandwidth"]],
@@ -234,6 +235,7 @@ def test_a_machine_that_is_gone_is_cleared_later(
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_a_connection_that_ended_for_us_only_does_not_keep_us_out(
     there: Machines, before: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:

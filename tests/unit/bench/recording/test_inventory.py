@@ -148,6 +148,7 @@ def test_what_was_found_of_machines_is_missed_too(damage: str, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.long(one_in=2)
 @pytest.mark.parametrize("of", ["now", "before"])
 def test_a_scenario_is_never_taken_for_another(of: str, tmp_path: Path) -> None:
     directory = tmp_path / "held"
