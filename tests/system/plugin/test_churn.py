@@ -39,7 +39,7 @@ from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
 
 PROGRAM = Path(__file__).with_name("churn.py")
-STEPS = int(os.environ.get("CONCORDE_CHURN_STEPS", "50"))
+STEPS = int(os.environ.get("CONCORDE_CHURN_STEPS", "100"))
 SEED = int(os.environ.get("CONCORDE_CHURN_SEED", "1"))
 STEPS_ON_A_NODE = 25
 PODS = {cluster: [f"{cluster}-{number}" for number in range(4)] for cluster in "ab"}
