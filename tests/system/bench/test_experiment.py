@@ -160,6 +160,7 @@ def test_shaping_removed_by_hand_is_noticed(tmp_path: Path) -> None:
     assert any("A-1" in fault and "no HTB" in fault for fault in recording.run_record().faults)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_class_halved_by_hand_is_the_kernel_s_state(tmp_path: Path) -> None:
     slower = ["tc", "class", "change", "dev", "eth0", "parent", "1:", "classid", "1:1", "htb"]
     rate = ["rate", "50mbit", "ceil", "50mbit", "burst", "50kb", "cburst", "50kb"]

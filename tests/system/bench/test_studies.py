@@ -24,6 +24,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long(one_in=0)
 @pytest.mark.usefixtures("untouched_host")
 def test_a_study_from_outside_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     settings = [word for setting in SHORT for word in ("--set", setting)]

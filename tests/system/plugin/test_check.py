@@ -15,6 +15,7 @@ def sql(statement: str) -> list[str]:
     return ["/usr/bin/python3", "-c", code, STORE, statement]
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(
     ("where", "tampering", "message"),
     [

@@ -108,6 +108,7 @@ def test_nor_with_another_enforcement_or_without_a_guarantee(
         complain(judge.verdict(a_part(frames), AT_ONCE))
 
 
+@pytest.mark.long(one_in=2)
 @pytest.mark.parametrize("position", ["routed", "container"])
 def test_nor_from_behind_a_routed_veth_or_beside_kubernetes(node: Node, position: Position) -> None:
     pair, who = Overlapped(node), people(position)

@@ -219,6 +219,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(("tampering", "message"), TAMPERING.items())
 def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str, message: str) -> None:
     results = {}
@@ -248,6 +249,7 @@ def test_the_next_add_repairs_what_was_flushed(node: Node, flush: str) -> None:
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize("flush", [*TAMPERING, "ip link delete dev eth0"])
 def test_del_succeeds_whatever_is_gone(node: Node, flush: str) -> None:
     added(node, "A-1", on_uplink("100M"))

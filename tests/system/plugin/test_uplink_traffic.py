@@ -53,6 +53,7 @@ def only(sent: dict[str, int], name: str) -> bool:
     return BYTES < sent[name] < 1.3 * BYTES and max(others) < NOISE
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(("pod", "name"), [("A-1", FIRST), ("B-1", SECOND), ("A-2", DEFAULT)])
 @pytest.mark.parametrize(
     "disguise",

@@ -213,6 +213,7 @@ def test_a_machine_in_use_is_left_to_who_uses_it(there: Machines, before: State)
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_a_machine_that_is_gone_is_cleared_later(
     there: Machines, before: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def vagrant() -> str:
     return program
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda file: file.stem)
 def test_vagrant_takes_the_machines_of_every_scenario(scenario: Path, vagrant: str, tmp_path: Path) -> None:
     told = environment(tmp_path, scenario, VAGRANT_DEFAULT_PROVIDER="libvirt", CONCORDE_DRIVER="qemu")
