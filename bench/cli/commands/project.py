@@ -18,6 +18,7 @@ ALONE = (
     "tests/system/bench/test_starved.py",
     "tests/system/bench/promise/test_planted_faults.py",
     "tests/system/bench/test_backends.py",
+    "tests/system/bench/test_matrix.py",
     "tests/system/bench/test_places.py",
     "tests/system/bench/test_ways.py",
     "tests/system/bench/test_zones.py",
