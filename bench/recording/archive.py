@@ -19,11 +19,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from bench.recording import atomic, inventory
+from bench.recording import atomic, inventory, latest
 from bench.recording.anonymous import without_names
 from bench.recording.atomic import StoredError
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording, is_recording
-from bench.recording.records import RunRecord
+from bench.recording.records import RunRecord, is_run_id
 from testbed.scenario import texts
 
 ARCHIVE = "recording.tar.xz"
@@ -152,8 +152,8 @@ def _sealed(recording: Recording, record: RunRecord, contents: Contents) -> byte
 
 def _compressed(directory: Path, name: str, contents: Contents) -> bytes:
     """Return an archive with nothing of a machine or a moment in it: neither owners nor times."""
-    if not _NAME.fullmatch(name):
-        raise StoredError(directory, f"{name!r} is no run's id")
+    if not is_run_id(name):
+        raise StoredError(directory, f"{name!r} is not a recording's name")
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path, content in sorted(contents.items()):
@@ -171,10 +171,15 @@ def _contents(packed: Path) -> tuple[str, Contents]:
         return _read(packed)
     if texts.is_file(packed / ARCHIVE):
         return _read(packed / ARCHIVE)
+    name = packed.resolve().name
+    if not _NAME.fullmatch(name) or name == latest.NAME or name.endswith(UNFINISHED):
+        raise StoredError(packed, f"a study cannot be called {name!r}; give its directory another name")
     contents = {path: _bytes(packed / path) for path in _indexes(packed)}
     for archive in _archives(packed):
+        if not is_run_id(archive.parent.name):
+            raise StoredError(archive, f"{archive.parent.name!r} is not a recording's name")
         contents |= _below(archive.parent.name, _read(archive)[1])
-    return packed.resolve().name, contents
+    return name, contents
 
 
 def _read(archive: Path) -> tuple[str, Contents]:
@@ -192,7 +197,10 @@ def _read(archive: Path) -> tuple[str, Contents]:
     if missing or len(names) != 1:
         lacks = f"it has no {missing[0]}" if missing else "it has several directories"
         raise StoredError(archive, f"no packed recording: {lacks}")
-    return names.pop(), contents
+    (name,) = names
+    if not is_run_id(name):
+        raise StoredError(archive, f"no packed recording: {name!r} is not a recording's name")
+    return name, contents
 
 
 class _ForeignError(Exception):
@@ -211,7 +219,8 @@ def _decompressed(content: bytes) -> bytes:
 
 def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each file of a tar archive."""
-    seen: set[str] = set()
+    files: set[str] = set()
+    directories: set[str] = set()
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
         for member in tar:
             if member.isdir():  # as tar(1) has them; ours come with their files
@@ -219,12 +228,14 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
             if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
                 raise _ForeignError(f"{member.name!r} is no plain file")
             _check_path(member.name)
-            above = {str(parent) for parent in PurePosixPath(member.name).parents}
-            if member.name in seen or above & seen:
+            if member.name in files:
                 raise _ForeignError(f"{member.name!r} is there twice")
-            seen.add(member.name)
+            files.add(member.name)
+            directories |= {str(parent) for parent in PurePosixPath(member.name).parents}
             stream = tar.extractfile(member)
             yield member.name, stream.read() if stream else b""
+    if both := sorted(files & directories):
+        raise _ForeignError(f"{both[0]!r} is both a file and a directory")
 
 
 def _check_path(path: str) -> None:

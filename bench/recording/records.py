@@ -15,6 +15,9 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+# As begin_directory (directory.py) makes them; what follows the time is a scenario's name.
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9][A-Za-z0-9._-]{0,180}")
+
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
 
 
@@ -211,6 +214,14 @@ class Analysed(Entry):
     """``raw/analysis.json``: the one number of an analysis that is no function of the recording."""
 
     seconds: float  # that the first one took
+
+
+def is_run_id(name: str) -> bool:
+    """Tell whether a recording can have this name when it is complete: a time, the scenario, the enforcement.
+
+    So it is none of the names that have a meaning of their own beside recordings, as ``latest`` has.
+    """
+    return _RUN_ID.fullmatch(name) is not None and not name.endswith(".unfinished")
 
 
 def slug(label: str, taken: set[str]) -> str:

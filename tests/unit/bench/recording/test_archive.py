@@ -217,7 +217,13 @@ def test_runs_of_another_study_are_not_left_beside_those_that_are_packed(
         (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/a\nb": b""})), r"'.*a\\nb' is no file of a recording"),
         (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/" + "x" * 300: b""})), "is no file of a recording"),
         (lzma.compress(tar({**WHOLE, f"{RUN_ID}/report.html": b""})), "is no file of a recording"),
-        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/run.json/x": b""})), "is there twice"),
+        (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/run.json/x": b""})), "is both a file and a directory"),
+        (lzma.compress(tar({f"{RUN_ID}/raw/a/b": b"", f"{RUN_ID}/raw/a": b"", **WHOLE})), "is both a file"),
+        (lzma.compress(tar({f"{RUN_ID}/raw": b"", **WHOLE})), "is both a file and a directory"),
+        *(
+            (lzma.compress(tar({path.replace(RUN_ID, name): b"" for path in WHOLE})), "not a recording's name")
+            for name in ("latest", "history", f"{RUN_ID}.unfinished", "small-pod", "20260101T000000Z-")
+        ),
         (lzma.compress(tar(WHOLE, of_kind(tarfile.SYMTYPE, target="/etc"))), "is no plain file"),
         (lzma.compress(tar(WHOLE, of_kind(tarfile.LNKTYPE, target="/etc/passwd"))), "is no plain file"),
         (lzma.compress(tar(WHOLE, of_kind(tarfile.CHRTYPE))), "is no plain file"),
@@ -233,6 +239,21 @@ def test_what_is_no_packed_recording_is_refused_and_leaves_nothing(
     with pytest.raises(LookupError, match=rf"some\.tar\.xz: no packed recording: .*({said})"):
         experiments.draw_figures(str(file), tmp_path / "reports")
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["latest", "20260101T000000Z-matrix.unfinished"])
+def test_a_study_is_not_unpacked_under_a_name_that_means_something_else(name: str, tmp_path: Path) -> None:
+    atomic.write(tmp_path / "from" / name / RUN_ID / archive.ARCHIVE, lzma.compress(tar(WHOLE)))
+    with pytest.raises(StoredError, match=rf"a study cannot be called '{name}'"):
+        archive.unpack(tmp_path / "from" / name, tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_run_of_a_packed_study_has_a_recording_s_name(tmp_path: Path) -> None:
+    atomic.write(tmp_path / "matrix" / "latest" / archive.ARCHIVE, lzma.compress(tar(WHOLE)))
+    with pytest.raises(StoredError, match="'latest' is not a recording's name"):
+        archive.unpack(tmp_path / "matrix", tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
 
 
 def test_an_archive_that_grows_beyond_measure_is_refused(
