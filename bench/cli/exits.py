@@ -33,7 +33,10 @@ MEANINGS = {
     str(VIOLATED): "a guarantee was violated, or another check was made and did not pass; never an error",
     str(BAD_INPUT): "bad input, or something is missing: nothing was started; the message names the place",
     str(INVALID): "invalid: the run proves nothing",
-    str(FAILED): "the testbed could not be brought up, or a command in it failed; there is no verdict",
+    str(
+        FAILED
+    ): "the testbed could not be brought up, a command in it failed, or a file could not be written; "
+    "there is no verdict",
     str(CHANGED): "`nightly`: all held, but something is worse than in the nights before",
     str(BUG): "a bug in the testbed; one line says so, and in which file the details are",
     "128 + n": "ended by signal n",

@@ -14,7 +14,7 @@ _JUDGED = {
     VIOLATED: "a promise was broken",
     **_BAD,
     INVALID: "invalid: something else than the promise was the limit, so that nothing is shown",
-    FAILED: "a testbed could not be brought up",
+    FAILED: "a testbed could not be brought up, or a file not be written, as on a full disk",
 }
 _STUDY = {**_JUDGED, HELD: "done, and every run is valid", VIOLATED: "with a gate: a promise was broken"}
 _CHECK = {HELD: "all is as it should be", VIOLATED: "something is not", **_BAD, **_FAILED}

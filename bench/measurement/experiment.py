@@ -6,7 +6,6 @@ the testbed is brought up again, and the repetitions that are missing are made.
 
 from __future__ import annotations
 
-import fcntl
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Calibration, Fault, Finished, Request, RunRecord, Seconds
-from testbed.access import clocks
+from testbed.access import clocks, locks
 from testbed.assembly import assemble, on_clusters
 from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.testbed import Testbed
@@ -113,6 +112,8 @@ def resume(
         raise LookupError(f"--resume: {recording.directory} is complete")
     beginning, scenario = recording.beginning(), recording.asked_scenario()
     recording.finished()  # nothing is started if one of them cannot be read
+    if recording.run_file.exists():  # all that it lacks is its analysis
+        return recording
     return _go_on(_begin(scenario, beginning), recording, display, advice, until)
 
 
@@ -135,9 +136,14 @@ def _go_on(
     begun: _Begun, recording: Recording, display: Display, advice: bool, until: int | None
 ) -> Recording:
     """Make the repetitions that a recording lacks, and complete it; with ``until`` not all at once."""
-    with _locked(recording):
+    with locks.working_on(recording.directory, recording.beginning_file) as locked:
+        if not locked:
+            display.stage(f"{recording.directory}: {locks.WITHOUT}")
         try:
             measured = _measure(begun, recording, display, until)
+            if measured:
+                atomic.write_json(recording.environment_file, measured.surroundings)
+                atomic.write_model(recording.run_file, _record(recording, begun, measured))
         except BaseException:
             done, total = len(recording.finished()), begun.scenario.measurement.repetitions
             if done and advice:
@@ -146,9 +152,6 @@ def _go_on(
                     f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
                 )
             raise
-        if measured:
-            atomic.write_json(recording.environment_file, measured.surroundings)
-            atomic.write_model(recording.run_file, _record(recording, begun, measured))
     return recording
 
 
@@ -241,17 +244,6 @@ def _repeat(
     )
     # At once, so that nobody takes half of it for a repetition.
     atomic.write_model(recording.finished_file(number), finished)
-
-
-@contextmanager
-def _locked(recording: Recording) -> Iterator[None]:
-    """Keep others from working on a recording. Raises LookupError if somebody is."""
-    with recording.beginning_file.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LookupError(f"--resume: {recording.directory} is being worked on") from None
-        yield
 
 
 def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunRecord:

@@ -5,11 +5,10 @@ So a study that was interrupted, or that ended with an error, has an index, and 
 
 from __future__ import annotations
 
-import fcntl
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from bench.recording.directory import UNFINISHED, Recording, begin_directory, fi
 from bench.recording.records import Request, StudyRequest
 from bench.studies import remaining
 from bench.studies.study import REQUEST, Case, Row, Study, Visit
+from testbed.access import locks
 from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.texts import is_file
 
@@ -104,7 +104,9 @@ def _go_on(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Displays
     """Make what the study lacks, and complete it; say how to go on if that fails."""
     study = plan.study
     runs = [row for case, row in zip(plan.cases, rows, strict=True) if case.scenario is not None]
-    with _locked(directory):
+    with locks.working_on(directory, directory / REQUEST) as locked:
+        if not locked:
+            displays(study.name).stage(f"{directory}: {locks.WITHOUT}")
         try:
             _run_missing(plan, rows, directory, displays)
             study.measure(plan.asked, directory, displays)
@@ -200,14 +202,3 @@ def _seconds(directory: Path, row: Row) -> float | None:
         return None
     seconds = summary.read(Recording(directory / row.recording).summary_file).seconds
     return seconds.up + seconds.calibration + seconds.traffic + seconds.down + seconds.analysis
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Keep others from working on a study. Raises LookupError if somebody is."""
-    with (directory / REQUEST).open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LookupError(f"--resume: {directory} is being worked on") from None
-        yield

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testbed import resources
+from testbed.access import locks
 
 Say = Callable[[str], None]  # told what is being done now
 
@@ -38,10 +38,10 @@ def claimed(name: str, say: Say, within: Path | None = None) -> Iterator[None]:
     place.mkdir(parents=True, exist_ok=True)
     with (place / f"{name}.lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.take(lock.fileno(), wait=False)
         except BlockingIOError:
             say(f"waiting for another process that is getting {name}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.take(lock.fileno())
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -104,8 +105,15 @@ def _judge(recording: Recording, display: Display) -> Judged:
     from bench import pipeline
     from bench.presentation import tables, words
 
-    summary = pipeline.analyse(recording)
-    finished = recording.finish()
+    try:
+        summary = pipeline.analyse(recording)
+        finished = recording.finish()
+    except OSError:  # a full disk, mostly
+        display.stage(
+            "all repetitions are recorded; to analyse them once there is room: "
+            f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
+        )
+        raise
     tables.show(Console(), summary, finished, words.on_the_network(finished.scenario(), summary.verdict))
     return Judged(finished, summary)
 

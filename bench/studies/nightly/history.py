@@ -6,7 +6,6 @@ one; that is set aside, into ``<machine>.jsonl.torn``, before the next is writte
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.night import Night
+from testbed.access import locks
 from testbed.scenario.faults import explained, render_path
 
 TORN = ".torn"
@@ -41,11 +41,18 @@ class History:
         """Make sure that lines can be written. Raises LookupError: nothing is started then."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(self._opened())
+            descriptor = self._opened()
         except OSError as error:
             raise LookupError(
                 f"--history: {self.file} cannot be written: {error.strerror}; give another directory"
             ) from None
+        try:
+            if not locks.take(descriptor):
+                raise LookupError(
+                    f"--history: {self.file}: its file system has no locks; give a directory on another"
+                )
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def locked(self) -> Iterator[Locked]:
@@ -53,7 +60,7 @@ class History:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = self._opened()
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            locks.take(descriptor)
             yield Locked(self, descriptor)
         finally:
             os.close(descriptor)

@@ -221,7 +221,10 @@ def test_runs_of_another_study_are_not_left_beside_those_that_are_packed(
         (lzma.compress(tar({f"{RUN_ID}/raw/a/b": b"", f"{RUN_ID}/raw/a": b"", **WHOLE})), "is both a file"),
         (lzma.compress(tar({f"{RUN_ID}/raw": b"", **WHOLE})), "is both a file and a directory"),
         *(
-            (lzma.compress(tar({path.replace(RUN_ID, name): b"" for path in WHOLE})), "not a recording's name")
+            (
+                lzma.compress(tar({path.replace(RUN_ID, name): b"" for path in WHOLE})),
+                "not a recording's name",
+            )
             for name in ("latest", "history", f"{RUN_ID}.unfinished", "small-pod", "20260101T000000Z-")
         ),
         (lzma.compress(tar(WHOLE, of_kind(tarfile.SYMTYPE, target="/etc"))), "is no plain file"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import pipeline
 from bench.cli.verbs import experiments
 from bench.recording import atomic, inventory
 from bench.recording.atomic import StoredError
@@ -232,3 +233,24 @@ def test_without_its_environment_a_run_is_invalid(tmp_path: Path) -> None:
     status, words = figures_of(directory)
     assert status == 3
     assert "environment.json: No such file or directory" in words
+
+
+def test_what_found_no_room_after_its_traffic_is_analysed_when_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "20260101T000000Z-held-pod.unfinished"
+    shutil.copytree(HELD, directory)
+    sealed(directory)
+    analyse = pipeline.analyse
+
+    def full(_recording: Recording) -> None:
+        raise OSError(28, "No space left on device", str(directory / "samples.parquet"))
+
+    monkeypatch.setattr(pipeline, "analyse", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        experiments.resume_bench(str(directory), tmp_path)
+    assert f"./invokew bench --resume {directory}\n" in capsys.readouterr().out
+    monkeypatch.setattr(pipeline, "analyse", analyse)
+    judged = experiments.resume_bench(str(directory), tmp_path)
+    assert judged.summary.verdict == "held"
+    assert judged.recording.directory == directory.with_name("20260101T000000Z-held-pod")
