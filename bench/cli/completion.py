@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOME = os.path.dirname(os.path.dirname(HERE))
 COMMANDS = os.path.join(HERE, "commands")
+OPTIONS = os.path.join(COMMANDS, "options.py")
 VERBS = os.path.join(HERE, "tasks.py")
 SCRIPTS = os.path.join(HERE, "shells")
 SCENARIOS = os.path.join(HOME, "scenarios")
@@ -38,16 +39,18 @@ AFTER = ("--dry", "--help")  # of every verb
 class Verb:
     """What the source says of one verb: which options it has, and which words alone."""
 
-    def __init__(self, function: ast.FunctionDef, alone: dict[str, str]) -> None:
+    def __init__(self, function: ast.FunctionDef, alone: dict[str, str], short: dict[str, str]) -> None:
         said = _keywords(function.decorator_list)
         arguments = function.args.args[1:]
         required = len(arguments) - len(function.args.defaults)
         kinds = {one.arg: ast.unparse(one.annotation) if one.annotation else "" for one in arguments}
         self.name: str = said.get("name") or function.name
         self.options = {_flag(name): name for name in kinds}
-        self.valued = {_flag(name) for name, kind in kinds.items() if kind != "bool"}
         first = [one.arg for one in arguments[:required] if "list" not in kinds[one.arg]]
         self.positional: list[str] = said.get("positional", first)
+        self.short = {f"-{short[name]}": name for name in kinds if name in short.keys() - self.positional}
+        self.named = self.options | self.short
+        self.valued = {option for option, name in self.named.items() if kinds[name] != "bool"}
         self.alone = alone.get(self.name, "")
 
 
@@ -55,9 +58,10 @@ def verbs() -> dict[str, Verb]:
     """Return every verb by its name, as the source has them."""
     program = _parsed(VERBS)
     alone = next(_values_of(program, "words"))
+    short = next(_values_of(_parsed(OPTIONS), "SHORT"))
     left_out = () if CHECKOUT else next(_values_of(program, "OF_THE_REPOSITORY"))
     found = [
-        Verb(node, alone)
+        Verb(node, alone, short)
         for file in sorted(os.listdir(COMMANDS))
         if file.endswith(".py")
         for node in _parsed(os.path.join(COMMANDS, file)).body
@@ -84,7 +88,7 @@ def _completions(words: list[str]) -> list[str]:
         return _beginning(BEFORE if word.startswith("-") else list(known), word)
     verb, typed = known[before[place]], before[place + 1 :]
     if typed and typed[-1] in verb.valued:
-        return _beginning(values(verb, verb.options[typed[-1]]), word)
+        return _beginning(values(verb, verb.named[typed[-1]]), word)
     if word.startswith("-"):
         option, equals, value = word.partition("=")
         if not equals:

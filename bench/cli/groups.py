@@ -17,7 +17,8 @@ class Verbs:
     modules: Sequence[ModuleType]
     # Of which verbs words alone mean an option, by verb: there may be none, and many where it takes many.
     words: Mapping[str, str]
-    commanding: Sequence[str]  # the verbs that take a command to run after a place
+    # The verbs that take a command to run after a place, and whether it may begin with an option.
+    commanding: Mapping[str, bool]
     left_out: Sequence[str] = ()
 
     def groups(self) -> list[tuple[str, list[Task[Any]]]]:

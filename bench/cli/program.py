@@ -26,6 +26,9 @@ from testbed import resources
 
 NAME = Path(resources.PROGRAM).name
 
+# The program's own short options. Invoke has more, which would take those of verbs for theirs.
+SHORT = {"dry": "R", "help": "h", "list": "l", "version": "V"}
+
 # Most of what is made lives as long as the process: modules, mainly. Looking for circles in it as often as
 # Python does by itself, and once more at the end, took 0.2 s of a run.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
@@ -79,7 +82,11 @@ class _Program(Program):
 
     def core_args(self) -> list[Argument]:
         """Return invoke's own options, and those of an invoke that has found us by them and handed over."""
-        return [*super().core_args(), *self.task_args()]
+        known = [*super().core_args(), *self.task_args()]
+        for argument in known:
+            long = argument.names[0]
+            argument.names = (long, SHORT[long]) if long in SHORT else (long,)
+        return known
 
     def normalize_argv(self, argv: list[str] | None) -> None:
         """Take the line as it was typed: invoke's first look at it may take options of a command apart."""
@@ -89,7 +96,9 @@ class _Program(Program):
             line = ["--help", *line[1:2]]
         at = words.verb_at(line, self.initial_context.flags)
         task = self._task(line[at]) if at is not None else None
-        if at is not None and task is not None:
+        if at is not None and task is not None and words.HELP & set(line[:at]):
+            line = ["--help", task.name]
+        elif at is not None and task is not None:
             line = self._rewritten(line[:at], task, line[at + 1 :])
         _, command = words.split(line)
         Line.command = command
@@ -139,11 +148,12 @@ class _Program(Program):
     def _rewritten(self, before: Sequence[str], task: Task[Any], given: Sequence[str]) -> list[str]:
         """Return a line as invoke takes it; ``before`` is what stands before the verb."""
         if task.name in self.verbs.commanding:
-            given = words.with_command(given, task)
+            given = words.with_command(given, task, self.verbs.commanding[task.name])
         if words.HELP & set(words.split(given)[0]):
             return [*before, "--help", task.name]  # first, lest invoke takes it for a word that is needed
         given = words.places_first(given, task)
         own, command = words.split(given)
+        words.check_options(own, task)
         words.check_numbers(own, task)
         if (option := self.verbs.alone(task.name)) is not None:
             own = words.as_options(own, option, task)
@@ -162,14 +172,16 @@ class _Program(Program):
     def _explained(self, error: ParseError) -> str:
         """Return what could not be understood, with what comes nearest."""
         unknown = re.fullmatch(r"No idea what '(.*)' is!", str(error))
+        lacking = re.fullmatch(r"Flag <Argument: ([\w-]+).*> needed value and was not given one!", str(error))
+        if lacking is not None:
+            return f"--{lacking[1]}: a value is missing"
         if unknown is None:
             return str(error)
         word, _, _ = unknown[1].partition("=")
         task = self._task(error.context.name or "") if error.context is not None else None
-        if word.startswith("-") and task is not None:
-            return f"{task.name}: no option {word}{words.meant(word, words.options_of(task))}"
         if word.startswith("-"):
-            return f"no option {word} before a verb{words.meant(word, self.initial_context.flags)}"
+            near = words.meant(word, self.initial_context.flags)
+            return f"no option {word} before a verb{near or '; those of a verb come after it'}"
         if task is not None:
             return f"{task.name}: {word!r} is one word too many; {NAME} {task.name} --help says what it takes"
         known = [one.name for one in self.verbs.tasks()]

@@ -25,6 +25,6 @@ VERBS = Verbs(
         "figures": "run",
         "reproduce": "claim",
     },
-    commanding=("exec", "capture", "ssh"),
+    commanding={"exec": False, "capture": True, "ssh": False},
     left_out=() if resources.CHECKOUT else OF_THE_REPOSITORY,
 )

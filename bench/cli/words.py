@@ -17,6 +17,7 @@ from testbed.nearest import nearest
 
 DASHES = "--"
 HELP = {"--help", "-h"}
+EVERYWHERE = {*HELP, "--dry", "-R"}  # options of every verb
 
 
 def as_options(words: Sequence[str], option: str, task: Task[Any]) -> list[str]:
@@ -55,12 +56,18 @@ def is_place(argument: Argument) -> bool:
     return bool(argument.positional) and argument.kind is not list
 
 
-def with_command(words: Sequence[str], task: Task[Any]) -> list[str]:
-    """Return a task's words with ``--`` before the command: the second word that stands alone begins it."""
-    _, *further = [index for index, alone in enumerate(_alone(words, task)) if alone] or [0]
-    if not further or DASHES in words[: further[0]]:
+def with_command(words: Sequence[str], task: Task[Any], by_option: bool = False) -> list[str]:
+    """Return a task's words with ``--`` before the command: the second word that stands alone begins it.
+
+    With ``by_option`` so does an option that is none of the task's, behind the first such word.
+    """
+    alone = [index for index, one in enumerate(_alone(words, task)) if one]
+    further = alone[1:2]
+    if by_option and alone:
+        further += [index for index in _unknown(words, task) if index > alone[0]][:1]
+    if not further:
         return list(words)
-    return [*words[: further[0]], DASHES, *words[further[0] :]]
+    return [*words[: min(further)], DASHES, *words[min(further) :]]
 
 
 def verb_at(words: Sequence[str], core: Mapping[str, Argument]) -> int | None:
@@ -78,6 +85,13 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words before and after a lone ``--``."""
     at = words.index(DASHES) if DASHES in words else len(words)
     return list(words[:at]), list(words[at + 1 :])
+
+
+def check_options(words: Sequence[str], task: Task[Any]) -> None:
+    """Raise ValueError, with what comes nearest, for an option that is none of the task's."""
+    for index in _unknown(words, task):
+        word, _, _ = words[index].partition("=")
+        raise ValueError(f"{task.name}: no option {word}{meant(word, options_of(task))}")
 
 
 def check_numbers(words: Sequence[str], task: Task[Any]) -> None:
@@ -122,6 +136,19 @@ def _valued(words: Sequence[str], task: Task[Any]) -> Iterator[tuple[str, str, A
         argument = known.get(option)
         if argument is not None and argument.takes_value:
             yield option, value if equals else after, argument
+
+
+def _unknown(words: Sequence[str], task: Task[Any]) -> Iterator[int]:
+    """Yield which words, before ``--``, are options and none of the task's."""
+    known = options_of(task)
+    valued = {name for name, argument in known.items() if argument.takes_value}
+    for index, (before, word) in enumerate(zip(["", *words], split(words)[0], strict=False)):
+        if not word.startswith("-") or word == "-" or before in valued:
+            continue
+        option = word.partition("=")[0] if word.startswith(DASHES) else word[:2]
+        letters = [] if word.startswith(DASHES) or option in valued else word[2:]  # as in -rj
+        if not {option, *(f"-{letter}" for letter in letters)} <= known.keys() | EVERYWHERE:
+            yield index
 
 
 def _alone(words: Sequence[str], task: Task[Any]) -> list[bool]:

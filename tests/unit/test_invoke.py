@@ -31,7 +31,6 @@ LINES = [
     ["-l"],
     ["--list", "kubernetes"],
     ["--collection", "tasks", "--list"],
-    ["-c", "tasks", "bench", "--help"],
     ["--help", "bench"],
     ["bench", "--set", "flows[2].to=A-9"],
     ["bench", "--scale", "many"],
@@ -89,6 +88,11 @@ def test_one_outside_of_it(arguments: list[str], only_invoke: dict[str, str]) ->
 def test_by_another_name(other: str) -> None:
     line = ["bench", "--set", "flows[2].to=A-9"]
     assert ending([*OURS[other], *line]) == expected(*line)
+
+
+def test_it_may_have_found_us_by_options_of_its_own() -> None:
+    line = ["-r", ".", "-c", "tasks", "--list", "kubernetes"]
+    assert ending([*OURS["invoke"], *line]) == expected("--list", "kubernetes")
 
 
 def test_what_is_expected_of_it_is_what_it_is_for() -> None:

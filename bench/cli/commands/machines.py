@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from bench.cli import exits
-from bench.cli.commands.options import CHANGES, JSON
+from bench.cli.commands.options import CHANGES, JSON, task
 
 
 @task(help=JSON)

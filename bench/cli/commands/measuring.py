@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from bench.cli import exits
-from bench.cli.commands.options import DURATION, JSON, RUN, SCENARIO, STUDY
+from bench.cli.commands.options import DURATION, JSON, RUN, SCENARIO, STUDY, task
 
 
 @task(

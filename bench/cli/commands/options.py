@@ -1,6 +1,29 @@
-"""What options mean that several verbs have."""
+"""What options mean that several verbs have, and which of them have a short form."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from invoke import tasks
+from invoke.tasks import Task
+
+# The short form of an option, whichever verb has it; h, l, R and V are the program's own (bench.cli.program).
+# Shell completion reads this as it stands here.
+SHORT = {
+    "all_": "a",
+    "duration": "d",
+    "enforcement": "e",
+    "interface": "i",
+    "json": "j",
+    "kubeconfig": "k",
+    "name": "n",
+    "orchestrator": "o",
+    "provider": "p",
+    "repetitions": "r",
+    "scenario": "s",
+    "to": "t",
+}
 
 SCENARIO = "a scenario's name or file, or a recording of one"
 CHANGES = {
@@ -27,3 +50,20 @@ KEPT = {
     "scenario, vagrant",
     "scenario": "with --provider: the scenario that has the machines, or their addresses",
 }
+
+
+class Verb(Task[Callable[..., None]]):
+    """A task whose options have the short forms of the table, and not what letters invoke finds left over."""
+
+    def arg_opts(self, name: str, default: Any, taken_names: set[str]) -> dict[str, Any]:
+        """Return what invoke makes an argument of; what stands alone as a word has no short form."""
+        found = super().arg_opts(name, default, taken_names)
+        long = found["names"][0]
+        alone = found["positional"] and found.get("kind") is not list
+        found["names"] = [long] if alone or name not in SHORT else [long, SHORT[name]]
+        return found
+
+
+def task(*arguments: Any, **keywords: Any) -> Callable[..., Any]:
+    """Make a function a verb: invoke's decorator of the same name, with our short options."""
+    return tasks.task(*arguments, klass=Verb, **keywords)

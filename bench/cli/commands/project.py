@@ -6,9 +6,9 @@ import os
 import shlex
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from bench.cli import exits
+from bench.cli.commands.options import task
 from bench.cli.terminal import say
 
 # These run alone: they are judged by how much gets through, or keep it from others.

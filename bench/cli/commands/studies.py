@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from bench.cli import exits
-from bench.cli.commands.options import DURATION, SCENARIO, STUDY
+from bench.cli.commands.options import DURATION, SCENARIO, STUDY, task
 
 
 @task(

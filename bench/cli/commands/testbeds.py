@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from invoke.context import Context
-from invoke.tasks import task
 
 from bench.cli import exits
-from bench.cli.commands.options import CHANGES, JSON, KEPT, NAME, ORCHESTRATOR, SCENARIO
+from bench.cli.commands.options import CHANGES, JSON, KEPT, NAME, ORCHESTRATOR, SCENARIO, task
 from bench.cli.line import Line
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from invoke.context import Context
-from invoke.tasks import task
 
-from bench.cli import words
+from bench.cli import program, words
+from bench.cli.commands.options import SHORT, task
 from bench.cli.tasks import VERBS
 
 
@@ -13,7 +13,9 @@ def execute(_context: Context, place: str, name: str = "", quiet: bool = False) 
 
 
 @task(iterable=["claim"])
-def reproduce(_context: Context, claim: list[str], seed: int = 0, list_: bool = False) -> None: ...
+def reproduce(
+    _context: Context, claim: list[str], seed: int = 0, to: str = "", list_: bool = False
+) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,60 @@ def test_a_command_begins_with_the_second_word_that_stands_alone(typed: str, und
     assert words.with_command(typed.split(), execute) == understood.split()
 
 
+@pytest.mark.parametrize(
+    ("typed", "understood"),
+    [
+        ("A-1 -c 3 udp", "A-1 -- -c 3 udp"),
+        ("-n t A-1 -c 3", "-n t A-1 -- -c 3"),
+        ("A-1 -n t --quiet -vv", "A-1 -n t --quiet -- -vv"),
+        ("A-1 udp -c 3", "A-1 -- udp -c 3"),
+        ("A-1 -- -c 3", "A-1 -- -c 3"),
+        ("A-1 --dry", "A-1 --dry"),
+        ("-c 3 A-1", "-c 3 -- A-1"),  # the place is 3; -c is refused
+    ],
+)
+def test_or_with_an_option_that_is_another_program_s(typed: str, understood: str) -> None:
+    assert words.with_command(typed.split(), execute, by_option=True) == understood.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "option"),
+    [("-c 3", "-c"), ("--nam t", "--nam"), ("--quiet -d", "-d"), ("-nt -qx", "-qx"), ("-R --echo", "--echo")],
+)
+def test_what_is_no_option_of_a_verb_is_refused(typed: str, option: str) -> None:
+    """Also what invoke has itself, and would take there."""
+    with pytest.raises(ValueError, match=rf"^execute: no option {option}\b"):
+        words.check_options(typed.split(), execute)
+
+
+@pytest.mark.parametrize("typed", ["-n -c", "-nt", "--name=-c", "--quiet --dry -h", "-R", "A-1 -- -c"])
+def test_what_is_one_is_not(typed: str) -> None:
+    words.check_options(typed.split(), execute)
+
+
+def test_a_short_option_means_one_thing_everywhere() -> None:
+    meanings = {name: {f"--{long}"} for long, name in program.SHORT.items()}
+    for verb in VERBS.tasks():
+        for argument in words.arguments(verb):
+            long, *short = argument.names
+            for name in short:
+                meanings.setdefault(name, set()).add(f"--{long}")
+    assert {name: longs for name, longs in meanings.items() if len(longs) > 1} == {}
+    assert set(meanings) == {*SHORT.values(), *program.SHORT.values()}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_an_option_has_its_short_form_with_every_verb(name: str) -> None:
+    having = [
+        argument
+        for verb in VERBS.tasks()
+        for argument in words.arguments(verb)
+        if name in (argument.name, argument.attr_name) and not words.is_place(argument)
+    ]
+    assert having
+    assert all(SHORT[name] in argument.nicknames for argument in having)
+
+
 @pytest.mark.parametrize("typed", ["--quiet A-1 --name t", "--name t --quiet A-1", "A-1 --name t --quiet"])
 def test_what_a_verb_needs_comes_first(typed: str) -> None:
     assert words.places_first(typed.split(), execute)[0] == "A-1"
@@ -47,9 +103,9 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None:
-    typed = ["a", "--seed", "7", "-s", "8", "b", "--list", "c", "--claim=d"]
+    typed = ["a", "--seed", "7", "-t", "8", "b", "--list", "c", "--claim=d"]
     assert words.as_options(typed, "claim", reproduce) == [
-        *("--claim=a", "--seed", "7", "-s", "8", "--claim=b", "--list", "--claim=c", "--claim=d")
+        *("--claim=a", "--seed", "7", "-t", "8", "--claim=b", "--list", "--claim=c", "--claim=d")
     ]
     assert words.as_options([], "claim", reproduce) == []
 
