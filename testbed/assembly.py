@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed import doctor
+from testbed.clusters.kubeconfigs import joined
 from testbed.enforcements import registry as enforcements
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
@@ -202,7 +203,7 @@ _providers: dict[str, ProviderKind] = {
 
 def on_clusters(kubeconfigs: Iterable[str]) -> tuple[str, str]:
     """Return the provider, with its source, and the orchestrator of clusters that kubeconfigs lead to."""
-    return f"{EXISTING}:{','.join(kubeconfigs)}", "kubernetes"
+    return f"{EXISTING}:{joined(kubeconfigs)}", "kubernetes"
 
 
 def register_provider(name: str, kind: ProviderKind) -> None:

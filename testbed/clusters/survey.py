@@ -58,6 +58,7 @@ class Answers:
 
     nodes: Sequence[Mapping[str, Any]]
     configuration: Mapping[str, str]  # of the installer; empty where there is none
+    uid: str = ""  # of the namespace kube-system, by which clusters are told apart; empty: not known
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def survey(
     scenario: Scenario, enforcement: Enforcement, answers: Mapping[str, Answers]
 ) -> tuple[Ground, list[Fault]]:
     """Return where a scenario will run, and all that speaks against it."""
-    faults: list[Fault] = []
+    faults = list(_same(answers))
     if scenario.shaping is not None:
         faults.append(Fault(("shaping",), "HTB at other places is for the testbed's own nodes"))
     networks = {}
@@ -89,6 +90,19 @@ def survey(
     found, more = _places(scenario, machines)
     directories = {cluster: answer.configuration.get(DIRECTORY, "") for cluster, answer in answers.items()}
     return Ground(found, directories, networks), faults + more
+
+
+def _same(answers: Mapping[str, Answers]) -> Iterator[Fault]:
+    """One cluster cannot be two: a kubeconfig leads where its current context does, unless one is named."""
+    known: dict[str, str] = {}
+    for cluster, answer in answers.items():
+        if answer.uid and answer.uid in known:
+            yield Fault(
+                ("clusters", cluster),
+                f"its kubeconfig leads to the same cluster as that of {known[answer.uid]!r}; "
+                f"name a context: --kubeconfig {cluster}=FILE@CONTEXT",
+            )
+        known.setdefault(answer.uid, cluster)
 
 
 def needed(scenario: Scenario) -> dict[str, list[str]]:
@@ -239,4 +253,7 @@ def ask(client: kubeconfigs.Outside) -> Answers:
         "--output=json",
     )
     found = configured.json() if configured.stdout.strip() else {}
-    return Answers(client.get("nodes")["items"], found.get("data") or {})
+    # Some may not read it; then nothing is known.
+    asked = client.run("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}", check=False)
+    uid = asked.stdout.strip() if asked.status == 0 else ""
+    return Answers(client.get("nodes")["items"], found.get("data") or {}, uid)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from testbed.access.local import Local
 from testbed.access.place import CommandError, in_parallel
 from testbed.clusters import kubeconfigs, namespaces, remembered
-from testbed.clusters.kubeconfigs import NAMESPACE, Outside
+from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import Kept
 from testbed.providers import keeping
 from testbed.providers.helpers.provider import HelpersProvider, on_clusters
@@ -43,7 +42,7 @@ class PodsKeeper:
         provider = on_clusters(Addressing(scenario), source, LIFETIME_SECONDS)
         with bring_up(provider) as state:
             remembered.remember(
-                name, {client.cluster: client.kubeconfig for client in provider.clients.values()}
+                name, {client.cluster: str(client.access) for client in provider.clients.values()}
             )
             provider.keep(name, _portable(state, provider).model_dump_json())
         return KeptPods(name, provider.clients)
@@ -73,7 +72,7 @@ class PodsKeeper:
         """Return what clusters have to which kubeconfigs lead, whoever brought it up; or what has a name."""
         if not source:
             return self.find(name or keeping.DEFAULT)
-        paths = [word.rpartition("=")[2] for word in source.split(",")]
+        paths = [_without_cluster(word) for word in kubeconfigs.separated(source)]
         asked = KeptPods("", _clients(dict(zip(paths, paths, strict=True)))).there
         if not asked:
             return None
@@ -125,10 +124,13 @@ class KeptPods:
         return self.command(location.network, keeping.tcpdump_on(location.node, interface, arguments))
 
     def kubeconfig(self, cluster: str) -> str:
-        """Return the kubeconfig that was given."""
+        """Return the kubeconfig that was given, or of several contexts in it the one that was named."""
         if cluster not in self.clients:
             raise keeping.unknown_cluster(self.name, cluster, list(self.clients))
-        return Path(self.clients[cluster].kubeconfig).read_text(encoding="utf-8")
+        client = self.clients[cluster]
+        if client.context:
+            return client.run("config", "view", "--raw", "--minify", "--flatten").stdout
+        return Path(client.kubeconfig).read_text(encoding="utf-8")
 
     def down(self) -> str:
         """Remove the namespaces, with all that is in them."""
@@ -144,7 +146,13 @@ class KeptPods:
 
 def _clients(paths: Mapping[str, str]) -> dict[str, Outside]:
     program = kubeconfigs.kubectl()
-    return {cluster: Outside(cluster, Local(), program, path) for cluster, path in paths.items()}
+    return {cluster: Outside.by(Access.of(path), cluster, program) for cluster, path in paths.items()}
+
+
+def _without_cluster(word: str) -> str:
+    """Return a kubeconfig's file and context without the cluster it is given for."""
+    _, equals, rest = word.partition("=")
+    return rest if equals and not Access.of(word).file.is_file() else word
 
 
 def _portable(state: State, provider: HelpersProvider) -> State:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from testbed.clusters.survey import Answers, needed, survey
@@ -112,3 +114,12 @@ def test_what_speaks_against_a_run_is_named(
 def test_without_guarantees_no_plugin_is_needed() -> None:
     given = {name: Answers([node("worker-01"), node("worker-02")], {}) for name in ("a", "b")}
     assert found(scenario("enforcement=none"), given) == []
+
+
+def test_one_cluster_is_not_taken_for_two() -> None:
+    given = {name: replace(answer, uid="6f1e") for name, answer in answers().items()}
+    assert found(scenario(), given) == [
+        "clusters.b: its kubeconfig leads to the same cluster as that of 'a'; name a context: "
+        "--kubeconfig b=FILE@CONTEXT"
+    ]
+    assert found(scenario(), {**given, "b": replace(given["b"], uid="7a2f")}) == []

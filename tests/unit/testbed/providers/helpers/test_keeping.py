@@ -69,7 +69,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PodsKeeper:
 
 def asked_of(monkeypatch: pytest.MonkeyPatch, cluster: RecordingNode) -> None:
     """Let a cluster be asked instead of this machine's kubectl."""
-    monkeypatch.setattr(keeping, "Local", lambda: cluster)
+    monkeypatch.setattr(kubeconfigs, "Local", lambda: cluster)
 
 
 def test_one_is_found_by_its_name(known: PodsKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
