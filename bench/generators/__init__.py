@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
 from bench.generators.iperf3 import Iperf3
 from bench.generators.requests.tool import RequestsTool
-from testbed.scenario import Requests, Scenario, Traffic, rules, traffic_rules
+from testbed.scenario import Requests, Scenario, Traffic, rules, texts, traffic_rules
 from testbed.scenario.faults import Fault
 
 __all__ = [
@@ -92,6 +92,13 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
             continue
         for field, words in _registered[name].faults(traffic):
             yield Fault((*at, field), f"generator {name!r}: {words}")
+        size = _registered[name].most_bytes(traffic, scenario.measurement.interval)
+        if size > texts.MOST_BYTES:
+            yield Fault(
+                (*at, "duration"),
+                f"its output may have {size:,} bytes, and at most {texts.MOST_BYTES:,} are read; "
+                "choose a shorter duration, fewer streams (parallel) or a longer measurement.interval",
+            )
     for index, requests in enumerate(scenario.requests):
         name = requests.generator or DEFAULT_EXCHANGER
         if name not in _exchangers:

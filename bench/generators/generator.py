@@ -84,6 +84,14 @@ class Generator(Tool):
     def read_records(self, file: Path) -> list[Record]:
         """Return the records in one side's output, in order of time; at least one. Raises RawDataError."""
 
+    def most_bytes(self, traffic: Traffic, interval: float) -> int:
+        """Return how many bytes of output one side of a transfer has at most; 0: that is not known.
+
+        ``interval`` is in seconds. What has more than can be read (testbed.scenario.texts) is refused before
+        it is started.
+        """
+        return 0
+
     def faults(self, traffic: Traffic) -> Iterable[tuple[str, str]]:
         """Return what it cannot do of what a transfer asks for: the field, and what would be right."""
         return ()

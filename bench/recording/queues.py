@@ -8,12 +8,14 @@ with the fields of ``Queue`` in their order. Counters are the kernel's own since
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.recording import atomic
-from testbed.scenario import texts
+from testbed.scenario import Scenario, rules, texts
+from testbed.scenario.faults import Fault
 
 PATTERN = "queues-*.jsonl"
 DEVICE = "link"  # the kind of what is no queue, but a device with what it sent
@@ -73,6 +75,34 @@ def changes(file: Path) -> Iterator[tuple[float, list[Queue]]]:
             yield float(at_s), [Queue(*one) for one in changed]
     except (texts.TextError, ValueError, TypeError) as error:
         raise atomic.StoredError(file, f"these are no readings of queues: {error}") from None
+
+
+def most_bytes(scenario: Scenario) -> int:
+    """Return how many bytes the readings of one place have at most; 0 if none are made.
+
+    As if every pod were there, and everything had changed each time: two counters for a pod, eight for what
+    a cluster has there, eight for the node's own, of 70 bytes each. The first reading, of all that there is,
+    had a third of that (reports/promise).
+    """
+    every = scenario.measurement.queues
+    if every is None:
+        return 0
+    counters = 2 * len(scenario.pods) + 8 * len(scenario.clusters) + 8
+    return math.ceil(scenario.duration / every) * (20 + 70 * counters)
+
+
+def _faults(scenario: Scenario) -> Iterator[Fault]:
+    """The rule that what is recorded can be read back."""
+    size = most_bytes(scenario)
+    if size > texts.MOST_BYTES:
+        yield Fault(
+            ("measurement", "queues"),
+            f"the readings of one node may have {size:,} bytes, and at most {texts.MOST_BYTES:,} are read; "
+            "choose a longer time between them, or a shorter duration",
+        )
+
+
+rules.add(_faults)
 
 
 def file_name(place: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.recording import directory
+from bench.recording import (
+    directory,
+    queues,  # noqa: F401 - it has a say in what a scenario may ask for
+)
 from bench.recording.records import Asked, Request
 from testbed.nearest import nearest
 from testbed.resources import SCENARIOS

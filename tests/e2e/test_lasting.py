@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from testbed import lasting
 from testbed.access.local import ENVIRONMENT, Local
@@ -126,6 +127,20 @@ def test_whoever_has_the_kubeconfig_can_enter_it(up: Cluster) -> None:
         XDG_STATE_HOME=str(up.state / "elsewhere"),
     )  # fmt: skip
     assert "172.16.2." in elsewhere.stdout, elsewhere.stderr
+
+
+def test_a_context_is_way_enough_and_two_of_one_cluster_are_no_two(up: Cluster) -> None:
+    config = yaml.safe_load(up.kubeconfig.read_text())
+    (context,) = config["contexts"]
+    config |= {"contexts": [context | {"name": name} for name in ("first", "second")], "current-context": ""}
+    both = up.kubeconfig.with_name("both.conf")
+    both.write_text(yaml.safe_dump(config))
+    entered = invoke("exec", "A-2", "--provider", f"existing:{both}@second", "--", "ip", "-br", "address")
+    assert "172.16.2." in entered.stdout, entered.stderr
+    given = ["--kubeconfig", f"a={both}@first", "--kubeconfig", f"b={both}@second"]
+    refused = invoke("bench", "--scenario", "contmec", *given, "--reports", str(up.state))
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "clusters.b: its kubeconfig leads to the same cluster as that of 'a'" in refused.stderr
 
 
 def test_capture_is_the_nodes_own_in_the_pods_network(up: Cluster) -> None:

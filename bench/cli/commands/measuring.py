@@ -17,7 +17,7 @@ from bench.cli.commands.options import DURATION, JSON, RUN, SCENARIO, STUDY, tas
         **DURATION,
         **JSON,
         "scenario": f"{SCENARIO}; may be repeated (default: the paper's two)",
-        "kubeconfig": "run on a cluster that exists: FILE[@CONTEXT], or a=FILE for cluster a; one for each cluster",
+        "kubeconfig": "run on a cluster that exists: [CLUSTER=]FILE[@CONTEXT]; one for each cluster",
         "enforcement": "the network: none, pod, node, bandwidth, another of scenarios/networks, or a file "
         "(default: the scenario's)",
         "repetitions": "how often each scenario's traffic runs (default: the scenario's)",
@@ -83,7 +83,7 @@ def new(_context: Context, name: str, from_: str = "") -> None:
         "profile": "ceiling, floor, latency, robust; may be repeated (default: all)",
         "check": "one check by its name; may be repeated (default: all of the profiles)",
         "link": "rate of each node's link (default: what each check has; of clusters that exist: yours)",
-        "kubeconfig": "ask clusters that exist: FILE[@CONTEXT], or a=FILE for cluster a; one for each cluster",
+        "kubeconfig": "ask clusters that exist: [CLUSTER=]FILE[@CONTEXT]; one for each cluster",
         "attack_own_pods": "on clusters that exist too, let one of the kit's pods forge frames as fast as it "
         "can; the kit's own pods and the nodes' tables are its targets",
     },

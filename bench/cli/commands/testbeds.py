@@ -17,7 +17,7 @@ from bench.cli.line import Line
         "name": "what it is called; several may be up side by side",
         "scenario": SCENARIO,
         "provider": "netns, or vagrant: virtual machines, made or started",
-        "kubeconfig": "in a cluster that exists: FILE[@CONTEXT], or a=FILE for cluster a; one for each cluster",
+        "kubeconfig": "in a cluster that exists: [CLUSTER=]FILE[@CONTEXT]; one for each cluster",
     },
 )
 def up(

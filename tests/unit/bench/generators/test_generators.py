@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from bench import generators
 from bench.cli.exits import BAD_INPUT
 from bench.generators.iperf3 import Iperf3
-from testbed.scenario import Scenario, ScenarioError, load, render_yaml
+from testbed.scenario import Scenario, ScenarioError, load, render_yaml, texts
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
@@ -68,3 +69,23 @@ def test_what_is_guaranteed_has_a_promise_and_a_generator_that_uses_it(contmec: 
 @pytest.fixture
 def contmec() -> Scenario:
     return load(CONTMEC)
+
+
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        (["disturbances[0].duration=3600", "disturbances[0].parallel=128"], "disturbances[0].duration"),
+        (["flows[0].duration=86400"], "flows[0].duration"),
+    ],
+)
+def test_more_output_than_is_read_is_refused_before_it_is_made(asked: list[str], where: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, asked)
+    said = rf"{re.escape(where)}: its output may have \S+ bytes, and at most 268,435,456 are read"
+    assert re.search(said, str(caught.value)), str(caught.value)
+
+
+@pytest.mark.parametrize("interval", [0.1, 1])
+def test_hours_are_taken_and_a_day_with_longer_intervals(interval: float) -> None:
+    flow = load(CONTMEC).flows[0].model_copy(update={"duration": 28_800 if interval < 1 else 86_400})
+    assert Iperf3().most_bytes(flow, interval) < texts.MOST_BYTES

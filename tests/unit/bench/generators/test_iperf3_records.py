@@ -8,6 +8,8 @@ import pytest
 
 from bench.generators import RawDataError
 from bench.generators.iperf3 import Iperf3
+from bench.recording.records import slug
+from testbed.scenario import load
 from tests.unit.bench.builders import DATA
 
 REAL = DATA / "held" / "raw" / "repetition-0" / "1-a-1-a-4.receiver.json"
@@ -127,3 +129,36 @@ def test_what_is_no_measurement_is_said_in_words(tmp_path: Path, text: str, word
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(RawDataError, match="No such file"):
         read_records(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("number", ["-nan", "nan", "inf", "-inf", "-Infinity"])
+def test_a_number_that_is_none_and_that_nobody_needs_loses_nothing(number: str, tmp_path: Path) -> None:
+    # esnet/iperf#278: of no packets, the share that was lost
+    text = json.dumps({"intervals": [{"streams": [stream(lost_percent=-7)]}], "end": {}})
+    (record,) = read_records(written(tmp_path, text.replace("-7", number)))
+    assert record.bytes == 1000
+
+
+def test_a_number_that_is_none_and_is_needed_is_no_measurement(tmp_path: Path) -> None:
+    text = json.dumps({"intervals": [{"streams": [stream(seconds=-7)]}]})
+    with pytest.raises(RawDataError, match="not iperf3 output as known"):
+        read_records(written(tmp_path, text.replace("-7", "-nan")))
+
+
+def test_words_in_an_error_stay_words(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"x": -nan, "error": "unable to connect: nan, inf"}')
+    with pytest.raises(RawDataError, match="unable to connect: "):
+        read_records(file)
+
+
+@pytest.mark.parametrize("name", ["held", "udp", "violated"])
+def test_what_iperf3_wrote_is_within_what_it_was_taken_to_write_at_most(name: str) -> None:
+    scenario = load(DATA / name / "scenario.yaml")
+    directory = DATA / name / "raw" / "repetition-0"
+    tool, taken = Iperf3(), set[str]()
+    for traffic in scenario.traffic:
+        base = slug(traffic.label, taken)
+        most = tool.most_bytes(traffic, scenario.measurement.interval)
+        sizes = [file.stat().st_size for file in directory.glob(f"{base}.*.json")]
+        assert sizes, base
+        assert most / 4 < max(sizes) < most

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench.measurement.watchers.queues import on_clock
-from bench.recording import queues
+from bench.recording import archive, queues
 from bench.recording.atomic import StoredError
 from bench.recording.queues import Queue
+from testbed.scenario import ScenarioError, load
+from tests.paths import ROOT
+
+CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
 LEAF = Queue("eth0", "pfifo", "10:", "1:10", 5, 1, 0, 0, 0)
 CLASS = Queue("eth0", "htb", "1:10", "1:1", 5, 1, 2, 3, 4)
@@ -49,3 +53,20 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
 @pytest.mark.parametrize("at", [5.0, 4000.0])
 def test_another_machines_clock_tells_nothing_here(at: float) -> None:
     assert on_clock(f"[{at}]\n", zero=100.0, now=101.0) == ""
+
+
+def test_what_is_recorded_can_be_read_back() -> None:
+    asked = ["flows[0].duration=7200", "measurement.interval=1"]
+    load(CONTMEC, [*asked, "measurement.queues=0.1"])
+    with pytest.raises(ScenarioError, match=r"measurement\.queues: the readings of one node may have"):
+        load(CONTMEC, [*asked, "measurement.queues=0.01"])
+
+
+def test_real_readings_are_within_what_they_were_taken_to_be_at_most(tmp_path: Path) -> None:
+    packed = next((ROOT / "reports" / "promise" / "node-cni").glob("*full-10-node/recording.tar.xz"))
+    files = archive.contents(packed)
+    (tmp_path / "scenario.yaml").write_bytes(files["scenario.yaml"])
+    scenario = load(tmp_path / "scenario.yaml")
+    sizes = [len(content) for path, content in files.items() if "/queues-" in path]
+    assert scenario.measurement.queues
+    assert queues.most_bytes(scenario) / 20 < max(sizes) < queues.most_bytes(scenario)
