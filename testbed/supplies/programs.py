@@ -17,7 +17,6 @@ SANDBOX = {**NODE, "unshare": "util-linux", "setpriv": "util-linux", "mount": "m
 # For a node that is a machine.
 MACHINE = {
     **NODE,
-    "mountpoint": "util-linux",
     "timeout": "coreutils",
     "tar": "tar",
     "/usr/bin/python3": "python3",

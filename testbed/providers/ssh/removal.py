@@ -9,12 +9,12 @@ from __future__ import annotations
 from testbed.access.place import CommandError, Node
 from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.providers.ssh import artefacts
-from testbed.providers.ssh.survey import root_handles
+from testbed.providers.ssh.survey import MOUNTED, root_handles
 from testbed.scenario.addressing import NAMESPACES
 
 # Arguments: the setting, what it was set to, what it was.
 RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
-UNMOUNT = '! mountpoint -q "$1" || [ -n "$(ls -A "$1")" ] || umount "$1"'
+UNMOUNT = f'[ ! -d "$1" ] || ! {MOUNTED} || [ -n "$(ls -A "$1")" ] || umount "$1"'
 REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
 
 

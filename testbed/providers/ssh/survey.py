@@ -15,6 +15,13 @@ FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 # Says which of some programs are missing.
 MISSING = 'for program; do command -v "$program" >/dev/null || echo "$program"; done'
 EXISTING = 'for path; do [ ! -e "$path" ] || echo "$path"; done'
+# Whether something is mounted at a path, as one gets there: by the mounts' numbers, as the kernel has them of
+# open files (proc(5), /proc/pid/fdinfo). ``mountpoint`` and ``findmnt`` look the path up in the table of mounts,
+# where also stands what another mount above it hides. In a process of its own, for what is open is in use.
+MOUNTED = """(
+    number() { grep mnt_id "/proc/self/fdinfo/$1"; }
+    exec 3<"$1" 4<"$1/.." && [ "$(number 3)" != "$(number 4)" ]
+)"""
 # Of an interface's speed, Mbit/s; where none is known the kernel has an error, or -1.
 SPEED = 'cat "/sys/class/net/$1/speed" 2>/dev/null || echo -1'
 
@@ -60,7 +67,7 @@ def look(node: Node, paths: Iterable[str]) -> Seen:
         interfaces=interfaces(node),
         routes=tuple(_routes(node.run(["ip", "-j", "route", "show", "table", "main"]).json())),
         namespaces=frozenset(one["name"] for one in node.run(["ip", "-j", "netns", "list"]).json()),
-        namespaces_mounted=node.run(["mountpoint", "-q", NAMESPACES], check=False).status == 0,
+        namespaces_mounted=node.run(["sh", "-c", MOUNTED, "sh", NAMESPACES], check=False).status == 0,
         tables=frozenset(_tables(node.run(["nft", "-j", "list", "tables"]).json())),
         trees=root_handles(node.run(["tc", "-j", "qdisc", "show"])),
         paths=frozenset(node.run(["sh", "-c", EXISTING, "sh", *paths]).stdout.splitlines()),

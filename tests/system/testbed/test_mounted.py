@@ -1,0 +1,62 @@
+"""What is mounted where ``ip netns`` keeps its names, and what takes it away: in a sandbox, by its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.providers.netns.sandbox import Entrance, Sandbox
+from testbed.providers.ssh.artefacts import Mount
+from testbed.providers.ssh.removal import remove
+from testbed.providers.ssh.survey import MOUNTED
+from testbed.scenario.addressing import NAMESPACES
+
+HIDE = "mount -t tmpfs tmpfs /run"
+
+
+@pytest.fixture
+def node() -> Iterator[Entrance]:
+    box = Sandbox.start("tests.mounted")
+    try:
+        box.switch.run(["sh", "-c", f"{HIDE} && mkdir {NAMESPACES}"])
+        yield box.switch
+    finally:
+        box.stop()
+
+
+@pytest.mark.parametrize(
+    ("done", "mounted"),
+    [
+        ("true", False),
+        ("rmdir /run/netns", False),
+        ("mount -t tmpfs tmpfs /run/netns", True),
+        ("ip netns add x", True),
+        ("ip netns add x && ip netns delete x", True),
+        ("ip netns add x && umount --recursive /run/netns", False),
+        ("mount -t tmpfs tmpfs /run/netns && mount -t tmpfs tmpfs /run/netns", True),
+        # What a fresh tmpfs hides stays in the table of mounts, where mountpoint(1) finds it.
+        (f"ip netns add x && {HIDE} && mkdir /run/netns && mountpoint -q /run/netns", False),
+        (f"ip netns add x && {HIDE} && mkdir /run/netns && ip netns add x", True),
+    ],
+)
+def test_what_is_mounted_there_is_what_one_gets_to(node: Entrance, done: str, mounted: bool) -> None:
+    node.run(["sh", "-c", done])
+    assert (node.run(["sh", "-c", MOUNTED, "sh", NAMESPACES], check=False).status == 0) is mounted
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_mount_of_ip_netns_goes_when_nobody_uses_it(node: Entrance, hidden: bool) -> None:
+    if hidden:
+        node.run(["sh", "-c", f"ip netns add x && {HIDE} && mkdir {NAMESPACES}"])
+    before = node.run(["cat", "/proc/self/mounts"]).stdout
+    remove(node, Mount(path=NAMESPACES))
+    node.run(["ip", "netns", "add", "y"])
+    during = node.run(["cat", "/proc/self/mounts"]).stdout
+    remove(node, Mount(path=NAMESPACES))
+    assert node.run(["cat", "/proc/self/mounts"]).stdout == during
+    node.run(["ip", "netns", "delete", "y"])
+    remove(node, Mount(path=NAMESPACES))
+    assert node.run(["cat", "/proc/self/mounts"]).stdout == before
+    node.run(["rmdir", NAMESPACES])
+    remove(node, Mount(path=NAMESPACES))
