@@ -15,9 +15,9 @@ FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 # Says which of some programs are missing.
 MISSING = 'for program; do command -v "$program" >/dev/null || echo "$program"; done'
 EXISTING = 'for path; do [ ! -e "$path" ] || echo "$path"; done'
-# Whether something is mounted at a path, as one gets there: by the mounts' numbers, as the kernel has them of
-# open files (proc(5), /proc/pid/fdinfo). ``mountpoint`` and ``findmnt`` look the path up in the table of mounts,
-# where also stands what another mount above it hides. In a process of its own, for what is open is in use.
+# Whether something is mounted at a path, as one gets there: the kernel has the mount's number for every
+# open file (proc(5), /proc/pid/fdinfo). ``mountpoint`` looks paths up in the table of mounts, where what a
+# later mount hides still stands. In a process of its own, for a mount on which something is open is in use.
 MOUNTED = """(
     number() { grep mnt_id "/proc/self/fdinfo/$1"; }
     exec 3<"$1" 4<"$1/.." && [ "$(number 3)" != "$(number 4)" ]
