@@ -2,40 +2,72 @@
 
 import os
 import signal
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests import parts
+from tests import cases, parts
 
 # A shell starts what is to run in the background with SIGINT ignored, and so would start whatever tests
 # start, to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules read it as they are imported, and xdist's processes inherit it: all of a run have one seed.
+os.environ.setdefault(cases.SEED, str(cases.of_commit()))
 
+
+def pytest_report_header() -> str:
+    return f"seed: {cases.seed()} ({cases.SEED}; by default of the commit), {cases.share()} % of full counts"
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out most cases of tests marked ``long(one_in=N)``: each N-th is run, or with 0 none.
+    """Leave out what this run is not asked for, and give what hypothesis generates the run's seed.
 
-    CONCORDE_CASES=100, in percent, runs all of them.
+    Of tests marked ``long(one_in=N)``, ``./invokew test`` runs each N-th case, or with 0 none, and
+    ``./invokew test.long`` its share of all. What is named on the command line is run.
     """
-    if int(os.environ.get("CONCORDE_CASES", "0")) >= 100:
+    if hypothesis := sys.modules.get("hypothesis"):
+        for item in items:
+            if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
+                hypothesis.seed(cases.seed())(item.obj)
+    if any("::" in argument for argument in config.args):
         return
-    seen: Counter[str] = Counter()
-    left_out = []
+    wanted = set(cases.shard(_wanted(items)))
+    if left_out := [item for item in items if item not in wanted]:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item in wanted]
+
+
+def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
+    usual: list[pytest.Item] = []
+    part: list[pytest.Item] = []
+    number: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("long")
+        if mark is not None and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(cases.most_seconds()))
         if mark is None or "one_in" not in mark.kwargs:
+            usual.append(item)
             continue
-        test = item.nodeid.partition("[")[0]
-        if mark.kwargs["one_in"] == 0 or seen[test] % mark.kwargs["one_in"]:
-            left_out.append(item)
-        seen[test] += 1
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
+        test, one_in = item.nodeid.partition("[")[0], mark.kwargs["one_in"]
+        if cases.share() or (one_in and number[test] % one_in == 0):
+            part.append(item)
+        number[test] += 1
+    return [*usual, *cases.chosen(part)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections.append(("to repeat it", cases.command(item.nodeid)))
+    return report
 
 
 @pytest.fixture

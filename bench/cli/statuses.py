@@ -28,7 +28,9 @@ OF: Mapping[str, Mapping[int, str]] = {
     "figures": {**_JUDGED, VIOLATED: "a promise was broken; with --check: a file does not follow"},
     "compare": {**_JUDGED, HELD: "nothing is worse", VIOLATED: "something is worse", **_FAILED},
     "reproduce": {**_JUDGED, HELD: "every claim came out again", VIOLATED: "one did not"},
-    **dict.fromkeys(("doctor", "lint", "test", "test.long", "test.e2e", "test.vm"), _CHECK),
+    **dict.fromkeys(
+        ("doctor", "lint", "test", "test.long", "test.alone", "test.setup", "test.e2e", "test.vm"), _CHECK
+    ),
     **dict.fromkeys(("exec", "ssh", "capture"), _COMMAND),
 }
 _ALWAYS = {

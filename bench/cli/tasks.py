@@ -9,7 +9,7 @@ from testbed import resources
 # Verbs that are about the repository itself, and not there where that is not.
 OF_THE_REPOSITORY = (
     *("bundle", "docs", "lint", "reproduce", "schema"),
-    *("test", "test.e2e", "test.long", "test.vm"),
+    *("test", "test.alone", "test.e2e", "test.long", "test.setup", "test.vm"),
 )
 
 VERBS = Verbs(

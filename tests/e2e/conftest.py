@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,13 @@ from tests.paths import ROOT
 SCENARIOS = ROOT / "scenarios"
 # For what comes to be: tests wait, and benchmarks measure. How fast a machine is, is not what is tested.
 PATIENCE_SECONDS = 180
+MOST_SECONDS = 900  # of a test, with the clusters that it brings up
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(MOST_SECONDS))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -30,6 +30,7 @@ from tests.wheels import build
 
 pytestmark = [
     pytest.mark.long(one_in=0),
+    pytest.mark.alone,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for containers as Docker makes them"),
     pytest.mark.skipif(shutil.which("runc") is None, reason="needs runc: apt-get install runc"),
 ]

@@ -24,6 +24,7 @@ INVOKEW = f"""#!/bin/sh
 echo "invokew $*" >>said
 judged=${{JUDGED:-}}
 case "$*" in
+    *.*\\ --shard\\ */* | *.*\\ --percent\\ 10 | programs.get) exit ;;
     test) exit "${{TESTED:-0}}" ;;
     "nightly --machine") [ -z "$judged" ] || exec echo 0123456789ab ;;
     *)
@@ -36,8 +37,13 @@ exec {sys.executable} {ROOT}/tasks.py "$@"
 SUDO = '#!/bin/sh\necho "sudo $*" >>said\n'
 
 
+def jobs(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = reading.parse(file.read_text(encoding="utf-8"))["jobs"]
+    return found
+
+
 def steps(file: Path) -> Iterator[dict[str, Any]]:
-    for job in reading.parse(file.read_text(encoding="utf-8"))["jobs"].values():
+    for job in jobs(file).values():
         yield from job["steps"]
 
 
@@ -47,10 +53,10 @@ class Runner:
 
     home: Path
 
-    def run(self, file: Path, **variables: str) -> dict[str, int]:
+    def run(self, file: Path, job: str, **variables: str) -> dict[str, int]:
         """Return the status of each step that was run, by its name."""
         statuses: dict[str, int] = {}
-        for step in steps(file):
+        for step in jobs(file)[job]["steps"]:
             always = str(step.get("if", "")).startswith("always()")
             if "run" not in step or (any(statuses.values()) and not always):
                 continue
@@ -94,7 +100,7 @@ STEPS = ["Allow user namespaces", "Test", "Which machine is this?", "Run and jud
 
 
 def test_a_night_runs_judges_and_tells(runner: Runner) -> None:
-    assert runner.run(NIGHTLY) == dict.fromkeys(STEPS, 0)
+    assert runner.run(NIGHTLY, "nightly") == dict.fromkeys(STEPS, 0)
     assert re.fullmatch(r"machine=[0-9a-f]{12}\n", (runner.home / "output").read_text())
     assert (runner.home / "summary").read_text().startswith("# Every guarantee held\n")
     assert len(list((runner.home / "reports" / "history").glob("*.jsonl"))) == 1
@@ -104,19 +110,48 @@ def test_a_night_runs_judges_and_tells(runner: Runner) -> None:
 
 @pytest.mark.parametrize(("judged", "status"), [(1, 1), (3, 0), (4, 4), (5, 5), (70, 70)])
 def test_a_night_fails_for_the_right_reason_only(runner: Runner, judged: int, status: int) -> None:
-    assert runner.run(NIGHTLY, JUDGED=str(judged)) == {**dict.fromkeys(STEPS, 0), "Run and judge": status}
+    assert runner.run(NIGHTLY, "nightly", JUDGED=str(judged)) == {
+        **dict.fromkeys(STEPS, 0),
+        "Run and judge": status,
+    }
     assert ("::warning title=No statement::" in runner.said()) is (judged == 3)
 
 
 def test_nothing_is_measured_if_a_test_fails(runner: Runner) -> None:
-    done = runner.run(NIGHTLY, TESTED="1")
+    done = runner.run(NIGHTLY, "nightly", TESTED="1")
     assert done == {"Allow user namespaces": 0, "Test": 1, "Tell": 0}
     assert not (runner.home / "reports").exists()
 
 
-def test_every_change_is_tested(runner: Runner) -> None:
-    done = runner.run(ROOT / ".github" / "workflows" / "test.yml")
-    assert done == {"Allow user namespaces": 0, "Test": 0}
+TEST = ROOT / ".github" / "workflows" / "test.yml"
+
+
+@pytest.mark.parametrize(("file", "job"), [(file, job) for file in (NIGHTLY, TEST) for job in jobs(file)])
+def test_every_job_runs_and_says_how_long_it_may(runner: Runner, file: Path, job: str) -> None:
+    done = runner.run(file, job, SHARD="2/4")
+    assert done
+    assert set(done.values()) == {0}
+    assert 10 <= jobs(file)[job]["timeout-minutes"] <= 60
+
+
+def commands(text: str) -> set[str]:
+    """Return the tests that are run, and how much of them."""
+    return set(re.findall(r"./invokew (test\S*(?: --\w+ \S+)?)$", text, re.MULTILINE))
+
+
+def test_a_change_is_tested_by_what_continuous_integration_runs() -> None:
+    phases = commands((ROOT / ".ci" / "run").read_text()) - {"test.setup"}
+    assert phases == {"test", "test.long --percent 10", "test.alone --percent 10", "test.e2e"}
+    assert commands(TEST.read_text()) == phases
+
+
+def test_all_of_what_a_change_is_tested_by_a_tenth_of_is_run_at_night() -> None:
+    assert commands(NIGHTLY.read_text()) == {
+        "test", 'test.long --shard "$SHARD"', 'test.alone --shard "$SHARD"'
+    }  # fmt: skip
+    for job in ("long", "alone"):
+        parts = jobs(NIGHTLY)[job]["strategy"]["matrix"]["shard"]
+        assert parts == [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)

@@ -28,6 +28,7 @@ from tests.paths import ROOT
 
 BUS = Path("/run/dbus/system_bus_socket")
 START_SECONDS = 60
+MOST_SECONDS = 4 * 3600  # of a test; where processors are emulated, machines take an hour
 QEMU_CONF = "/etc/libvirt/qemu.conf"
 # Becomes a command ($3 and what follows) from which nobody may write to /dev/kvm ($2), root included: a file
 # ($1) lies over it. The file lies over libvirt's settings too, and says that guests see the host's /dev:
@@ -40,6 +41,12 @@ exec "$@"
 NAME_OF_TEST = "vm-test"  # what the machines of these tests are known by
 NAMED = (f"name={NAME_OF_TEST}", "underlay.cidr=192.168.158.0/24")
 ATTEMPTS = 2  # a saturated machine proves nothing
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(MOST_SECONDS))
 
 
 def invoke(*arguments: str, seconds: float = 3600) -> subprocess.CompletedProcess[str]:

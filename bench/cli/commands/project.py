@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 
 from invoke.context import Context
@@ -11,40 +10,8 @@ from bench.cli import exits
 from bench.cli.commands.options import task
 from bench.cli.terminal import say
 
-# These run alone: they are judged by how much gets through, or keep it from others.
-ALONE = (
-    "tests/system/plugin/test_attacks.py",
-    "tests/system/plugin/test_upgrade.py",
-    "tests/system/bench/test_starved.py",
-    "tests/system/bench/promise/test_planted_faults.py",
-    "tests/system/bench/test_backends.py",
-    "tests/system/bench/test_matrix.py",
-    "tests/system/bench/test_places.py",
-    "tests/system/bench/test_ways.py",
-    "tests/system/bench/test_zones.py",
-    "tests/system/edge/test_expiry.py",
-    "tests/system/docs/test_tutorials.py",
-    "tests/system/test_without_the_repository.py",
-)
-# How often tests marked "long" do what they do; without these variables they do a part of it.
-LONG = {
-    "CONCORDE_CHURN_STEPS": 3000,
-    "CONCORDE_FRAMES": 5000,
-    "CONCORDE_DAMAGES": 500,
-    "CONCORDE_PLUGIN_INPUTS": 20000,
-    "CONCORDE_SCENARIO_INPUTS": 50000,
-    "CONCORDE_ATTACK_ROUNDS": 3,
-    "CONCORDE_HISTORIES": 200,
-    "CONCORDE_KILLS": 50,
-    "CONCORDE_AT_ONCE": 8,
-    "CONCORDE_STARVED_RUNS": 3,
-    "CONCORDE_OVERLAY_INPUTS": 100_000,
-    "CONCORDE_OVERLAY_EVENTS": 20_000,
-    "CONCORDE_OVERLAY_DATAGRAMS": 100_000,
-    "CONCORDE_BACKEND_RUNS": 2,
-    "CONCORDE_METRICS_PODS": 250,
-    "CONCORDE_CASES": 100,  # percent of those of which a part is run
-}
+# For tests that do not judge a rate or a time; those that do are marked "alone".
+SIDE_BY_SIDE = "-n auto --dist worksteal"
 
 
 @task
@@ -89,19 +56,41 @@ def lint(context: Context) -> None:
         context.run(f".venv/bin/{tool}", env={"PYTHONPATH": "plugin"})
 
 
+@task(name="test.setup")
+def set_up_tests(_context: Context) -> None:
+    """Install the packages that all tests need, and do no more."""
+    say("all packages are there")
+
+
 @task(pre=[lint])
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
-    context.run(".venv/bin/pytest -n auto --dist worksteal")
+    context.run(f".venv/bin/pytest {SIDE_BY_SIDE} -m 'not alone'")
+    context.run(".venv/bin/pytest -m alone")
 
 
-@task(name="test.long")
-def test_long(context: Context) -> None:
+OF_A_SHARE = {
+    "percent": "how much of the full counts, and of the cases; CONCORDE_SEED says which cases",
+    "shard": "a part of them: 2/4 is the second of four",
+}
+
+
+@task(name="test.long", help=OF_A_SHARE)
+def long_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
-    counts = {name: os.environ.get(name, str(count)) for name, count in LONG.items()}
-    ignored = " ".join(f"--ignore {file}" for file in ALONE)
-    context.run(f".venv/bin/pytest -m long -n auto --dist worksteal {ignored}", env=counts)
-    context.run(f".venv/bin/pytest -m long {' '.join(ALONE)}", env=counts)
+    asked = f"{SIDE_BY_SIDE} -m 'long and not alone'"
+    context.run(f".venv/bin/pytest {asked}", env=_share(percent, shard))
+
+
+@task(name="test.alone", help=OF_A_SHARE)
+def lone_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
+    """Check at full length, one after another, what is judged by a rate or a time; needs an idle machine."""
+    context.run(".venv/bin/pytest -m 'long and alone'", env=_share(percent, shard))
+
+
+def _share(percent: int, shard: str) -> dict[str, str]:
+    """Return the variables that tests/cases.py reads."""
+    return {"CONCORDE_LONG": str(percent), "CONCORDE_SHARD": shard}
 
 
 @task(name="test.e2e")
@@ -110,9 +99,8 @@ def test_e2e(context: Context) -> None:
     from bench.cli.verbs import supplies
 
     exits.must(supplies.get_kubernetes, "", "", False, False, "")
-    context.run(".venv/bin/pytest tests/e2e/test_verdicts.py")
-    # Nothing else is judged by how fast it is, so what is left waits side by side.
-    context.run(".venv/bin/pytest tests/e2e --ignore tests/e2e/test_verdicts.py -n 3 --dist loadfile")
+    context.run(".venv/bin/pytest tests/e2e -m alone")
+    context.run(".venv/bin/pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
 
 
 @task(name="test.vm")

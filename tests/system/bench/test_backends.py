@@ -5,7 +5,6 @@ They are judged by how much gets through, so they run alone.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -20,11 +19,13 @@ from bench.recording.records import Request
 from testbed import doctor
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.names import NETWORKS
+from tests import cases
 from tests.system.bench.test_experiment import Watcher
 
-RUNS = int(os.environ.get("CONCORDE_BACKEND_RUNS", "1"))
+RUNS = cases.count("CONCORDE_BACKEND_RUNS", 1, 2)
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("scenario", ["contmec", "congested"])
 @pytest.mark.parametrize(("one", "other"), [*combinations(NETWORKS, 2)])

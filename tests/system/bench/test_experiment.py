@@ -102,6 +102,7 @@ def machine_was_the_limit(summary: Summary) -> bool:
     return summary.verdict == "invalid" and kinds(summary) == {"machine"}
 
 
+@pytest.mark.alone
 def test_a_run_leaves_a_complete_recording(tmp_path: Path) -> None:
     recording, summary = run(tmp_path, [])
     assert summary.verdict == "held" or machine_was_the_limit(summary), summary.reasons
@@ -189,6 +190,7 @@ def test_a_receiver_that_is_killed_leaves_no_measurement(tmp_path: Path) -> None
     assert kinds(summary) <= {"measurement", "machine"}
 
 
+@pytest.mark.alone
 def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
     """The underlay carries less than is promised, the qdiscs are all in place: the guarantee's own fault."""
     _, summary = run(tmp_path, ["underlay.rate=3G", "enforcement=pod", "disturbances[0].parallel=8"])
@@ -216,6 +218,7 @@ def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Pa
     assert other.error is None
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_udp_and_parallel_streams(tmp_path: Path) -> None:
     overrides = [
@@ -234,6 +237,7 @@ def test_udp_and_parallel_streams(tmp_path: Path) -> None:
     assert udp.expected_goodput_bps == pytest.approx(90_000_000)
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_payload_counting_gives_the_guarantee_as_goodput(tmp_path: Path) -> None:
     _, summary = run(tmp_path, ["count=payload", "disturbances=[]", "underlay.mtu=9000"])

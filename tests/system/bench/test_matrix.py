@@ -14,6 +14,7 @@ from tests.paths import ROOT
 REFERENCE = [Path(directory) / "bandwidth" for directory in ("/usr/lib/cni", "/opt/cni/bin")]
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.skipif(
     not any(plugin.exists() for plugin in REFERENCE),

@@ -34,6 +34,7 @@ SHORT = [
 TOLERANCE = 0.15
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_the_physical_interface_tells_pods_apart_by_the_source_inside_vxlan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

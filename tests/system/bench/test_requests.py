@@ -113,6 +113,7 @@ def drop(testbed: Testbed) -> None:
     testbed.networks["A-4"].run(["nft", "-f", "-"], stdin=f"table ip lossy {{\n{chain}\n}}\n")
 
 
+@pytest.mark.alone
 def test_every_exchange_is_told_whatever_happens_on_its_way(
     testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_every_exchange_is_told_whatever_happens_on_its_way(
     assert all(later - one < 0.1 for one, later in pairwise(steps))
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> None:
     (requests,) = [one for one in testbed.scenario.requests if one.label == "tcp kept"]
@@ -158,6 +160,7 @@ def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> N
     assert abs(float(average) / 1000 - median) < 0.001
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("rate", [100, 1000, 5000])
 def test_what_is_late_is_told(rate: int, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.system.bench import hog, test_zones
 from tests.system.bench.test_experiment import SHORT, Watcher, kinds
 
 
+@pytest.mark.alone
 @hog.needs_root
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("turn", range(int(os.environ.get("CONCORDE_STARVED_RUNS", "1"))))
@@ -27,6 +28,7 @@ def test_a_hog_on_every_processor_is_the_machine_s_fault(turn: int, tmp_path: Pa
     assert kinds(summary) == {"machine"}, summary.reasons
 
 
+@pytest.mark.alone
 @hog.needs_root
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("turn", range(int(os.environ.get("CONCORDE_STARVED_RUNS", "1"))))

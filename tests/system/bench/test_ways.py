@@ -26,6 +26,7 @@ from testbed.networks.membership import Membership
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import packages
 from testbed.testbed import Testbed
+from tests import cases
 
 SHORT = offered.Plan(idle=0.3, lead=0.1, window=0.25, windows=2)
 SECOND = 1_000_000_000
@@ -35,6 +36,7 @@ def lacking(testbed: Testbed, addressing: Addressing) -> list[str]:
     return registry.of_cluster(addressing, scenarios.CLUSTER).lacking(testbed.nodes)
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("untouched_host")
 def test_nodes_have_what_another_scenario_says_and_an_outage_that_is_planted_is_seen() -> None:
     scenario = scenarios.of_nodes({"backend": "vxlan"}, 4)
@@ -86,6 +88,7 @@ def pair() -> Iterator[Testbed]:
 HOG = "while True: pass"
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=20)
 @pytest.mark.parametrize("number", range(20))
 def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
@@ -99,15 +102,22 @@ def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
     assert any("processors were busy" in words for words in cost.faults(found)), number
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_packets_that_are_offered_are_counted(pair: Testbed) -> None:
     source, destination = pair.pods.values()
-    found = offered.offer(source, destination, offered.Offer(1400, 2_000), SHORT)
-    assert sum(found.packets) == pytest.approx(2_000 * 0.5, rel=0.1)
-    assert found.sent >= sum(found.packets)
-    assert len(found.busy) == 3
+
+    def judge(factor: int) -> None:
+        asked = SHORT._replace(windows=SHORT.windows * factor)
+        found = offered.offer(source, destination, offered.Offer(1400, 2_000), asked)
+        assert sum(found.packets) == pytest.approx(2_000 * asked.window * asked.windows, rel=0.1)
+        assert found.sent >= sum(found.packets)
+        assert len(found.busy) == asked.windows + 1
+
+    cases.with_more_samples(judge)
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_a_slow_path_that_is_planted_is_slow(pair: Testbed) -> None:
     source, destination = pair.pods.values()
@@ -119,6 +129,7 @@ def test_a_slow_path_that_is_planted_is_slow(pair: Testbed) -> None:
     assert slow < 510e6 < before
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_every_backend_of_this_machine_is_measured_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,7 @@ def at_the_relay(*argv: str) -> Callable[[], None]:
     return act
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_how_late_a_delay_was_is_recorded_of_each_repetition(tmp_path: Path) -> None:
     recording, summary = run(tmp_path, ("measurement.repetitions=2",))
@@ -70,6 +71,7 @@ def test_how_late_a_delay_was_is_recorded_of_each_repetition(tmp_path: Path) -> 
     assert "repetition-1, into zone south" in page
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_a_relay_that_is_killed_makes_the_run_invalid(tmp_path: Path) -> None:
     _, summary = run(tmp_path, during=at_the_relay('kill -KILL "$1"'))
@@ -77,6 +79,7 @@ def test_a_relay_that_is_killed_makes_the_run_invalid(tmp_path: Path) -> None:
     assert any(cause.kind == "state" and "relay of zone north" in cause.text for cause in summary.causes)
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_a_relay_that_stood_still_makes_the_run_invalid_and_not_slow(tmp_path: Path) -> None:
     _, summary = run(tmp_path, during=at_the_relay('kill -STOP "$1"; sleep 0.4; kill -CONT "$1"'))

@@ -1,12 +1,11 @@
 """Whatever happens to leases, store and resolver: the kernel's entries come right again by themselves.
 
-CONCORDE_OVERLAY_EVENTS says how many events to let happen, CONCORDE_OVERLAY_SEED which.
+CONCORDE_OVERLAY_EVENTS says how many events to let happen.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -14,11 +13,11 @@ import pytest
 
 from testbed import resources
 from testbed.providers.netns.sandbox import Sandbox
+from tests import cases
 from tests.system.edge import events
 from tests.system.edge.conftest import give_vtep
 
-EVENTS = int(os.environ.get("CONCORDE_OVERLAY_EVENTS", "60"))
-SEED = int(os.environ.get("CONCORDE_OVERLAY_SEED", "1"))
+EVENTS = cases.count("CONCORDE_OVERLAY_EVENTS", 60, 20_000)
 GENERATIONS = [("miss", "miss", "ignore"), ("ahead", "miss", "answer"), ("ahead", "ahead", "ignore")]
 
 
@@ -36,7 +35,8 @@ def test_entries_are_what_the_store_justifies(
     node = box.node("here")
     give_vtep(node, l2, l3)
     wishes = {
-        "l2": l2, "l3": l3, "refresh": refresh, "seed": SEED, "events": max(1, EVENTS // len(GENERATIONS)),
+        "l2": l2, "l3": l3, "refresh": refresh, "seed": cases.seed(),
+        "events": max(1, EVENTS // len(GENERATIONS)),
         "directory": str(tmp_path), "etcd": etcd, "edge": str(resources.EDGE), "buffer": 4096,
     }  # fmt: skip
     shown = node.run([sys.executable, events.__file__], stdin=json.dumps(wishes), timeout=3000)

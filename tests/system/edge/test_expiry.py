@@ -5,7 +5,6 @@ CONCORDE_OVERLAY_DATAGRAMS says how many datagrams, of which there are a thousan
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import pytest
 
 from bench.measurement.procfs import packets_dropped
 from testbed.testbed import Testbed
+from tests import cases
 from tests.system.edge.test_first_packets import exchanged, missing
 
-DATAGRAMS = int(os.environ.get("CONCORDE_OVERLAY_DATAGRAMS", "10000"))
+DATAGRAMS = cases.count("CONCORDE_OVERLAY_DATAGRAMS", 10_000, 100_000)
 A_SECOND = 1000
 
 
@@ -23,6 +23,7 @@ def dropped() -> int:
     return packets_dropped(Path("/proc/net/softnet_stat").read_text(encoding="utf-8"))
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_no_datagram_is_lost_while_neighbours_expire(resolved: Callable[[str, str], Testbed]) -> None:
     """The kernel asks, gives up and asks again, for nobody confirms what is only forwarded."""

@@ -96,6 +96,7 @@ def test_first_datagrams_lost(name: str, resolved: Callable[[str, str], Testbed]
     assert testbed.check() == []
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("name", list(GENERATIONS))
 def test_first_connection_by_tcp(name: str, resolved: Callable[[str, str], Testbed]) -> None:

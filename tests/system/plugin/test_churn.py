@@ -2,7 +2,7 @@
 a model says (churn_model.py): the promises never exceed the capacity, no cluster costs another anything, and
 ledger, classes and map are one after `reconcile`.
 
-CONCORDE_CHURN_STEPS says how many steps to take, CONCORDE_CHURN_SEED which.
+CONCORDE_CHURN_STEPS says how many steps to take.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from tests import cases
 from tests.system.plugin.churn_differences import differences, excess
 from tests.system.plugin.churn_model import (
     Add,
@@ -39,8 +40,7 @@ from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
 
 PROGRAM = Path(__file__).with_name("churn.py")
-STEPS = int(os.environ.get("CONCORDE_CHURN_STEPS", "100"))
-SEED = int(os.environ.get("CONCORDE_CHURN_SEED", "1"))
+STEPS = cases.count("CONCORDE_CHURN_STEPS", 100, 3000)
 STEPS_ON_A_NODE = 25
 PODS = {cluster: [f"{cluster}-{number}" for number in range(4)] for cluster in "ab"}
 FLUSHES = {
@@ -294,7 +294,7 @@ def outcome(call: Call, answer: Answer) -> str:
 def test_the_node_holds_what_the_model_says_whatever_was_killed(plugin: Path) -> None:
     counted: Counter[str] = Counter()
 
-    @seed(SEED)
+    @seed(cases.seed())
     def made() -> Churn:
         return Churn(plugin, counted)
 

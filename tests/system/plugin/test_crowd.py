@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests import cases
 from tests.system.plugin.conftest import Node, promising
 
 CROWD = str(Path(__file__).with_name("crowd.py"))
@@ -44,7 +45,7 @@ def held(node: Node) -> set[str]:
 
 def test_no_address_is_given_twice_and_nothing_leaks(node: Node) -> None:
     node.add_pod_namespace(*PODS)
-    added = crowd(node, "ADD", PODS, killed=0.3, seed=1)
+    added = crowd(node, "ADD", PODS, killed=0.3, seed=cases.seed())
     alive = {pod: address for pod, address in added.items() if address is not None}
     assert len(alive) < len(PODS)  # some were killed
     assert len(alive) > len(PODS) // 2
@@ -56,7 +57,7 @@ def test_no_address_is_given_twice_and_nothing_leaks(node: Node) -> None:
     for pod in list(alive)[:3]:
         assert f"inet {alive[pod]} " in node.in_pod(pod, "ip", "addr", "show", "dev", "eth0")
 
-    deleted = crowd(node, "DEL", sorted(alive), killed=0.3, seed=2)
+    deleted = crowd(node, "DEL", sorted(alive), killed=0.3, seed=cases.seed() + 1)
     gone = {pod for pod, answer in deleted.items() if answer is not None}
     assert gone < set(alive)  # some were killed
     assert not held(node) & gone

@@ -3,13 +3,12 @@
 At no time have two pods one address, every pod can end, and what is said is said in words. After `rebuild`,
 GC and `reconcile` ledger, leases, classes, map and ports are what the runtimes know, with every promise.
 
-CONCORDE_DAMAGES says how many damages there are, CONCORDE_DAMAGE_SEED which.
+CONCORDE_DAMAGES says how many damages there are.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests import cases
 from tests.paths import ROOT
 from tests.system.plugin.churn_sight import on_uplink as taken
 from tests.system.plugin.conftest import Document, Node
@@ -26,8 +26,7 @@ from tests.system.plugin.inside import Inside
 from tests.system.plugin.runtimes import CACHE, attachment, entry, listed
 from tests.system.plugin.uplinks import ledger, on_uplink
 
-DAMAGES = int(os.environ.get("CONCORDE_DAMAGES", "12"))
-SEED = int(os.environ.get("CONCORDE_DAMAGE_SEED", "1"))
+DAMAGES = cases.count("CONCORDE_DAMAGES", 12, 500)
 STATE = "/run/concorde"
 FILES = [
     f"{STATE}/cluster-a/leases.sqlite",
@@ -203,7 +202,7 @@ def in_words(text: str) -> bool:
 
 @pytest.mark.long
 def test_whatever_is_damaged_no_promise_and_no_address_is_lost(plugin: Path) -> None:
-    chance = random.Random(SEED)
+    chance = random.Random(cases.seed())
     damaged = Damaged(plugin, chance)
     try:
         left = DAMAGES

@@ -1,12 +1,11 @@
 """A pod's port carries the pod's own traffic and nothing else, whatever frames a pod makes.
 
-CONCORDE_FRAMES says how many distinct frames to send, CONCORDE_FRAMES_SEED which.
+CONCORDE_FRAMES says how many distinct frames to send.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from bench.measurement.attacks.frames import arp
 from bench.measurement.attacks.known import questions
+from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.covering import complete, first
 from tests.system.plugin.floods import SCENE
@@ -24,8 +24,7 @@ from tests.system.plugin.judge import ATTACKER, PATIENCE, Judge
 from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import Overlapped
 
-COUNT = int(os.environ.get("CONCORDE_FRAMES", "300"))
-SEED = int(os.environ.get("CONCORDE_FRAMES_SEED", "1"))
+COUNT = cases.count("CONCORDE_FRAMES", 300, 5000)
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere
 QUESTION = questions(SCENE)[:1]
@@ -47,7 +46,7 @@ pytestmark = pytest.mark.long
 @cache
 def made(position: Position) -> tuple[list[Frames], dict[str, Frames]]:
     """The frames, and an ordinary one for every place."""
-    rows = chosen(COUNT, SEED)
+    rows = chosen(COUNT, cases.seed())
     places = [place for place in ARRIVALS if position == "bridged" or place != "bridge"]
     last = [complete(DIMENSIONS, {"destination": ARRIVALS[place]}, first) for place in places]
     frames = build([*rows, *[row for row in last if row is not None]], position)

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests import cases
 from tests.paths import ROOT
 from tests.system.plugin.conftest import CEILING, GUARANTEE, Document, Node
 from tests.system.plugin.inside import Inside
 
 PROGRAM = Path(__file__).with_name("inputs.py")
-INPUTS = int(os.environ.get("CONCORDE_PLUGIN_INPUTS", "200"))
+INPUTS = cases.count("CONCORDE_PLUGIN_INPUTS", 200, 20_000)
 REAL_EACH = 20  # one in so many is a process with an interpreter of its own
 MOST_SECONDS = 2
 # The specification's codes, and ours; 100, a bug, is none of them.
@@ -251,6 +252,7 @@ def outcome(answer: Document) -> str:
 def test_any_input_gets_a_proper_answer_in_time(caller: Caller) -> None:
     counted: Counter[str] = Counter()
 
+    @seed(cases.seed())
     @settings(
         max_examples=INPUTS,
         derandomize=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 from prometheus_client.parser import text_fd_to_metric_families
 
-from tests import debian13
+from tests import cases, debian13
 from tests.system.plugin.conftest import Node, promising
 from tests.system.plugin.uplinks import Pair, on_uplink
 
 SEND = str(Path(__file__).with_name("send.py"))
 REMOTE = "172.16.2.77"
-CROWD = int(os.environ.get("CONCORDE_METRICS_PODS", "3"))
+CROWD = cases.count("CONCORDE_METRICS_PODS", 3, 250)
 MOST_STARTS = 5  # of Python, which takes 10 ms of processor here: 50 ms
 COUNTED = (
     "sent_bytes_total",
@@ -243,10 +242,11 @@ def samples(text: str) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
     }
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["uplink", "pod"])
 def test_a_crowded_node_is_told_in_the_time_of_five_starts_of_python(node: Node, where: str) -> None:
-    """CONCORDE_METRICS_PODS says how many pods; the best of nine is the programs' own time."""
+    """CONCORDE_METRICS_PODS says how many pods; the best of some runs is the programs' own time."""
     Pair(node)
     pods = [f"P-{number}" for number in range(CROWD)]
     node.add_pod_namespace(*pods)
@@ -254,9 +254,14 @@ def test_a_crowded_node_is_told_in_the_time_of_five_starts_of_python(node: Node,
         answer = node.call("ADD", pod, on_uplink("3600k") if where == "uplink" else promising("3600k"))
         assert "code" not in answer, answer
     assert len(counters_told(node, where)) >= CROWD
-    took = min(seconds(node, node.plugin, "metrics", "--output", "/run/x.prom") for _ in range(9))
-    start = min(seconds(node, "/usr/bin/python3", "-c", "pass") for _ in range(9))
-    assert took <= MOST_STARTS * start
+
+    def judge(factor: int) -> None:
+        tries = range(7 * factor)
+        took = min(seconds(node, node.plugin, "metrics", "--output", "/run/x.prom") for _ in tries)
+        start = min(seconds(node, "/usr/bin/python3", "-c", "pass") for _ in tries)
+        assert took <= MOST_STARTS * start
+
+    cases.with_more_samples(judge)
 
 
 def seconds(node: Node, *argv: str | Path) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from tests import cases
 from tests.installation import Installation, build
 from tests.system.plugin import test_attacks
 from tests.system.plugin.conftest import Document, Node
@@ -119,6 +121,7 @@ def test_tables_of_the_newer_version_are_refused_by_the_older_and_made_again(upg
     assert classes(node) == before
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 def test_a_promise_on_a_full_link_holds_while_versions_come_and_go(
@@ -140,12 +143,16 @@ def test_a_promise_on_a_full_link_holds_while_versions_come_and_go(
         lambda: node.run(upgraded.installation.bin / "concorde.next", "rebuild", "--cache", CACHE),
         lambda: upgraded.install(FORMER),
     )
-    found: list[float] = []
-    with test_attacks.everybody_else(pair), test_attacks.victim(pair) as seconds:
-        next(seconds)
-        next(seconds)
-        for change in changes:
-            change()
-            found.append(next(seconds))
-    assert min(found) >= test_attacks.LEAST, found
+
+    def judge(factor: int) -> None:
+        found: list[float] = []
+        with test_attacks.everybody_else(pair), test_attacks.victim(pair) as seconds:
+            next(seconds)
+            next(seconds)
+            for change in changes:
+                change()
+                found.append(fmean(next(seconds) for _ in range(factor)))
+        assert min(found) >= test_attacks.LEAST, found
+
+    cases.with_more_samples(judge)
     upgraded.check(result)

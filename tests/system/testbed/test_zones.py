@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import statistics
@@ -22,6 +21,7 @@ from testbed.networks.trunks import Counted, Delayed
 from testbed.scenario import load
 from testbed.scenario.model import Scenario, Zone
 from testbed.testbed import Testbed
+from tests import cases
 from tests.paths import ROOT
 from tests.system.testbed import round_trips
 
@@ -130,22 +130,27 @@ def test_links_and_trunks_have_their_rates(apart: Testbed) -> None:
     assert rates["trunk1"] == rates["trunk1-core"] == 5 * 10**8
 
 
+@pytest.mark.alone
 def test_a_trunk_takes_its_time_each_way_and_within_a_zone_there_is_none(
     apart: Testbed, tmp_path: Path
 ) -> None:
     far, near = (str(apart.addressing.address(name)) for name in ("worker-03", "worker-02"))
     with answering(apart.nodes["worker-03"], far, tmp_path):
         round_trips_of(apart.nodes["worker-01"], far, 5)  # who has which address
-        counted(apart)
-        took = round_trips_of(apart.nodes["worker-01"], far, 20)
-        told = counted(apart)
-    # Never less than what was asked for; how much more depends on what else this machine does.
-    assert min(took) >= 2 * DELAY - 0.0005
-    assert statistics.median(took) < 2 * DELAY + 0.01
-    for one in told.values():
-        assert 20 <= one.frames <= 30  # who has which address is asked again now and then
-        assert sum(one.lateness) == one.frames
-        assert one.dropped == 0
+
+        def judge(factor: int) -> None:
+            counted(apart)
+            took = round_trips_of(apart.nodes["worker-01"], far, 20 * factor)
+            # Never less than what was asked for; how much more depends on what else this machine does.
+            assert min(took) >= 2 * DELAY - 0.0005
+            assert statistics.median(took) < 2 * DELAY + 0.01
+            for one in counted(apart).values():
+                # Who has which address is asked again now and then.
+                assert 20 * factor <= one.frames <= 30 * factor
+                assert sum(one.lateness) == one.frames
+                assert one.dropped == 0
+
+        cases.with_more_samples(judge)
     with answering(apart.nodes["worker-02"], near, tmp_path):
         assert min(round_trips_of(apart.nodes["worker-01"], near, 10)) < DELAY
 
@@ -257,16 +262,16 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def attack(testbed: Testbed, frames: int, seed: int) -> None:
+def attack(testbed: Testbed, frames: int) -> None:
     mtu = testbed.scenario.underlay.mtu
     for program in (MALFORMED, UNFINISHED):
-        argv = [*PYTHON, "-c", program, "eth0", str(seed), str(frames), str(mtu)]
+        argv = [*PYTHON, "-c", program, "eth0", str(cases.seed()), str(frames), str(mtu)]
         testbed.nodes["worker-01"].run(argv)
 
 
 def test_frames_that_mean_nothing_pass_and_harm_nothing(apart: Testbed) -> None:
     counted(apart)
-    attack(apart, int(os.environ.get("CONCORDE_TRUNK_FRAMES", "300")), seed=7)
+    attack(apart, cases.count("CONCORDE_TRUNK_FRAMES", 300, 3000))
     assert sent(apart, "worker-01", "worker-03", 2**20) == 2**20
     assert apart.check() == []
     told = counted(apart)
@@ -281,11 +286,12 @@ def test_jumbo_frames_cross_a_trunk(tmp_path: Path) -> None:
         assert sent(testbed, "worker-01", "worker-03", size) == size
         far = str(testbed.addressing.address("worker-03"))
         testbed.nodes["worker-01"].run(["ping", "-M", "do", "-s", "8972", "-c", "2", "-W", "2", far])
-        attack(testbed, 1000, seed=9)
+        attack(testbed, 1000)
         assert testbed.check() == []
         assert counted(testbed)[False].dropped == 0
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_a_trunk_carries_what_its_rate_is_and_no_more() -> None:
     with brought_up(stations()) as testbed:

@@ -94,6 +94,7 @@ def test_whom_an_attacker_may_be_is_what_the_kernel_has(testbed: Testbed) -> Non
     assert possible(seen, only_own=False) == list(ATTACKS)
 
 
+@pytest.mark.alone
 @NEEDS_IPERF3
 @pytest.mark.long(one_in=0)
 def test_a_promise_holds_for_a_pod_that_comes_under_attack_and_nodes_stay_in_reach(testbed: Testbed) -> None:

@@ -32,6 +32,7 @@ pytestmark = [
         reason="the reference plugins are not installed (Debian: containernetworking-plugins)",
     ),
     pytest.mark.long(one_in=0),
+    pytest.mark.alone,
 ]
 
 

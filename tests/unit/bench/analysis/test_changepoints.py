@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from statistics import fmean
 
@@ -11,8 +10,9 @@ import pytest
 from scipy import stats
 
 from bench.analysis.changepoints import CONFIRMED, changes, differ, welch
+from tests import cases
 
-HISTORIES = int(os.environ.get("CONCORDE_HISTORIES", "3"))
+HISTORIES = cases.count("CONCORDE_HISTORIES", 3, 200)
 SERIES, NIGHTS = 12, 30
 
 

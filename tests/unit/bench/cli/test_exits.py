@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import Task, task
 
-from bench.cli.commands.project import LONG
 from bench.cli.exits import ends_with_status
 from bench.cli.program import collected
 from bench.cli.words import as_options
@@ -128,13 +126,6 @@ def test_a_list_or_a_mistake_costs_no_import_of_what_does_the_work(line: str) ->
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stderr.splitlines()[-1] == "[]", done.stderr
-
-
-def test_what_is_long_has_its_full_count_where_test_long_finds_it() -> None:
-    for file in ROOT.joinpath("tests").rglob("test_*.py"):
-        text = file.read_text(encoding="utf-8")
-        if re.search(r"^@pytest\.mark\.long$", text, re.MULTILINE):
-            assert set(re.findall(r"\bCONCORDE_[A-Z_]+\b", text)) & set(LONG), file
 
 
 def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None:

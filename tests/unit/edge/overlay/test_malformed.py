@@ -1,12 +1,11 @@
 """Whatever comes that is not as it should be: nothing fails, and nothing is written to the kernel.
 
-CONCORDE_OVERLAY_INPUTS says how many messages and values to try, CONCORDE_OVERLAY_SEED which.
+CONCORDE_OVERLAY_INPUTS says how many messages and values to try.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import struct
 from base64 import b64encode
@@ -20,6 +19,7 @@ from edge.overlay.etcd import SUBNETS, Etcd
 from edge.overlay.http import Json
 from edge.overlay.leases import UnfitError
 from edge.overlay.store import AwayError
+from tests import cases
 from tests.unit.edge.overlay.kernels import (
     INDEX,
     NETWORK,
@@ -37,8 +37,7 @@ from tests.unit.edge.overlay.test_answering import Case
 
 pytestmark = pytest.mark.long
 
-INPUTS = int(os.environ.get("CONCORDE_OVERLAY_INPUTS", "2000"))
-SEED = int(os.environ.get("CONCORDE_OVERLAY_SEED", "1"))
+INPUTS = cases.count("CONCORDE_OVERLAY_INPUTS", 2000, 100_000)
 
 Damage = Callable[[random.Random], bytes]
 
@@ -128,14 +127,14 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def test_what_is_sound_is_answered() -> None:
-    chance, case = random.Random(SEED), Case(refresh=True)
+    chance, case = random.Random(cases.seed()), Case(refresh=True)
     for _ in range(50):
         case.answering.heard(sound(chance))
     assert len(case.kernel.changes) == 50
 
 
 def test_malformed_messages_change_nothing() -> None:
-    chance, case = random.Random(SEED), Case(refresh=True)
+    chance, case = random.Random(cases.seed()), Case(refresh=True)
     for number in range(INPUTS):
         datagram = DAMAGES[number % len(DAMAGES)](chance)
         case.answering.heard(datagram)
@@ -188,7 +187,7 @@ def bad_key(chance: random.Random) -> str:
 
 
 def test_malformed_values_are_no_leases() -> None:
-    chance = random.Random(SEED)
+    chance = random.Random(cases.seed())
     for _ in range(INPUTS):
         with pytest.raises(UnfitError):
             leases.parse(lease(2).subnet, bad_value(chance))
@@ -198,7 +197,7 @@ def test_malformed_values_are_no_leases() -> None:
 
 def test_malformed_values_in_a_store_change_nothing_in_the_kernel() -> None:
     """In lists and in what follows them, on the whole way from etcd's answers to the kernel's entries."""
-    chance, case = random.Random(SEED), Case(leases=None)
+    chance, case = random.Random(cases.seed()), Case(leases=None)
     complaints: list[str] = []
     server = Scripted()
     etcd = Etcd(server, OWN, NETWORK, 1, 60, complaints.append)
@@ -220,7 +219,7 @@ def test_malformed_values_in_a_store_change_nothing_in_the_kernel() -> None:
 
 
 def test_answers_that_are_none_of_etcds_are_a_store_that_is_away() -> None:
-    chance = random.Random(SEED)
+    chance = random.Random(cases.seed())
     for _ in range(INPUTS // 10):
         server = Scripted()
         server.instead = {"header": junk(chance), "kvs": junk(chance), "x": b64encode(b"x").decode()}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 import time
 from pathlib import Path
@@ -20,11 +19,12 @@ from hypothesis import strategies as st
 from testbed.scenario import Scenario, ScenarioError, load, render_yaml
 from testbed.scenario.reading import parse
 from testbed.scenario.texts import unshown
+from tests import cases
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted(SCENARIOS.rglob("*.yaml"))]
-INPUTS = int(os.environ.get("CONCORDE_SCENARIO_INPUTS", "300"))
+INPUTS = cases.count("CONCORDE_SCENARIO_INPUTS", 300, 50_000)
 MOST_SECONDS = 2.0
 LINE = re.compile(r"(?:\S+\.yaml|--set|--scale): .")
 

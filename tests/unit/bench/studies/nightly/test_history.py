@@ -15,11 +15,12 @@ import pytest
 
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.history import TORN, History
+from tests import cases
 from tests.paths import ROOT
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
 
-KILLS = int(os.environ.get("CONCORDE_KILLS", "2"))
-AT_ONCE = int(os.environ.get("CONCORDE_AT_ONCE", "3"))
+KILLS = cases.count("CONCORDE_KILLS", 2, 50)
+AT_ONCE = cases.count("CONCORDE_AT_ONCE", 3, 8)
 
 # Appends nights from a number on until it is killed, or so many as it is told.
 WRITER = """
@@ -139,7 +140,7 @@ def test_writers_at_once_write_every_line_whole_and_once(tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_whoever_is_killed_the_next_succeeds(tmp_path: Path) -> None:
-    chance = Random(1)
+    chance = Random(cases.seed())
     for number in range(KILLS):
         process = writer(tmp_path, 1000 * number, 1000)
         time.sleep(chance.uniform(0, 0.05))

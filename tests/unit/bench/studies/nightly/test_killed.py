@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.studies.nightly import machine, night
 from bench.studies.nightly.history import History
+from tests import cases
 from tests.paths import ROOT
 
-KILLS = int(os.environ.get("CONCORDE_KILLS", "2"))
-AT_ONCE = int(os.environ.get("CONCORDE_AT_ONCE", "3"))
+KILLS = cases.count("CONCORDE_KILLS", 2, 50)
+AT_ONCE = cases.count("CONCORDE_AT_ONCE", 3, 8)
 
 Recorded = Callable[[str], Recording]
 
@@ -61,7 +61,7 @@ def test_whenever_it_is_killed_the_next_night_succeeds(recorded: Recorded, tmp_p
     begun = time.monotonic()
     assert nights.ends(nights.go_through(0)) == 0
     took = time.monotonic() - begun
-    chance, killed = Random(7), 0
+    chance, killed = Random(cases.seed()), 0
     for number in range(1, KILLS + 1):
         process = nights.go_through(number)
         time.sleep(chance.uniform(0, took))

@@ -6,7 +6,6 @@ machine of 2 processors. What is planted in it below is said by the test.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -18,9 +17,10 @@ from bench.studies.nightly import nightly
 from bench.studies.nightly.acknowledgements import Acknowledgement, Acknowledgements
 from bench.studies.nightly.night import Night
 from bench.studies.nightly.report import Report
+from tests import cases
 from tests.unit.bench.studies.nightly.builders import FIRST
 
-HISTORIES = int(os.environ.get("CONCORDE_HISTORIES", "3"))
+HISTORIES = cases.count("CONCORDE_HISTORIES", 3, 200)
 NIGHTS = 30
 FLOW = "(2) A-2 -> A-3"
 REAL = [
