@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench.analysis import (
+    ceilings,
     crosschecks,
     exchanges,
     latency,
@@ -58,11 +59,14 @@ def analyse(recording: Recording) -> Summary:
     readings = samples.read(recording, scenario, record)
     observed = observations.observe(readings.samples, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
-    changed = [Cause("measurement", words) for words in inventory.faults(recording, record)]
+    changed = [
+        Cause("measurement", words, topics=("files",)) for words in inventory.faults(recording, record)
+    ]
     asked = exchanges.read(recording, scenario, record)
+    exceeded = list(ceilings.causes(readings.samples, scenario, record))
     latencies = latency.observe(asked.exchanges, scenario, record)
     faults = [*changed, *readings.faults, *asked.faults, *contradictions]
-    judged = verdict.judge(scenario, record, observed, faults, latencies)
+    judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded)
     machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
     told = requests_summary.build(scenario, latencies, asked.idle)
     result = summarising.build(scenario, record, observed, judged, machines, told)

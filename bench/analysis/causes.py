@@ -9,6 +9,28 @@ from typing import Literal
 # machine, which may have been the limit; or the measurement, of which something is missing or contradicts.
 Kind = Literal["promise", "state", "machine", "measurement"]
 
+# What exactly: the number that decides, or what was looked at. ``next_steps`` knows a remedy for each.
+Topic = Literal[
+    "mean",  # of a flow
+    "attainment",  # the share of its samples that reached the threshold
+    "ceiling",  # a long-run rate above what is claimed as the most
+    "latency",  # of requests
+    "lost",  # requests
+    "calibration",  # what the paths carried unshaped, if anything
+    "generator",  # of requests, which was late itself
+    "relay",  # what makes the delay between zones
+    "kernel",  # its state
+    "transfer",  # which failed, or left no usable output
+    "clocks",  # of the nodes
+    "counters",  # which contradict each other
+    "files",  # of the recording
+    "repetitions",  # of which some are missing
+    "samples",  # of a flow, which are too few
+    "exchanges",  # of requests, which are too few
+    "unpromised",  # nothing has a guarantee or a threshold
+    "undisturbed",  # nothing was measured while anything disturbed it
+]
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -22,3 +44,4 @@ class Cause:
     # A rate in bits per second, a share from 0 to 1, or a count of samples or bytes; the text says of what.
     observed: float | None = None
     required: float | None = None
+    topics: tuple[Topic, ...] = ()  # of several thresholds that were missed: all, first that of the numbers

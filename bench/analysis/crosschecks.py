@@ -51,6 +51,7 @@ def contradictions(
                     repetition=number,
                     observed=observed,
                     required=required,
+                    topics=("counters",),
                 )
                 for text, observed, required in _compare(flow, received, sent, transfer, mtu)
             ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis.causes import Cause
+from bench.analysis.causes import Cause, Topic
 from bench.recording.records import Delayed, RunRecord
 from testbed.scenario.units import format_share
 
@@ -17,6 +17,8 @@ from testbed.scenario.units import format_share
 LATE_FRAMES = 0.01
 # Of fewer frames one alone is more than that.
 FEWEST_FRAMES = 100
+
+RELAY: tuple[Topic] = ("relay",)
 
 
 def faults(record: RunRecord, interval: float) -> Iterator[Cause]:
@@ -30,20 +32,26 @@ def faults(record: RunRecord, interval: float) -> Iterator[Cause]:
             where = f"repetition-{number}: the {one.means} {words(one)}"
             if one.dropped:
                 text = f"{where} lost {one.dropped:,} packets itself"
-                yield Cause("machine", text, repetition=number, observed=one.dropped, required=0)
+                yield Cause(
+                    "machine", text, repetition=number, observed=one.dropped, required=0, topics=RELAY
+                )
             late = late_share(one)
             if late is not None and late > LATE_FRAMES and (one.frames or 0) >= FEWEST_FRAMES:
                 text = (
                     f"{where} was late: {format_share(late)} of the frames came more than a tenth of the "
                     f"{one.delay_s * 1000:g} ms too late, up to {(one.worst_s or 0) * 1000:.1f} ms"
                 )
-                yield Cause("machine", text, repetition=number, observed=late, required=LATE_FRAMES)
+                yield Cause(
+                    "machine", text, repetition=number, observed=late, required=LATE_FRAMES, topics=RELAY
+                )
             if one.worst_s is not None and one.worst_s > interval:
                 text = (
                     f"{where} stood still: a frame came {one.worst_s * 1000:.0f} ms too late, longer than a "
                     f"sample of {interval * 1000:g} ms"
                 )
-                yield Cause("machine", text, repetition=number, observed=one.worst_s, required=interval)
+                yield Cause(
+                    "machine", text, repetition=number, observed=one.worst_s, required=interval, topics=RELAY
+                )
 
 
 def late_share(one: Delayed) -> float | None:

@@ -167,7 +167,8 @@ def _median(values: list[float]) -> float | None:
 
 def _lost(requests: Requests, words: str, repetition: int | None = None) -> Cause:
     which = "" if repetition is None else f", repetition-{repetition}"
-    return Cause("measurement", f"{requests.label}{which}: {words}", requests.label, repetition=repetition)
+    text = f"{requests.label}{which}: {words}"
+    return Cause("measurement", text, requests.label, repetition=repetition, topics=("transfer",))
 
 
 def latencies(table: pd.DataFrame) -> statistics.Floats:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
-from bench.analysis.causes import Cause, Kind
+from bench.analysis.causes import Cause, Kind, Topic
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import FEWEST_SAMPLES
@@ -44,7 +44,7 @@ def causes(latency: Latency) -> Iterator[Cause]:
         count = took.exchanges if took else 0
         if took is None or count < FEWEST_SAMPLES:
             text = f"{count} exchanges are too few to tell (at least {FEWEST_SAMPLES})"
-            yield _cause(latency, "measurement", text, number, count, FEWEST_SAMPLES)
+            yield _cause(latency, "measurement", text, number, count, FEWEST_SAMPLES, "exchanges")
             continue
         if too_late(latency.requests, took):
             most = LATE_SHARE * took.judged_s
@@ -53,21 +53,21 @@ def causes(latency: Latency) -> Iterator[Cause]:
                 f"exchanges, more than a tenth of the {format_seconds(took.judged_s)} that they took: "
                 "the machine was too slow for these requests"
             )
-            yield _cause(latency, "machine", text, number, took.lateness_p99_s, most)
+            yield _cause(latency, "machine", text, number, took.lateness_p99_s, most, "generator")
         if misses := _misses(latency.requests, took):
             text = " and ".join(miss.text for miss in misses.values())
             excuse = _excuse(latency.requests, took, misses.keys())
             kind: Kind = "machine" if excuse else "promise"
             first = next(iter(misses.values()))
-            yield _cause(latency, kind, text + excuse, number, first.observed, first.required)
+            yield _cause(latency, kind, text + excuse, number, first.observed, first.required, *misses)
 
 
-def missed(latency: Latency) -> dict[int, bool]:
-    """Return of each repetition with exchanges whether a threshold was missed; nothing without thresholds."""
+def missed(latency: Latency) -> dict[int, tuple[Topic, ...]]:
+    """Return of each repetition with exchanges which thresholds were missed; nothing without thresholds."""
     if not latency.requests.judged:
         return {}
     return {
-        number: bool(_misses(latency.requests, took))
+        number: tuple(_misses(latency.requests, took))
         for number, took in latency.repetitions.items()
         if took is not None
     }
@@ -80,7 +80,13 @@ def too_late(requests: Requests, took: Took) -> bool:
 
 
 def _cause(
-    latency: Latency, kind: Kind, text: str, repetition: int, observed: float | None, required: float
+    latency: Latency,
+    kind: Kind,
+    text: str,
+    repetition: int,
+    observed: float | None,
+    required: float,
+    *topics: Topic,
 ) -> Cause:
     which = f", repetition-{repetition}" if len(latency.repetitions) > 1 else ""
     return Cause(
@@ -91,12 +97,13 @@ def _cause(
         repetition,
         observed,
         required,
+        topics,
     )
 
 
-def _misses(requests: Requests, took: Took) -> Mapping[str, _Miss]:
+def _misses(requests: Requests, took: Took) -> Mapping[Topic, _Miss]:
     """Return the thresholds that exchanges miss, by their names in the scenario."""
-    found = {}
+    found: dict[Topic, _Miss] = {}
     if requests.latency is not None and took.judged_s > requests.latency:
         finite = math.isfinite(took.judged_s)
         what = f"99 % took up to {format_seconds(took.judged_s)}" if finite else "over 1 % were lost"
@@ -111,7 +118,7 @@ def _misses(requests: Requests, took: Took) -> Mapping[str, _Miss]:
     return found
 
 
-def _excuse(requests: Requests, took: Took, missed: Set[str]) -> str:
+def _excuse(requests: Requests, took: Took, missed: Set[Topic]) -> str:
     """Return why a miss may be the machine's, to be added to its words; empty if it is not."""
     if took.cpu_busy is not None and took.cpu_busy >= CPU_SATURATED:
         return f"; the processors were {format_share(took.cpu_busy)} busy, so it may be the machine"

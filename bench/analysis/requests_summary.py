@@ -9,7 +9,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from pydantic import Field
+
 from bench.analysis import promptness, spread
+from bench.analysis.causes import Topic
 from bench.analysis.exchanges import DIGITS, IdlePath
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import Phase
@@ -43,6 +46,8 @@ class TookSummary(Part):
     round_trip_s: float | None  # median of TCP's own, smoothed; null: not known
     doubtful: int  # exchanges that the machine may have held up
     cpu_busy: float | None  # busy share of all processors meanwhile, stolen time included
+    # Which numbers decided that they did not hold; not in the file.
+    missed: tuple[Topic, ...] = Field((), exclude=True)
 
 
 class RequestsRepetitionSummary(TookSummary):
@@ -125,9 +130,13 @@ def _phase(latency: Latency, overall: Took) -> RequestsPhaseSummary:
     return RequestsPhaseSummary(
         **_took(overall),
         met=not any(missed.values()) if missed else None,
+        missed=tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics)),
         repetitions=[
             RequestsRepetitionSummary(
-                **_took(one), repetition=number, met=not missed[number] if missed else None
+                **_took(one),
+                repetition=number,
+                met=not missed[number] if missed else None,
+                missed=missed.get(number, ()),
             )
             for number, one in took.items()
         ],

@@ -111,7 +111,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
 
 def _lost(label: str, repetition: int, words: str) -> Cause:
     text = f"{label}, repetition-{repetition}: {words}"
-    return Cause("measurement", text, flow=label, repetition=repetition)
+    return Cause("measurement", text, flow=label, repetition=repetition, topics=("transfer",))
 
 
 def table(file: Path) -> pd.DataFrame:

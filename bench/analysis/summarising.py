@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.analysis import delays, intervals, spread
-from bench.analysis.causes import Cause
+from bench.analysis.causes import Cause, Topic
 from bench.analysis.machine import Machine
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import QUIET
@@ -61,7 +61,10 @@ def build(
         reasons=verdict.reasons,
         causes=[_cause(cause) for cause in verdict.causes],
         notes=[*verdict.notes, *_once(record)],
-        flows=[_flow(scenario, traffic, observed.get(traffic.label, [])) for traffic in scenario.traffic],
+        flows=[
+            _flow(scenario, traffic, observed.get(traffic.label, []), verdict.causes)
+            for traffic in scenario.traffic
+        ],
         requests=list(requests),
         calibration=_calibration(record),
         machine=[_machine(one) for one in machines],
@@ -80,7 +83,9 @@ def _once(record: RunRecord) -> list[str]:
     return ["one repetition: nothing is known from run to run"] if once else []
 
 
-def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation]) -> FlowSummary:
+def _flow(
+    scenario: Scenario, traffic: Traffic, observations: list[Observation], causes: Sequence[Cause]
+) -> FlowSummary:
     role = role_of(scenario, traffic)
     guaranteed = role == "guaranteed"
     return FlowSummary(
@@ -90,7 +95,7 @@ def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation])
         guarantee_bps=_rate(scenario.guarantee_of(traffic)) if guaranteed else None,
         expected_goodput_bps=_rate(expected_goodput_of(scenario, traffic)) if guaranteed else None,
         phases={
-            o.phase: _phase(o, o.overall, missed(scenario, o)).model_copy(
+            o.phase: _phase(o, o.overall, missed(scenario, o, causes)).model_copy(
                 update={"intervals": _intervals(o), "effect": _effect(scenario, o, observations)}
             )
             for o in observations
@@ -99,16 +104,20 @@ def _flow(scenario: Scenario, traffic: Traffic, observations: list[Observation])
     )
 
 
-def _phase(observation: Observation, overall: Measured, missed: Mapping[int, bool]) -> PhaseSummary:
+def _phase(
+    observation: Observation, overall: Measured, missed: Mapping[int, tuple[Topic, ...]]
+) -> PhaseSummary:
     return PhaseSummary(
         **_samples(overall),
         shortfall=_share(observation.shortfall),
         met=not any(missed.values()) if missed else None,
+        missed=tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics)),
         repetitions=[
             RepetitionSummary(
                 repetition=number,
                 **_samples(measured),
                 met=not missed[number] if missed else None,
+                missed=missed.get(number, ()),
             )
             for number, measured in observation.repetitions.items()
             if measured is not None
@@ -173,6 +182,7 @@ def _cause(cause: Cause) -> CauseSummary:
         observed=_number(cause.observed),
         required=_number(cause.required),
         text=cause.text,
+        topics=cause.topics,
     )
 
 

@@ -1,7 +1,8 @@
 """Did every guaranteed flow get what it was promised - and does this run prove it?
 
-*held*: every guaranteed flow met both thresholds in every phase of every repetition. *violated*: one did
-not, and the machine had capacity to spare. *invalid*: the run proves neither.
+*held*: every guaranteed flow met both thresholds in every phase of every repetition, and no pod sent more
+than its network claims to let it (``ceilings``). *violated*: one did not, and the machine had capacity to
+spare, or one sent more. *invalid*: the run proves neither.
 
 Being short of processor time can only lower a flow's rate, never raise it. So a flow that met its guarantee
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
@@ -19,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from bench import generators
 from bench.analysis import delays, promptness
-from bench.analysis.causes import Cause
+from bench.analysis.causes import Cause, Topic
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.latency import Latency
 from bench.analysis.observations import Measured, Observation
@@ -72,8 +73,12 @@ def judge(
     observations: Iterable[Observation],
     faults: Iterable[Cause],
     latencies: Sequence[Latency] = (),
+    exceeded: Sequence[Cause] = (),
 ) -> Verdict:
-    """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree."""
+    """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree.
+
+    ``exceeded`` are ceilings (``ceilings``): no lack of a machine excuses them.
+    """
     guaranteed = [o for o in observations if o.role == "guaranteed"]
     prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
     invalid = [
@@ -86,12 +91,14 @@ def judge(
     ]
     misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
     misses += [cause for cause in prompt if cause.kind != "measurement"]
-    violated = [miss for miss in misses if miss.kind == "promise"]
+    violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
     notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
     if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
+    if exceeded and all(cause.kind == "machine" for cause in invalid):
+        return Verdict("violated", [*violated, *invalid, *starved], notes)
     if invalid:
         return Verdict("invalid", [*invalid, *violated, *starved], notes)
     if violated:
@@ -106,15 +113,28 @@ def met(scenario: Scenario, observation: Observation) -> bool | None:
     return not any(missed(scenario, observation).values())
 
 
-def missed(scenario: Scenario, observation: Observation) -> dict[int, bool]:
-    """Return of each repetition with samples whether one flow missed a threshold in one phase.
+def missed(
+    scenario: Scenario, observation: Observation, causes: Iterable[Cause] = ()
+) -> dict[int, tuple[Topic, ...]]:
+    """Return of each repetition with samples what decided that one flow did not hold in one phase.
 
-    Nothing if it was promised nothing.
+    ``causes`` are the verdict's, of which ceilings that were exceeded count, in the phases that were above
+    them. Nothing if the flow was promised nothing, and exceeded nothing.
     """
-    if observation.expected_bps is None:
+    over = [cause for cause in causes if "ceiling" in cause.topics and cause.flow == observation.flow]
+    if observation.expected_bps is None and not over:
         return {}
-    numbers = {cause.repetition for cause in _misses(scenario, observation)}
-    return {number: number in numbers for number, measured in observation.repetitions.items() if measured}
+    topics: dict[int, tuple[Topic, ...]] = {
+        number: () for number, measured in observation.repetitions.items() if measured
+    }
+    for cause in _misses(scenario, observation):
+        if cause.repetition in topics:
+            topics[cause.repetition] += cause.topics
+    for cause in over:
+        measured = observation.repetitions.get(cause.repetition or 0)
+        if measured and cause.repetition is not None and measured.mean_bps > (cause.required or 0):
+            topics[cause.repetition] += cause.topics
+    return topics
 
 
 def _recorded(record: RunRecord) -> Iterator[Cause]:
@@ -123,8 +143,9 @@ def _recorded(record: RunRecord) -> Iterator[Cause]:
     for number, repetition in enumerate(record.repetitions):
         for fault in repetition.faults:
             known.add(fault.text)
-            yield Cause(fault.kind, fault.text, repetition=number)
-    yield from (Cause("state", text) for text in record.faults if text not in known)
+            topic: Topic = "kernel" if fault.kind == "state" else "clocks"
+            yield Cause(fault.kind, fault.text, repetition=number, topics=(topic,))
+    yield from (Cause("state", text, topics=("kernel",)) for text in record.faults if text not in known)
 
 
 def _gaps(
@@ -134,12 +155,12 @@ def _gaps(
     judged = [one for one in latencies if one.requests.judged]
     if not generators.guaranteed(scenario) and not any(one.judged for one in scenario.requests):
         lacking = "no flow has a guarantee" + (", and no requests a threshold" if scenario.requests else "")
-        yield Cause("measurement", f"{lacking}, so there is nothing to hold")
+        yield Cause("measurement", f"{lacking}, so there is nothing to hold", topics=("unpromised",))
         return
     wanted, done = scenario.measurement.repetitions, len(record.repetitions)
     if done < wanted:
         text = f"{done} of {wanted} repetitions were recorded"
-        yield Cause("measurement", text, observed=done, required=wanted)
+        yield Cause("measurement", text, observed=done, required=wanted, topics=("repetitions",))
     for o in guaranteed:
         for number, measured in o.repetitions.items():
             count = measured.samples if measured else 0
@@ -148,7 +169,7 @@ def _gaps(
                     f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
                     f"(at least {FEWEST_SAMPLES})"
                 )
-                yield Cause("measurement", text, o.flow, o.phase, number, count, FEWEST_SAMPLES)
+                yield Cause("measurement", text, o.flow, o.phase, number, count, FEWEST_SAMPLES, ("samples",))
     looked_at = [*(o.phase for o in guaranteed), *(one.phase for one in judged)]
     if done and scenario.disturbances and all(phase == QUIET for phase in looked_at):
         what = (
@@ -156,7 +177,8 @@ def _gaps(
             if scenario.requests
             else ("no guaranteed flow was")
         )
-        yield Cause("measurement", f"{what} measured while anything disturbed it")
+        text = f"{what} measured while anything disturbed it"
+        yield Cause("measurement", text, topics=("undisturbed",))
 
 
 def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
@@ -165,7 +187,8 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
     if calibration is None:
         return
     if calibration.error:
-        yield Cause("measurement", f"the calibration failed: {calibration.error}")
+        text = f"the calibration failed: {calibration.error}"
+        yield Cause("measurement", text, topics=("calibration",))
         return
     reached, promised = math.fsum(calibration.bits_per_second.values()), _promised(scenario)
     if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:
@@ -176,7 +199,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         f"{format_bps(reached, unit)} that the same paths carried without shaping: too near to what the "
         "machine can do"
     )
-    yield Cause("machine", text, observed=reached, required=promised / PROMISE_LIMIT)
+    yield Cause("machine", text, observed=reached, required=promised / PROMISE_LIMIT, topics=("calibration",))
 
 
 def _promised(scenario: Scenario) -> float:
@@ -226,10 +249,11 @@ def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:
             number,
             first.observed,
             first.required,
+            tuple(missed),
         )
 
 
-def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, missed: Set[str]) -> bool:
+def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, missed: Set[Topic]) -> bool:
     """Tell whether none of the missed thresholds is missed without the doubtful samples too.
 
     Or whether hardly a sample is another.
@@ -244,9 +268,10 @@ def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, miss
     return missed.isdisjoint(_shortfalls(scenario, measured.sound, expected))
 
 
-def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapping[str, _Shortfall]:
+def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapping[Topic, _Shortfall]:
     """Return the thresholds that the samples fall short of, by their names in the scenario."""
-    thresholds, found = scenario.thresholds, {}
+    thresholds = scenario.thresholds
+    found: dict[Topic, _Shortfall] = {}
     if measured.mean_bps < thresholds.mean * expected:
         unit = unit_for([expected])
         text = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from bench.analysis import verdict
+from bench.analysis import ceilings, verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
 from bench.presentation import again, chart, tables, words
@@ -46,6 +46,7 @@ SENTENCES = {
     "violated": "At least one flow did not get what it was promised.",
     "invalid": "This run proves nothing about the guarantees.",
 }
+EXCEEDED = "At least one pod sent more than its network claims to let it."
 SENTENCES_WITH_REQUESTS = {
     "held": "Every guaranteed flow got what it was promised, and requests took no longer than they may.",
     "violated": "A flow did not get what it was promised, or requests took longer, or were lost.",
@@ -98,6 +99,7 @@ def render(
             environment=_environment(recording),
             cpu=_cpu(record),
             limits=verdict,
+            ceiling_most=ceilings.MOST,
             fewest_samples=FEWEST_SAMPLES,
             full_packets=_full_packets(scenario),
             asked=again.bench(request) if request else None,
@@ -111,6 +113,9 @@ def render(
 
 def _sentence(summary: Summary) -> str:
     """Return the verdict as a sentence, which is about requests too where these have thresholds."""
+    broken = [cause for cause in summary.causes if cause.kind == "promise"]
+    if summary.verdict == "violated" and all("ceiling" in cause.topics for cause in broken):
+        return EXCEEDED
     judged = any(phase.met is not None for one in summary.requests for phase in one.phases.values())
     return (SENTENCES_WITH_REQUESTS if judged else SENTENCES)[summary.verdict]
 

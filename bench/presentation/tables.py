@@ -5,13 +5,14 @@ Made to be read at 80 columns, in a log file and without colour: what a colour s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bench.analysis import spread
+from bench.analysis.causes import Topic
 from bench.analysis.requests_summary import RequestsPhaseSummary
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
 from bench.presentation import words
@@ -80,7 +81,7 @@ def requests(summary: Summary) -> Table:
     for one in summary.requests:
         for index, (name, phase) in enumerate(one.phases.items()):
             first = (verbatim(one.name), format_digits(one.rate)) if index == 0 else ("", "")
-            table.add_row(*first, name, *_times(phase), str(phase.lost), _mark(phase.met))
+            table.add_row(*first, name, *_times(phase), _mark(phase.met, phase.missed))
         if not one.phases:
             table.add_row(verbatim(one.name), format_digits(one.rate), "no times", *[""] * 8)
     return table
@@ -93,10 +94,16 @@ def paths(summary: Summary) -> Iterator[Text]:
             yield verbatim(f"{one.name}: {said}")
 
 
-def _times(phase: RequestsPhaseSummary) -> list[str]:
-    percentiles = (phase.p50_s, phase.p90_s, phase.p99_s, phase.p999_s)
-    shown = [words.percentile(seconds) for seconds in percentiles]
-    return [*shown, words.milliseconds(phase.max_s), words.milliseconds(phase.lateness_p99_s)]
+def _times(phase: RequestsPhaseSummary) -> list[str | Text]:
+    return [
+        words.percentile(phase.p50_s),
+        words.percentile(phase.p90_s),
+        _decides(words.percentile(phase.p99_s), "latency" in phase.missed),
+        words.percentile(phase.p999_s),
+        words.milliseconds(phase.max_s),
+        words.milliseconds(phase.lateness_p99_s),
+        _decides(str(phase.lost), "lost" in phase.missed),
+    ]
 
 
 def certainty(summary: Summary) -> Iterator[Text]:
@@ -150,18 +157,27 @@ def _promise(flow: FlowSummary, unit: Unit) -> tuple[Text, str, str]:
     return verbatim(flow.name), *rates
 
 
-def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str, str, str, Text]:
+def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str | Text, str, str | Text, Text]:
     """Return the numbers that the phase was judged by."""
     judged = phase.judged
     return (
         words.judged_in(name, phase),
-        format_fixed(judged.mean_bps, unit),
+        _decides(format_fixed(judged.mean_bps, unit), words.by_mean(judged)),
         format_fixed(judged.lowest_bps, unit),
-        format_percentage(judged.attainment),
-        _mark(phase.met),
+        _decides(format_percentage(judged.attainment), "attainment" in judged.missed),
+        _mark(phase.met, judged.missed),
     )
 
 
-def _mark(met: bool | None) -> Text:
+def _decides(number: str, decides: bool) -> str | Text:
+    """Return a number with a mark before it if it is what a threshold was missed by."""
+    return Text(f"✗ {number}", "bold red") if decides else number
+
+
+def _mark(met: bool | None, missed: Collection[Topic]) -> Text:
     """Return whether a phase met its thresholds; nothing without any."""
-    return Text("") if met is None else Text("held", "green") if met else Text("MISSED", "bold red")
+    if met is None:
+        return Text("")
+    if met:
+        return Text("held", "green")
+    return Text("EXCEEDED" if "ceiling" in missed else "MISSED", "bold red")

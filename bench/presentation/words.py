@@ -33,6 +33,11 @@ def judged_in(name: str, phase: PhaseSummary) -> str:
     return f"{name}, rep. {next(one.repetition for one in phase.repetitions if one is judged)}"
 
 
+def by_mean(judged: SamplesSummary) -> bool:
+    """Tell whether it is by their mean that samples did not hold: too little, or more than a ceiling."""
+    return not {"mean", "ceiling"}.isdisjoint(judged.missed)
+
+
 def lowest(phases: Iterable[SamplesSummary]) -> str:
     """Return what a column is called that shows the ``lowest_bps`` of each of these."""
     kinds = {one.shows_minimum for one in phases}

@@ -78,6 +78,11 @@ class Description(Part):
         description="what its rates count: Ethernet frames as the pod sends them, their payload, or frames "
         "as they are on the underlay",
     )
+    caps_guarantees: bool = Field(
+        False,
+        description="with the claim ceiling: whether a pod's guarantee is also the most it gets; always so "
+        "without an annotation for guarantees",
+    )
     burst: Rate | None = Field(
         None, description="bits told beside a limit by the capability; none: the paper's, 84 ms of the rate"
     )

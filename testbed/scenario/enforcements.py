@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from testbed.scenario import described, links, texts
 from testbed.scenario.description import Claim, Counts, Description, Direction, Told
 from testbed.scenario.faults import meant, unknown
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Pod, Scenario
 from testbed.scenario.names import ENFORCEMENTS
 
 UNDESCRIBED = "none"  # how kinds that code makes attach pods, unless they do it otherwise
@@ -27,6 +27,7 @@ class Kind:
     told: Told = "annotation"  # how the network hears of a pod's rate
     direction: frozenset[Direction] = frozenset({"egress"})  # what of a pod's traffic is ruled
     counts: Counts = "layer2"  # what a rate counts
+    caps_guarantees: bool = False  # whether a guarantee is also the most that a pod gets
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
     on_underlay: bool = (
         False  # whether pods have addresses of the underlay, so that nothing is added to packets
@@ -36,6 +37,15 @@ class Kind:
     def promises(self) -> bool:
         """Whether pods get what they were promised, at least where links have room. A ceiling is none."""
         return "floor" in self.claims
+
+    def ceiling_of(self, pod: Pod) -> int | None:
+        """Return the most that a pod is claimed to send in the long run, bits per second as rates count.
+
+        None if nothing is claimed of that.
+        """
+        if "ceiling" not in self.claims or "egress" not in self.direction:
+            return None
+        return pod.guarantee if self.caps_guarantees and pod.guarantee is not None else pod.ceiling
 
     @property
     def counts_overhead(self) -> bool:
@@ -83,6 +93,7 @@ def kind_of(description: Description) -> Kind:
         told=description.told,
         direction=frozenset(description.direction),
         counts=description.counts,
+        caps_guarantees=description.caps_guarantees or description.annotations.guarantee is None,
         shares_links=description.link is not None,
         on_underlay=description.addresses == "underlay",
     )

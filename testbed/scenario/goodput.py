@@ -15,11 +15,19 @@ def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
     guarantee = scenario.guarantee_of(flow)
     if guarantee is None:
         return None
+    goodput = goodput_of(scenario, flow, guarantee)
+    return goodput if flow.rate is None else min(float(flow.rate), goodput)
+
+
+def goodput_of(scenario: Scenario, flow: Traffic, rate: int) -> float:
+    """Return the goodput that a rate of the sender's pod leaves a flow, bits per second.
+
+    ``rate`` is in bits per second as the scenario and its enforcement count.
+    """
     mtu, overhead = networks.path_of(scenario, flow.source)
     kind = enforcements.of(scenario)
     counted = overhead if kind.counts_overhead else 0
     count = "payload" if kind.counts == "payload" else scenario.count
     if flow.size is not None:
         mtu = packet_bytes(flow.size)
-    goodput = expected_goodput(guarantee, mtu, flow.protocol, count, counted)
-    return goodput if flow.rate is None else min(float(flow.rate), goodput)
+    return expected_goodput(rate, mtu, flow.protocol, count, counted)

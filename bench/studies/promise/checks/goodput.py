@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.analysis import ceilings
 from bench.analysis.summary import CauseSummary, FlowSummary
 from bench.studies.promise.check import Found, Judgement, Number, Ran, Short
 from testbed.scenario.units import format_bps, format_share, unit_for
 
-# Of what is expected. Nobody promises the last percent; Calico and Antrea allow their own tests 20 and 10 %.
-LEAST, MOST = 0.9, 1.05
+# Of what is expected. Nobody promises the last percent. The most is what any run is judged by.
+LEAST, MOST = 0.9, ceilings.MOST
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from rich.console import Console
 
-from bench.analysis import observations, summarising, verdict
+from bench.analysis import ceilings, latency, observations, requests_summary, summarising, verdict
 from bench.analysis.causes import Cause
 from bench.presentation import tables
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Stall
 from testbed.scenario import Scenario
 from tests.paths import ROOT
-from tests.unit.bench.builders import record, samples, scenario
+from tests.unit.bench.builders import exchanges, record, samples, scenario
 
 
 def shown(rate: float, faults: Sequence[Cause] = (), **fields: object) -> str:
@@ -24,10 +25,17 @@ def shown(rate: float, faults: Sequence[Cause] = (), **fields: object) -> str:
     return told(experiment, record(experiment), samples(experiment, lambda _f, _t: rate), faults)
 
 
-def told(experiment: Scenario, made: RunRecord, table: pd.DataFrame, faults: Sequence[Cause] = ()) -> str:
+def told(
+    experiment: Scenario,
+    made: RunRecord,
+    table: pd.DataFrame,
+    faults: Sequence[Cause] = (),
+    capped: bool = False,
+) -> str:
     recording = Recording(Path("reports/run"))
     observed = observations.observe(table, experiment, made)
-    judged = verdict.judge(experiment, made, observed, faults)
+    exceeded = list(ceilings.causes(table, experiment, made)) if capped else []
+    judged = verdict.judge(experiment, made, observed, faults, exceeded=exceeded)
     stream = io.StringIO()
     result = summarising.build(experiment, made, observed, judged)
     tables.show(Console(file=stream, width=80), result, recording)
@@ -41,7 +49,7 @@ def test_a_plain_stream_of_80_columns_shows_everything() -> None:
     assert not any("\x1b" in line for line in lines)
     words = [line.split() for line in table]
     assert ["A", "->", "C", "100.000", "95.492", "quiet", "150.000", "150.000", "100.0", "%", "held"] in words
-    assert ["disturbed", "150.000", "150.000", "0.0", "%", "MISSED"] in words
+    assert ["disturbed", "✗", "150.000", "150.000", "✗", "0.0", "%", "MISSED"] in words
     assert ["noise", "–", "–", "disturbed", "150.000", "150.000", "–"] in words
 
 
@@ -60,8 +68,43 @@ def test_a_row_shows_the_repetition_that_missed() -> None:
     table.loc[of_a, "bits_per_second"] = 1e8
     table.loc[of_a & (table["repetition"] == 1), "bits_per_second"] = 9e7
     rows = [line.split() for line in told(experiment, record(experiment), table).splitlines()]
-    assert ["quiet,", "rep.", "1", "90.000", "90.000", "100.0", "%", "MISSED"] in [row[-8:] for row in rows]
+    assert ["quiet,", "rep.", "1", "✗", "90.000", "90.000", "100.0", "%", "MISSED"] in [
+        row[-9:] for row in rows
+    ]
     assert ["quiet", "200.000", "200.000", "100.0", "%", "held"] in [row[-6:] for row in rows]
+
+
+def row(text: str, *begins: str) -> list[str]:
+    rows = [line.split() for line in text.splitlines()]
+    return next(words for words in rows if words[: len(begins)] == list(begins))
+
+
+FLOW = ("A", "->", "C", "100.000", "95.492", "quiet")
+
+
+def test_the_mean_is_marked_if_it_is_too_low() -> None:
+    experiment = scenario(disturbances=[])
+    text = told(experiment, record(experiment), samples(experiment, lambda _f, _t: 9e7))
+    assert row(text, *FLOW)[6:] == ["✗", "90.000", "90.000", "100.0", "%", "MISSED"]
+
+
+def test_the_share_is_marked_and_neither_the_mean_that_passes_nor_p01_which_never_decides() -> None:
+    experiment = scenario(disturbances=[], measurement={"repetitions": 2})
+    table = samples(experiment, lambda _f, time: 5e7 if time % 1 < 0.05 else 1e8)
+    text = told(experiment, record(experiment), table)
+    shown = row(text, *FLOW[:-1])[5:]
+    assert shown[:3] == ["quiet,", "rep.", "0"]
+    assert shown[3:] == ["95.263", "50.000", "✗", "90.5", "%", "MISSED"]
+
+
+def test_the_mean_is_marked_if_a_ceiling_is_exceeded() -> None:
+    experiment = scenario(disturbances=[])
+    rates = {"A -> C": 5e8, "B -> D": 1.9e8}
+    table = samples(experiment, lambda flow, _t: rates[flow])
+    text = told(experiment, record(experiment), table, capped=True)
+    assert row(text, *FLOW)[6:] == ["✗", "500.000", "500.000", "100.0", "%", "EXCEEDED"]
+    assert row(text, "B", "->", "D")[-1] == "held"
+    assert "violated: small" in text
 
 
 def test_low_samples_are_explained_and_few_have_a_minimum() -> None:
@@ -109,3 +152,25 @@ def test_how_well_it_is_known_is_said_below_the_table() -> None:
     lines = shown(1.5e8, measurement={"repetitions": 5}).splitlines()
     assert "95 % intervals over the repetitions: means ± 0 % of what is expected, or less" in lines
     assert not any("nothing is known" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("took", "decides"),
+    [(0.02, ["✗", "20", "20", "20", "0", "0"]), (None, ["✗", "1"])],
+)
+def test_of_requests_p99_or_the_lost_are_marked(took: float | None, decides: list[str]) -> None:
+    of = scenario(
+        disturbances=[],
+        requests=[{"name": "r", "from": "A", "to": "C", "rate": 20, "latency": 0.005, "lost": 0}],
+    )
+    made = record(of)
+    found = exchanges(of, lambda _r, due: took if took or abs(due - 5) < 0.01 else 0.001)
+    latencies = latency.observe(found, of, made)
+    judged = verdict.judge(of, made, [], [], latencies)
+    summary = summarising.build(of, made, [], judged, (), requests_summary.build(of, latencies, {}))
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(tables.requests(summary))
+    shown = row(stream.getvalue(), "r")
+    assert shown[-1] == "MISSED"
+    assert shown[-len(decides) - 1 : -1] == decides
+    assert shown.count("✗") == 1

@@ -1,0 +1,117 @@
+"""Did a pod send more, in the long run, than its network claims to let it?
+
+A ceiling that is exceeded is never the machine's fault: one that is short of time carries less. What a bucket
+has saved up before a flow begins is no matter of the long run, as long as it is gone within a second: at line
+rate the 84 ms of the rate that are allowed (``testbed.enforcements.paper``) last far less. A burst that takes
+longer, as the one of 2^32 - 1 bits that containerd tells (kubernetes/kubernetes#90839), is a ceiling that is
+not there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from bench.analysis import phases
+from bench.analysis.causes import Cause
+from bench.recording.records import RunRecord
+from testbed.scenario import Scenario, Traffic, enforcements
+from testbed.scenario.goodput import goodput_of
+from testbed.scenario.units import format_bps, format_share, unit_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of what a ceiling leaves. Calico and Antrea allow their own tests 20 and 10 %.
+MOST = 1.05
+SAVED_UP_S = 1.0  # of a flow's beginning, in which what was saved up may be used
+# In less time than this the bursts that are allowed are more than the 5 %.
+LONG_RUN_S = 2.0
+
+
+def exceeds(observed_bps: float, allowed_bps: float) -> bool:
+    """Tell whether a long-run rate is above what a ceiling leaves; both in bits per second alike."""
+    return observed_bps > MOST * allowed_bps
+
+
+def causes(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
+    """Yield each pod that exceeded its ceiling, repetition by repetition.
+
+    ``samples`` has columns as in ``samples.COLUMNS``; the receivers' are counted.
+    """
+    received = samples[samples["source"] == "receiver"]
+    for pod, ceiling in _claimed(scenario).items():
+        flows = [traffic for traffic in scenario.traffic if traffic.source == pod]
+        for number in range(len(record.repetitions)):
+            tables = {flow.label: _settled(received, flow, scenario, record, number) for flow in flows}
+            if cause := _judge(pod, ceiling, number, tables, flows, scenario, len(record.repetitions)):
+                yield cause
+
+
+def _claimed(scenario: Scenario) -> dict[str, int]:
+    """Return the pods for whose sending a ceiling is claimed, with its rate, bits per second."""
+    kind = enforcements.of(scenario)
+    rates = {name: kind.ceiling_of(pod) for name, pod in scenario.pods.items()}
+    return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+def _settled(
+    received: pd.DataFrame, flow: Traffic, scenario: Scenario, record: RunRecord, number: int
+) -> pd.DataFrame:
+    """Return a flow's samples of one repetition but for those of its beginning."""
+    begun = phases.span_of(flow, record.repetitions[number]).start
+    since = begun + max(SAVED_UP_S, scenario.measurement.warm_up)
+    mine = received[(received["repetition"] == number) & (received["flow"] == flow.label)]
+    return mine[mine["start_s"] >= since]
+
+
+def _judge(
+    pod: str,
+    ceiling: int,
+    number: int,
+    tables: dict[str, pd.DataFrame],
+    flows: Iterable[Traffic],
+    scenario: Scenario,
+    repetitions: int,
+) -> Cause | None:
+    seconds = _covered(
+        (float(table["start_s"].min()), float(table["end_s"].max()))
+        for table in tables.values()
+        if not table.empty
+    )
+    if seconds < LONG_RUN_S:
+        return None
+    rates = {}  # of each flow that sent, bits per second over that time, and its share of the ceiling
+    for flow in flows:
+        table = tables[flow.label]
+        bits = float((table["bits_per_second"] * (table["end_s"] - table["start_s"])).sum())
+        if bits:
+            rates[flow.label] = (bits / seconds, bits / seconds / goodput_of(scenario, flow, ceiling))
+    share = math.fsum(share for _, share in rates.values())
+    if not exceeds(share, 1.0):
+        return None
+    most = max(rates, key=lambda label: rates[label][1])
+    observed = math.fsum(rate for rate, _ in rates.values())
+    allowed = observed / share
+    unit = unit_for([allowed])
+    which = f", repetition-{number}" if repetitions > 1 else ""
+    others = f" and {len(rates) - 1} more" if len(rates) > 1 else ""
+    text = (
+        f"{most}{others}{which}: {format_bps(observed, unit)} over {seconds:.0f} s is {format_share(share)} "
+        f"of the {format_bps(allowed, unit)} that the ceiling of {pod}, {format_bps(ceiling, unit)}, leaves "
+        f"(at most {format_share(MOST)})"
+    )
+    return Cause("promise", text, most, None, number, observed, MOST * allowed, ("ceiling",))
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return how many seconds lie within any of some spans."""
+    ordered = sorted(spans)
+    edges = sorted({moment for span in ordered for moment in span})
+    return math.fsum(
+        after - before
+        for before, after in pairwise(edges)
+        if any(start <= before and after <= end for start, end in ordered)
+    )

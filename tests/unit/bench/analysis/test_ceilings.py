@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.analysis import ceilings, observations
+from bench.analysis.causes import Cause
+from bench.analysis.verdict import Verdict, judge
+from bench.recording.records import Calibration
+from bench.studies.promise.checks import goodput
+from testbed.scenario import Scenario
+from tests.unit.bench.builders import Rate, record, samples, scenario
+
+# What 100 Mbit/s of frames leave a TCP flow (docs/explanation/what-a-guarantee-counts.md), bit/s.
+LEFT = 95.492e6
+PODS = {
+    "A": {"cluster": "a", "node": "left", "guarantee": "100M"},
+    "B": {"cluster": "a", "node": "left"},
+    "C": {"cluster": "a", "node": "right"},
+    "D": {"cluster": "a", "node": "right"},
+}
+
+
+def one_flow(**fields: Any) -> Scenario:
+    return scenario(**{"flows": [{"from": "A", "to": "C"}], "disturbances": [], "pods": PODS, **fields})
+
+
+def exceeded(of: Scenario, rate: Rate) -> list[Cause]:
+    return list(ceilings.causes(samples(of, rate), of, record(of)))
+
+
+def judged(of: Scenario, table: pd.DataFrame, **fields: Any) -> Verdict:
+    made = record(of, **fields)
+    found = list(ceilings.causes(table, of, made))
+    return judge(of, made, observations.observe(table, of, made), [], exceeded=found)
+
+
+@pytest.mark.parametrize("network", ["pod", "bandwidth", "ptp-bandwidth"])
+@pytest.mark.parametrize(("share", "outcome"), [(1.0, "held"), (1.049, "held"), (1.051, "violated")])
+def test_who_claims_a_ceiling_is_violated_above_five_per_cent_more(
+    network: str, share: float, outcome: str
+) -> None:
+    of = one_flow(enforcement=network)
+    assert judged(of, samples(of, lambda _f, _t: share * LEFT)).outcome == outcome
+
+
+def test_it_is_the_rule_of_the_kit_of_promises() -> None:
+    assert goodput.MOST is ceilings.MOST
+
+
+def test_numbers_are_said() -> None:
+    (cause,) = exceeded(one_flow(enforcement="bandwidth"), lambda _f, _t: 589e6)
+    assert cause.text == (
+        "A -> C: 589 Mbit/s over 9 s is 616.81 % of the 95.49 Mbit/s that the ceiling of A, 100 Mbit/s, "
+        "leaves (at most 105 %)"
+    )
+    assert (cause.kind, cause.topics, cause.flow, cause.repetition) == ("promise", ("ceiling",), "A -> C", 0)
+    assert cause.required == pytest.approx(1.05 * LEFT, rel=1e-4)
+
+
+@pytest.mark.parametrize("network", ["none", "macvlan"])
+def test_of_who_claims_none_nothing_is_judged(network: str) -> None:
+    assert not exceeded(one_flow(enforcement=network), lambda _f, _t: 5e8)
+
+
+@pytest.mark.parametrize(("ceiling", "count"), [(None, 0), ("300M", 0), ("200M", 1)])
+def test_where_a_guarantee_is_a_floor_only_a_ceiling_is_one(ceiling: str | None, count: int) -> None:
+    pods = {**PODS, "A": {**PODS["A"], "ceiling": ceiling}}
+    of = one_flow(enforcement="node", pods=pods, underlay={"rate": "1G"})
+    assert len(exceeded(of, lambda _f, _t: 2.5e8)) == count
+
+
+def test_a_described_network_says_itself_whether_guarantees_are_the_most() -> None:
+    described = {
+        "name": "mine",
+        "claims": ["floor", "ceiling"],
+        "told": "annotation",
+        "annotations": {"guarantee": "example.org/rate"},
+    }
+    assert not exceeded(one_flow(enforcement=described), lambda _f, _t: 5e8)
+    assert exceeded(one_flow(enforcement={**described, "caps_guarantees": True}), lambda _f, _t: 5e8)
+    own = {**described, "annotations": {}}
+    assert exceeded(one_flow(enforcement=own), lambda _f, _t: 5e8)
+
+
+def test_what_was_saved_up_is_gone_after_a_second() -> None:
+    assert not exceeded(one_flow(), lambda _f, time: 5e9 if time < 0.95 else LEFT)
+    assert exceeded(one_flow(), lambda _f, time: 5e9 if time < 1.05 else LEFT)
+
+
+def test_less_than_two_seconds_are_no_long_run() -> None:
+    short = one_flow(flows=[{"from": "A", "to": "C", "duration": 2}])
+    assert not exceeded(short, lambda _f, _t: 5e8)
+    assert exceeded(one_flow(flows=[{"from": "A", "to": "C", "duration": 3}]), lambda _f, _t: 5e8)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, 0), (0.55, 1)])
+def test_a_ceiling_is_for_all_that_a_pod_sends(share: float, count: int) -> None:
+    flows = [{"from": "A", "to": "C"}, {"from": "A", "to": "D"}]
+    found = exceeded(one_flow(flows=flows), lambda _f, _t: share * LEFT)
+    assert len(found) == count
+    assert all("A -> C and 1 more: " in cause.text for cause in found)
+
+
+def test_flows_one_after_the_other_do_not_add_up() -> None:
+    flows = [
+        {"from": "A", "to": "C", "duration": 5},
+        {"from": "A", "to": "D", "start": 5, "duration": 5},
+    ]
+    assert not exceeded(one_flow(flows=flows), lambda _f, _t: LEFT)
+
+
+def test_every_repetition_is_judged_by_itself() -> None:
+    of = one_flow(measurement={"repetitions": 2})
+    table = samples(of, lambda _f, _t: LEFT)
+    table.loc[table["repetition"] == 1, "bits_per_second"] = 2 * LEFT
+    (cause,) = ceilings.causes(table, of, record(of))
+    assert cause.repetition == 1
+    assert "A -> C, repetition-1: " in cause.text
+
+
+def test_that_a_machine_is_too_slow_excuses_no_ceiling_that_was_exceeded() -> None:
+    slow = Calibration(seconds=1.0, bits_per_second={"A -> C": 1.1e8})
+    of = one_flow(enforcement="bandwidth")
+    assert judged(of, samples(of, lambda _f, _t: LEFT), calibration=slow).outcome == "invalid"
+    found = judged(of, samples(of, lambda _f, _t: 2 * LEFT), calibration=slow)
+    assert found.outcome == "violated"
+    assert [cause.kind for cause in found.causes] == ["promise", "machine"]
+
+
+def test_a_measurement_that_failed_shows_no_ceiling_that_was_exceeded() -> None:
+    of = one_flow(enforcement="bandwidth")
+    failed = Calibration(seconds=1.0, bits_per_second={}, error="no route")
+    assert judged(of, samples(of, lambda _f, _t: 2 * LEFT), calibration=failed).outcome == "invalid"
