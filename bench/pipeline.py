@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.analysis import (
     ceilings,
@@ -29,7 +30,8 @@ from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
 from bench.recording import atomic, inventory
 from bench.recording.directory import Recording
-from bench.recording.records import Analysed
+from bench.recording.records import Analysed, RunRecord
+from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,34 +58,25 @@ def analyse(recording: Recording) -> Summary:
     from bench.presentation import crate, report
     from bench.presentation.figures.known import FIGURES
 
-    readings = samples.read(recording, scenario, record)
-    observed = observations.observe(readings.samples, scenario, record)
-    contradictions = crosschecks.contradictions(readings.totals, scenario, record)
     changed = [
         Cause("measurement", words, topics=("files",)) for words in inventory.faults(recording, record)
     ]
-    asked = exchanges.read(recording, scenario, record)
-    exceeded = list(ceilings.causes(readings.samples, scenario, record))
-    latencies = latency.observe(asked.exchanges, scenario, record)
-    faults = [*changed, *readings.faults, *asked.faults, *contradictions]
-    judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded)
-    machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
-    told = requests_summary.build(scenario, latencies, asked.idle)
-    result = summarising.build(scenario, record, observed, judged, machines, told)
+    found = _judged(recording, scenario, record, changed)
+    result = found.summary
     drawn_of = {
-        **({"samples": readings.samples} if scenario.traffic else {}),
-        **({"exchanges": asked.exchanges} if scenario.requests else {}),
+        **({"samples": found.samples} if scenario.traffic else {}),
+        **({"exchanges": found.exchanges} if scenario.requests else {}),
     }
     drawn = {
         name: figure.render(drawn_of[figure.of], scenario, result)
         for name, figure in FIGURES.items()
         if figure.of in drawn_of
     }
-    page = report.render(recording, scenario, record, result, readings.samples, drawn)
+    page = report.render(recording, scenario, record, result, found.samples, drawn)
 
     made = {
-        recording.samples_file: parquet(readings.samples),
-        **({recording.exchanges_file: parquet(asked.exchanges)} if scenario.requests else {}),
+        recording.samples_file: parquet(found.samples),
+        **({recording.exchanges_file: parquet(found.exchanges)} if scenario.requests else {}),
         **{
             recording.figures_directory / f"{name}.{kind}": content
             for name, files in drawn.items()
@@ -102,6 +95,34 @@ def analyse(recording: Recording) -> Summary:
     result = result.analysed(earlier)
     atomic.write(recording.summary_file, summary.render(result).encode())
     return result
+
+
+class _Judged(NamedTuple):
+    """What follows from the numbers of a recording, and the numbers."""
+
+    summary: Summary
+    samples: pd.DataFrame
+    exchanges: pd.DataFrame
+
+
+def judge(recording: Recording, scenario: Scenario, record: RunRecord) -> Summary:
+    """Return what a recording shows of which there is no more than the scenario and raw output."""
+    return _judged(recording, scenario, record, []).summary
+
+
+def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed: Sequence[Cause]) -> _Judged:
+    readings = samples.read(recording, scenario, record)
+    observed = observations.observe(readings.samples, scenario, record)
+    contradictions = crosschecks.contradictions(readings.totals, scenario, record)
+    asked = exchanges.read(recording, scenario, record)
+    exceeded = list(ceilings.causes(readings.samples, scenario, record))
+    latencies = latency.observe(asked.exchanges, scenario, record)
+    faults = [*changed, *readings.faults, *asked.faults, *contradictions]
+    judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded)
+    machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
+    told = requests_summary.build(scenario, latencies, asked.idle)
+    result = summarising.build(scenario, record, observed, judged, machines, told)
+    return _Judged(result, readings.samples, asked.exchanges)
 
 
 def parquet(table: pd.DataFrame) -> bytes:

@@ -26,6 +26,7 @@ from testbed.supplies import packages, programs
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
+    "ping": ("iputils-ping", "./invokew exec POD ping"),
     "ethtool": ("ethtool", "the offloads in environment.json"),
 }
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from testbed.assembly import accept, demand, keeper, keepers, put_together
 from testbed.providers import Provider, keeping
 from testbed.providers.keeping import CommandLine, Keeper, Kept, Location, State, Way
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, parse, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Progress, Testbed
 
@@ -110,6 +110,14 @@ def kubeconfig(name: str, cluster: str) -> str:
     return find(name).kubeconfig(cluster)
 
 
+def scenario_of(kept: Kept) -> Scenario:
+    """Return the scenario that a testbed was brought up from. Raises LookupError if that is not known."""
+    definition = kept.state().definition
+    if not definition:
+        raise LookupError(f"{kept.name!r} has no scenario: bring a testbed up, ./invokew up")
+    return parse(definition)
+
+
 def location(kept: Kept, place: str) -> Location:
     """Return where a pod, container or node is. Raises LookupError if there is no such place."""
     places = kept.state().places
@@ -167,6 +175,7 @@ def describe(testbed: Testbed) -> State:
     return State(
         scenario=scenario.name,
         enforcement=scenario.kept_by,
+        definition=render_yaml(scenario),
         places=places,
         clusters={
             client.cluster: keeping.Cluster(

@@ -122,12 +122,13 @@ def values(verb: Verb, name: str) -> list[str]:
         return [_stem(file) for file in sorted(glob.glob(os.path.join(SCENARIOS, "places", "*.yaml")))]
     if name == "place":
         return [place for state in testbeds().values() for place in state["places"]]
-    if name == "node":
+    kinds = {"node": "node", "source": "pod", "destination": "pod"}
+    if name in kinds:
         return [
             place
             for state in testbeds().values()
             for place, where in state["places"].items()
-            if where["kind"] == "node"
+            if where["kind"] == kinds[name]
         ]
     if name == "cluster":
         return [cluster for state in testbeds().values() for cluster in state["clusters"]]

@@ -22,6 +22,11 @@ _COMMAND = {**_BAD, FAILED: "the testbed cannot be reached, or the command itsel
 
 OF: Mapping[str, Mapping[int, str]] = {
     "bench": _JUDGED,
+    "iperf": {
+        **_JUDGED,
+        HELD: "the promise was kept, or there is none",
+        FAILED: "the pods cannot be entered",
+    },
     "promise": {**_JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
     "nightly": {**_JUDGED, CHANGED: "something is worse than in the nights before"},
     **dict.fromkeys(("matrix", "places", "backends", "study"), _STUDY),

@@ -183,7 +183,7 @@ class Within(Runs):
     """A place within a node, to which a command leads."""
 
     name: str
-    node: Node
+    node: Place
 
     @property
     def entrance(self) -> list[str]:
@@ -212,6 +212,7 @@ class Within(Runs):
 class InNamespace(Within):
     """A place within a node: one of its network namespaces, as a pod or a container has it."""
 
+    node: Node
     namespace: str  # path of the network namespace on the node
     address: str  # its IPv4 address
     host_interface: str  # the node's end of its veth pair
@@ -222,6 +223,25 @@ class InNamespace(Within):
     def entrance(self) -> list[str]:
         """How commands get from the node into the namespace."""
         return ["nsenter", f"--net={self.namespace}", "--"]
+
+
+@dataclass(frozen=True)
+class Entered(Within):
+    """A place within a node to which a command leads that is known from before: see testbed.lasting.
+
+    It may be a pod (testbed.access.pods.PodPlace) of which no more is known than its address.
+    """
+
+    command: tuple[str, ...]
+    address: str = ""
+    host_interface: str = ""
+    published: str = ""
+    interface: str = "eth0"
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node to the place."""
+        return list(self.command)
 
 
 def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

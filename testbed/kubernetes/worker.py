@@ -75,6 +75,7 @@ SETTINGS = {
 class Cell(Within):
     """A node within a node: its network, and files and cgroups of its own; see testbed.kubernetes.cell."""
 
+    node: Node
     directory: str
     pid: int  # of its first process, as the node sees it
 

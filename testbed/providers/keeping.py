@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel
 
 from testbed.access.place import Place
+from testbed.access.pods import PodPlace
 from testbed.providers import Provider
 from testbed.scenario import Scenario
 
@@ -63,6 +64,9 @@ class State(BaseModel):
     places: dict[str, Location]
     clusters: dict[str, Cluster] = {}  # of real Kubernetes
     notes: list[str] = []  # what else is to be known, in words
+    definition: str = (
+        ""  # the scenario as YAML; empty: there is none, or it was brought up by an earlier version
+    )
 
 
 class CommandLine(NamedTuple):
@@ -85,6 +89,12 @@ class Kept(Protocol):
 
     def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command at the end of a way, with the rights of root there."""
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        """Return what is at the end of a way, where a harness can run what it measures by.
+
+        Raises LookupError where there are machines and nothing else.
+        """
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell at a location, or to a command, as people use it."""
@@ -173,6 +183,11 @@ def unknown_cluster(name: str, cluster: str, clusters: Sequence[str]) -> LookupE
     """Return what to raise for a cluster that a testbed has not."""
     found = ", ".join(clusters) or "none; --orchestrator kubernetes makes some"
     return LookupError(f"testbed {name!r} has no Kubernetes cluster {cluster!r} (clusters: {found})")
+
+
+def no_pods(name: str) -> LookupError:
+    """Return what to raise where there are machines, and no pods of a testbed."""
+    return LookupError(f"{name!r} has machines and no pods: bench measures there")
 
 
 def nothing_to_destroy() -> LookupError:

@@ -2,7 +2,7 @@
 
 from testbed.scenario import enforcements, networks  # whose names the model knows
 from testbed.scenario.faults import ScenarioError
-from testbed.scenario.files import load, render_schema, render_yaml
+from testbed.scenario.files import load, parse, render_schema, render_yaml
 from testbed.scenario.model import (
     Cluster,
     Container,
@@ -27,6 +27,7 @@ __all__ = [
     "enforcements",
     "load",
     "networks",
+    "parse",
     "render_schema",
     "render_yaml",
 ]

@@ -60,6 +60,11 @@ def render_yaml(scenario: Scenario) -> str:
     return stream.getvalue()
 
 
+def parse(text: str) -> Scenario:
+    """Return what ``render_yaml`` has rendered: whole and checked then, so that nothing is said of faults."""
+    return Scenario.model_validate(reading.parse(text))
+
+
 def render_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of a scenario file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}

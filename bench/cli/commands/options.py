@@ -43,6 +43,7 @@ STUDY = {
     **JSON,
     "resume": "go on with an interrupted study, as it was begun: its directory or name",
 }
+DRAW = {"draw": "draw nodes, zones, clusters, pods and promises on the terminal, and as SVG into this file"}
 NAME = {"name": "which testbed, if several are up (default: the usual one, or the only one)"}
 KEPT = {
     **NAME,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from invoke.context import Context
 
 from bench.cli import exits
-from bench.cli.commands.options import CHANGES, JSON, KEPT, NAME, ORCHESTRATOR, SCENARIO, task
+from bench.cli.commands.options import CHANGES, DRAW, JSON, KEPT, NAME, ORCHESTRATOR, SCENARIO, task
 from bench.cli.line import Line
 
 
@@ -18,6 +18,7 @@ from bench.cli.line import Line
         "scenario": SCENARIO,
         "provider": "netns, or vagrant: virtual machines, made or started",
         "kubeconfig": "in a cluster that exists: [CLUSTER=]FILE[@CONTEXT]; one for each cluster",
+        **DRAW,
     },
 )
 def up(
@@ -29,20 +30,21 @@ def up(
     scale: float = 1.0,
     provider: str = "netns",
     orchestrator: str = "cni",
+    draw: str = "",
 ) -> None:
     """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
     from bench.cli.verbs import testbeds
 
     run = exits.ends_with_status(testbeds.bring_up)
-    run(name, scenario, set_, scale, provider, orchestrator, kubeconfig)
+    run(name, scenario, set_, scale, provider, orchestrator, kubeconfig, draw)
 
 
-@task(help={**JSON, "name": "which testbed (default: all)"})
-def status(_context: Context, name: str = "", json: bool = False) -> None:
+@task(help={**JSON, **DRAW, "name": "which testbed (default: all)"})
+def status(_context: Context, name: str = "", draw: str = "", json: bool = False) -> None:
     """Show the testbeds that are up."""
     from bench.cli.verbs import testbeds
 
-    exits.ends_with_status(testbeds.show_status)(name or None, json)
+    exits.ends_with_status(testbeds.show_status)(name or None, json, draw)
 
 
 @task(name="exec", positional=["place"], help={**KEPT, "place": "a pod, container or node"})
@@ -70,6 +72,36 @@ def capture(
 
     run = exits.ends_with_status(testbeds.capture)
     run(name, place, interface, provider, scenario, Line.command)
+
+
+@task(
+    positional=["source", "destination"],
+    help={
+        **NAME,
+        **JSON,
+        "source": "the pod that sends",
+        "destination": "the pod that receives",
+        "duration": "seconds of traffic",
+        "provider": "what else is meant than a testbed by its name, as existing:FILE",
+    },
+)
+def iperf(
+    _context: Context,
+    source: str,
+    destination: str,
+    name: str = "",
+    duration: str = "5",
+    provider: str = "",
+    json: bool = False,
+) -> None:
+    """Measure between two pods of a testbed that is up, and judge the sender's promise: iperf A-1 A-4."""
+    from bench.cli.verbs import asked, testbeds
+
+    def run() -> int:
+        seconds = asked.seconds("--duration", duration)
+        return testbeds.measure_between(name, source, destination, seconds, provider, json)
+
+    exits.ends_with_status(run)()
 
 
 @task(

@@ -75,11 +75,12 @@ def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest
 
 def _frozen(options: Options) -> Any:
     duration = options.get("duration", "")
-    seconds = _seconds("--duration", duration) if duration else None
-    return {**options, "overrides": tuple(options["overrides"]), "duration": seconds}
+    lasting = seconds("--duration", duration) if duration else None
+    return {**options, "overrides": tuple(options["overrides"]), "duration": lasting}
 
 
-def _seconds(option: str, words: str) -> int:
+def seconds(option: str, words: str) -> int:
+    """Return how many seconds something takes. Raises LookupError for what is no such number."""
     if not re.fullmatch("0*[1-9][0-9]{0,4}", words) or int(words) > LONGEST:
         raise LookupError(f"{option}: {words!r} is no whole number of seconds, from 1 to {LONGEST}")
     return int(words)

@@ -7,14 +7,17 @@ nobody's to bring up.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from bench.cli import documents
 from bench.cli.documents import Document
-from bench.cli.exits import BAD_INPUT, HELD
+from bench.cli.exits import BAD_INPUT, HELD, STATUS_OF_VERDICT
 from bench.cli.terminal import complain, say
+from bench.recording import atomic
+from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
 from testbed import lasting
 from testbed.assembly import on_clusters
@@ -31,6 +34,7 @@ def bring_up(
     provider: str,
     orchestrator: str,
     kubeconfigs: Sequence[str] = (),
+    draw: str = "",
 ) -> int:
     """Bring up a lasting testbed of one scenario, or its virtual machines.
 
@@ -44,12 +48,15 @@ def bring_up(
     called = lasting.called(scenario, provider, name)
     kept = lasting.up(scenario, provider, orchestrator, called, Display(Console(), called).stage)
     _show(kept.name, kept.state())
+    _draw(kept, draw)
     return HELD
 
 
-def show_status(name: str | None, json: bool = False) -> int:
-    """Show one lasting testbed, or all of them."""
+def show_status(name: str | None, json: bool = False, draw: str = "") -> int:
+    """Show one lasting testbed, or all of them; with ``draw`` draw one on the terminal and into a file."""
     with documents.document(json) as told:
+        if draw:
+            _draw(_chosen(name or ""), draw)
         told["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
     return HELD
 
@@ -73,7 +80,26 @@ def _shown(name: str, state: State) -> Document:
     """Show what a testbed holds, and return what programs are told of it: all but the ways in."""
     _show(name, state)
     ways = {"places": {"__all__": {"entry", "network"}}, "clusters": {"__all__": {"kubectl", "port"}}}
-    return {"name": name, "error": None, **state.model_dump(mode="json", exclude=ways)}
+    return {
+        "name": name,
+        "error": None,
+        **state.model_dump(mode="json", exclude={**ways, "definition": True}),
+    }
+
+
+def _draw(kept: Kept, file: str) -> None:
+    """Draw a testbed's topology on the terminal, and as SVG into a file if one is named."""
+    from bench.presentation import topology
+
+    state = kept.state()
+    if not (state.definition or file):  # machines, which are no testbed
+        return
+    scenario = lasting.scenario_of(kept)
+    addresses = {name: where.address for name, where in state.places.items()}
+    Console().print(topology.tree(scenario, addresses))
+    if file:
+        atomic.write(Path(file), topology.svg(scenario, addresses).encode())
+        say(f"drawn: {file}")
 
 
 def _show(name: str, state: State) -> None:
@@ -117,6 +143,37 @@ def log_in(name: str, node: str, provider: str, file: str, command: Sequence[str
     """Become a shell, or a command, on a node."""
     lasting.log_in(_chosen(name, provider, file), node, command)
     return HELD
+
+
+def measure_between(name: str, source: str, destination: str, seconds: int, provider: str, json: bool) -> int:
+    """Measure between two pods of a testbed that is up; judge what the sender was promised, if it was."""
+    from tempfile import TemporaryDirectory
+
+    from bench.cli.progress import Display
+    from bench.measurement import between
+
+    kept = _chosen(name, provider)
+    one = between.scenario(kept, source, destination, seconds)
+    with documents.document(json) as told, TemporaryDirectory(prefix="concorde-") as scratch:
+        Display(Console(), kept.name).stage(f"{source} -> {destination} for {seconds} s")
+        record = between.measure(kept, one, Path(scratch) / "between")
+        from bench import pipeline  # half a second of pandas, which would delay the traffic
+        from bench.presentation import tables
+
+        summary = pipeline.judge(Recording(Path(scratch) / "between"), one, record)
+        (flow,) = summary.flows
+        promised = flow.expected_goodput_bps is not None
+        Console().print(tables.flows(summary))
+        for line in [*summary.reasons, *summary.notes] if promised else summary.notes:
+            say(line)
+        say(
+            f"{summary.verdict}: {source} -> {destination}"
+            if promised
+            else f"{source} has no promise to judge"
+        )
+        told |= {"flow": flow.model_dump(mode="json", by_alias=True), "reasons": summary.reasons}
+        told["verdict"] = summary.verdict if promised else None
+    return STATUS_OF_VERDICT[summary.verdict] if promised else HELD
 
 
 def take_down(name: str, provider: str, file: str, destroy: bool) -> int:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from testbed.access.place import CommandError, in_parallel
+from testbed.access.local import Local
+from testbed.access.place import CommandError, Entered, in_parallel
+from testbed.access.pods import PodPlace
 from testbed.clusters import kubeconfigs, namespaces, remembered
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import Kept
@@ -114,6 +116,10 @@ class KeptPods:
         execute, *rest = way.command
         terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
         return CommandLine(self.clients[way.node].command(execute, *terminal, *rest, *argv))
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        """Return what kubectl leads to from this machine."""
+        return Entered(name, Local(), tuple(self.clients[way.node].command(*way.command)), address)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell by kubectl: nobody has to log in."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError, in_parallel
+from testbed.access.place import CommandError, Entered, in_parallel
+from testbed.access.pods import PodPlace
 from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client
@@ -87,6 +88,10 @@ class KeptSandbox:
         """Return what leads through a node's namespaces."""
         environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}
         return CommandLine([*self.box.node(way.node).prefix, *way.command, *argv], environment)
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        """Return what a node's own processes get to by a command."""
+        return Entered(name, self.box.node(way.node), tuple(way.command), address)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell there: nobody has to log in."""

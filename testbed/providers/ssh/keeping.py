@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access.pods import PodPlace
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, CommandLine, Kept, Location, State, Way
 from testbed.providers.ssh import client, inventory
@@ -57,6 +58,10 @@ class MachinesThere:
     def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
         return client.as_root(self.machines[way.node], [*way.command, *argv])
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        """Refuse: there are machines, and no pods."""
+        raise keeping.no_pods(self.name)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as the user who logs in."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from testbed.access.pods import PodPlace
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
 from testbed.providers.ssh.keeping import MachinesThere
@@ -83,6 +84,10 @@ class KeptMachines:
     def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
         return self._there.command(way, argv)
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        """Refuse: there are machines, and no pods."""
+        raise keeping.no_pods(self.name)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as Vagrant's user."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +37,7 @@ def name(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("untouched_host")
-def test_from_up_to_down(name: str) -> None:
+def test_from_up_to_down(name: str, tmp_path: Path) -> None:
     up = invoke("up", "--name", name, "--scenario", "kubernetes")
     assert up.returncode == 0, up.stderr
     assert "172.16.1.2" in up.stdout
@@ -48,6 +50,27 @@ def test_from_up_to_down(name: str) -> None:
     assert "172.16.1.2/24" in ran.stdout
     on_node = invoke("exec", "worker-02", "--name", name, "--", "cat", "/run/flannel/subnet-a.env")
     assert "FLANNEL_SUBNET=172.16.2.1/24" in on_node.stdout
+    drawn = tmp_path / "drawn.svg"
+    shown = invoke("status", "--name", name, "--draw", str(drawn))
+    assert "A-1  cluster a  172.16.1.2" in shown.stdout, shown.stderr
+    assert "172.16.1.2" in "".join(ET.parse(drawn).getroot().itertext())
+
+    between = invoke("iperf", "A-1", "A-2", "--name", name, "--duration", "2", "--json")
+    told = json.loads(between.stdout)
+    # Whatever the verdict is: other tests have the processors too.
+    assert between.returncode == {"held": 0, "violated": 1, "invalid": 3}[told["verdict"]], between.stderr
+    assert told["flow"]["name"] == "A-1 -> A-2"
+    assert told["flow"]["guarantee_bps"] == 1_000_000_000
+    assert told["flow"]["phases"]["quiet"]["samples"] > 5
+    back = invoke("iperf", "A-3", "A-1", "--name", name, "--duration", "1")
+    assert back.returncode == 0, back.stderr
+    assert "A-3 has no promise to judge" in back.stdout
+    for ends, words in (
+        (("A-1", "A-9"), "has no pod 'A-9' (pods: A-1, A-2, A-3, A-4)"),
+        (("A-1", "A-1"), "two pods"),
+    ):
+        refused = invoke("iperf", *ends, "--name", name)
+        assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
     nowhere = invoke("exec", "A-9", "--name", name, "--", "true")
     assert nowhere.returncode == 2
     assert "has no 'A-9': A-1, A-2" in nowhere.stderr

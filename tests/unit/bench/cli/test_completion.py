@@ -83,6 +83,7 @@ def test_a_testbed_s_places_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completion, "testbeds", lambda: {"mine": json.loads(json.dumps(state))})
     assert completion.completions(["exec", ""]) == ["A-1", "worker-01"]
     assert completion.completions(["ssh", ""]) == ["worker-01"]
+    assert completion.completions(["iperf", ""]) == completion.completions(["iperf", "A-1", ""]) == ["A-1"]
     assert completion.completions(["kubeconfig", ""]) == ["a"]
     assert completion.completions(["down", "--name", "m"]) == ["mine"]
 

@@ -1,0 +1,189 @@
+"""What a scenario is made of, drawn: zones, nodes, clusters, pods and what they were promised.
+
+``tree`` is for terminals, ``svg`` for people and papers. Both are functions of the scenario, and of the
+addresses that its places have where it is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.text import Text
+from rich.tree import Tree
+
+from bench.presentation.words import verbatim
+from testbed.scenario import Scenario
+from testbed.scenario.units import format_bps
+
+# In the order of the clusters: Okabe and Ito's colours, lightened, which people tell apart who see few.
+COLOURS = ("#9AD1F3", "#F3CB7A", "#7FCFB5", "#E3B6D0", "#F5EE9E", "#E9A577")
+CONTAINER = "#E4E4E4"  # outside of every cluster
+# Pixels: of a pod's height, of what is around it, of a line of text and about a character of it.
+HEIGHT, GAP, LINE, CHARACTER = 50, 12, 18, 7
+
+
+class Workload(NamedTuple):
+    """A pod or a container on a node."""
+
+    name: str
+    cluster: str  # empty: a container, which belongs to none
+    address: str  # empty: not known, as of what is not up
+    promise: str  # in words; empty: none
+
+
+class Box(NamedTuple):
+    """A workload, a node or a zone where it is drawn; pixels."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    lines: tuple[str, ...]
+    colour: str = "none"
+
+
+def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree:
+    """Return a scenario as a tree: zones if there are some, nodes, and what runs there."""
+    found = Tree(Text.assemble((scenario.name, "bold"), f": enforcement {scenario.kept_by}"))
+    for name, cluster in scenario.clusters.items():
+        pods = f"pods {cluster.pod_cidr}"
+        found.add(verbatim(f"cluster {name}: master {cluster.master}, {pods}, backend {cluster.backend}"))
+    for zone, nodes in _zones(scenario).items():
+        above = found.add(verbatim(": ".join(_zone(scenario, zone)))) if zone else found
+        for node in nodes:
+            branch = above.add(
+                Text.assemble((node, "bold"), verbatim(_suffix(scenario, node, addresses or {})))
+            )
+            for one in _workloads(scenario, node, addresses or {}):
+                said = (one.cluster and f"cluster {one.cluster}", one.address, one.promise)
+                branch.add(verbatim("  ".join(filter(None, (one.name, *said)))))
+    return found
+
+
+def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
+    """Return a scenario as a picture: a column for each node, a frame for each zone, the network below."""
+    columns = {name: _column(scenario, name, addresses or {}) for name in scenario.nodes}
+    width = max(box.width for one in columns.values() for box in one)
+    height = max(box.y + box.height for one in columns.values() for box in one) + GAP
+    framed = 2 * LINE + GAP if scenario.zones else 0
+    boxes, links, x, top = [], [], GAP, 3 * LINE
+    bottom = top + framed + height + (GAP if framed else 0)
+    for zone, nodes in _zones(scenario).items():
+        end = x
+        if zone:
+            said = _zone(scenario, zone)
+            whole = max(len(nodes) * (width + GAP) + GAP, _wide(said) + 2 * GAP)
+            boxes.append(Box(x, top, whole, bottom - top, said))
+            links.append(x + whole // 2)
+            end = x + whole + GAP
+            x += GAP
+        for node in nodes:
+            frame, *workloads = columns[node]
+            at = (x, top + framed)
+            boxes += [_moved(frame._replace(width=width, height=height), *at)]
+            boxes += [_moved(box._replace(width=width - 2 * GAP), *at) for box in workloads]
+            links += [] if zone else [x + width // 2]
+            x += width + GAP
+        x = max(x, end)
+    under = f"underlay {scenario.underlay.cidr}, MTU {scenario.underlay.mtu}"
+    network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), CONTAINER)
+    key = list(_key(scenario, network.y + network.height + GAP))
+    environment = Environment(
+        loader=PackageLoader("bench.presentation"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    title = f"{scenario.title or scenario.name}: enforcement {scenario.kept_by}"
+    return environment.get_template("topology.svg.j2").render(
+        title=title,
+        boxes=[*boxes, network, *key],
+        links=[(link, bottom, network.y) for link in links],
+        width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
+        height=key[-1].y + key[-1].height + GAP,
+        line=LINE,
+        gap=GAP,
+    )
+
+
+def _column(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> list[Box]:
+    """Return a node, and what runs there, at the origin and as wide as their words."""
+    here = list(_workloads(scenario, node, addresses))
+    masters = [name for name, cluster in scenario.clusters.items() if cluster.master == node]
+    head = [node, _suffix(scenario, node, addresses).strip()]
+    head += [f"master of {', '.join(masters)}"] if masters else []
+    lines = tuple(filter(None, head))
+    top = GAP + 2 * LINE
+    texts = [
+        (
+            " ".join(filter(None, (one.name, one.address))),
+            one.promise or ("no promise" if one.cluster else ""),
+        )
+        for one in here
+    ]
+    boxes = [
+        Box(
+            GAP,
+            top + number * (HEIGHT + GAP),
+            _wide(text) + 2 * GAP,
+            HEIGHT,
+            text,
+            _colour(scenario, one.cluster),
+        )
+        for number, (one, text) in enumerate(zip(here, texts, strict=True))
+    ]
+    widest = max([_wide(lines), *(box.width for box in boxes)]) + 2 * GAP
+    return [Box(0, 0, widest, top, lines), *boxes]
+
+
+def _key(scenario: Scenario, top: int) -> Iterator[Box]:
+    x = GAP
+    for name, cluster in scenario.clusters.items():
+        lines = (f"cluster {name}: {cluster.backend}", f"pods {cluster.pod_cidr}")
+        yield Box(x, top, _wide(lines) + 2 * GAP, HEIGHT, lines, _colour(scenario, name))
+        x += _wide(lines) + 3 * GAP
+
+
+def _wide(lines: Iterable[str]) -> int:
+    """Return about how wide words are, pixels."""
+    return CHARACTER * max(map(len, lines), default=0)
+
+
+def _zones(scenario: Scenario) -> dict[str, list[str]]:
+    """Return the nodes of each zone; all of them under an empty name where there are no zones."""
+    found: dict[str, list[str]] = {name: [] for name in scenario.zones} or {"": []}
+    for name, node in scenario.nodes.items():
+        found[node.zone or ""].append(name)
+    return {zone: nodes for zone, nodes in found.items() if nodes}
+
+
+def _zone(scenario: Scenario, name: str) -> tuple[str, ...]:
+    zone = scenario.zones[name]
+    said = [format_bps(zone.rate)] if zone.rate else []
+    said += [f"{zone.delay * 1000:g} ms each way"] if zone.delay else []
+    return (f"zone {name}", f"trunk {', '.join(said)}") if said else (f"zone {name}",)
+
+
+def _suffix(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> str:
+    rate = scenario.nodes[node].rate or scenario.underlay.rate
+    link = f"link {format_bps(rate)}" if rate else ""
+    return "".join(f"  {text}" for text in (addresses.get(node, ""), link) if text)
+
+
+def _workloads(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> Iterator[Workload]:
+    for name, pod in scenario.pods.items():
+        if pod.node == node:
+            said = [f"{format_bps(pod.guarantee)} promised"] if pod.guarantee else []
+            said += [f"at most {format_bps(pod.ceiling)}"] if pod.ceiling else []
+            yield Workload(name, pod.cluster, addresses.get(name, ""), ", ".join(said))
+    for name, container in scenario.containers.items():
+        if container.node == node:
+            yield Workload(name, "", addresses.get(name, ""), "")
+
+
+def _colour(scenario: Scenario, cluster: str) -> str:
+    return COLOURS[list(scenario.clusters).index(cluster) % len(COLOURS)] if cluster else CONTAINER
+
+
+def _moved(box: Box, x: int, y: int) -> Box:
+    return box._replace(x=box.x + x, y=box.y + y)

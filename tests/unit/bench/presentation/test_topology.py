@@ -1,0 +1,74 @@
+"""What a scenario is made of, as people see it: nothing is left out, and nothing leaves its box."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import pytest
+from rich.console import Console
+
+from bench.presentation import topology
+from testbed.scenario import Scenario, load
+from tests.paths import ROOT
+
+SVG = "{http://www.w3.org/2000/svg}"
+SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml")
+ADDRESSES = {"A-1": "172.16.1.2", "worker-01": "192.168.56.13"}
+
+
+@pytest.fixture(params=SCENARIOS)
+def scenario(request: pytest.FixtureRequest) -> Scenario:
+    return load(ROOT / "scenarios" / request.param)
+
+
+def shown(scenario: Scenario) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(topology.tree(scenario, ADDRESSES))
+    return out.getvalue()
+
+
+def names(scenario: Scenario) -> list[str]:
+    groups = (scenario.zones, scenario.nodes, scenario.pods, scenario.containers)
+    return [name for group in groups for name in group]
+
+
+def test_all_there_is_is_in_the_tree_and_in_the_picture(scenario: Scenario) -> None:
+    picture = "\n".join(ET.fromstring(topology.svg(scenario, ADDRESSES)).itertext())
+    for text in (shown(scenario), picture):
+        assert [name for name in names(scenario) if name not in text] == []
+        for cluster in scenario.clusters.values():
+            assert str(cluster.pod_cidr) in text
+
+
+def test_promises_links_trunks_and_addresses_are_said() -> None:
+    stations = shown(load(ROOT / "scenarios" / "examples" / "two-stations.yaml"))
+    assert "zone south: trunk 500 Mbit/s, 2.5 ms each way" in stations
+    assert "worker-03  link 400 Mbit/s" in stations
+    assert "A-1  cluster a  172.16.1.2  200 Mbit/s promised" in stations
+    assert "A-2  cluster a  300 Mbit/s promised, at most 500 Mbit/s" in shown(
+        load(ROOT / "scenarios" / "contmec.yaml", ["pods.A-2.ceiling=500M", "pods.A-2.guarantee=300M"])
+    )
+
+
+def test_boxes_lie_within_the_picture_and_beside_or_in_each_other(scenario: Scenario) -> None:
+    root = ET.fromstring(topology.svg(scenario, ADDRESSES))
+    rows = [group.find(f"{SVG}rect") for group in root.iter(f"{SVG}g")]
+    boxes = [
+        tuple(float(row.attrib[key]) for key in ("x", "y", "width", "height"))
+        for row in rows
+        if row is not None
+    ]
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    assert all(x >= 0 and y >= 0 and x + w <= width and y + h <= height for x, y, w, h in boxes)
+    for (x, y, w, h), (u, v, a, b) in combinations(boxes, 2):
+        apart = x + w <= u or u + a <= x or y + h <= v or v + b <= y
+        within = x <= u and y <= v and u + a <= x + w and v + b <= y + h
+        assert apart or within, ((x, y, w, h), (u, v, a, b))
+
+
+def test_a_name_is_text_and_nothing_else(scenario: Scenario) -> None:
+    evil = scenario.model_copy(update={"title": "<script>alert(1)</script>"})
+    root = ET.fromstring(topology.svg(evil))
+    assert [one for one in root.iter() if one.tag.endswith("script")] == []
