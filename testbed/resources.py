@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent  # what holds testbed, bench, plugin, playbooks and scenarios
@@ -45,8 +46,27 @@ MACHINES = _BUILT / ".vagrant" / "concorde"  # the state of virtual machines, be
 
 
 def as_typed(words: str) -> str:
-    """Return what is said in the words of a checkout as it is to be typed where this is installed."""
-    return words if CHECKOUT else words.replace(_SCRIPT, PROGRAM)
+    """Return what is said in the words of a checkout as it is to be typed here.
+
+    That is where this is installed, or where the caller stands, whose paths are taken as they are.
+    """
+    if not CHECKOUT:
+        return words.replace(_SCRIPT, PROGRAM)
+    return words if _here() == HOME else words.replace(_SCRIPT, shlex.quote(str(HOME / _SCRIPT)))
+
+
+def shown(path: Path) -> Path:
+    """Return a path as the caller may type it: relative to where the caller stands, if it is below."""
+    here = _here()
+    return path.relative_to(here) if here and path.is_relative_to(here) else path
+
+
+def _here() -> Path | None:
+    """Return the current directory; None if it has been removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def version() -> str:

@@ -116,14 +116,14 @@ class _Program(Program):
 
     def print_help(self) -> None:
         """Say what this is and how to begin, and not which options a library has."""
-        print(pages.front(self.verbs, NAME))  # noqa: T201 (as invoke says things)
+        print(resources.as_typed(pages.front(self.verbs, NAME)))  # noqa: T201 (as invoke says things)
 
     def print_task_help(self, name: str) -> None:
         """Say what a verb does, what it takes, what that is without being said, and how it ends."""
         task = self._task(name)
         assert task is not None
         arguments = list(self.parser.contexts[name].args.values())
-        print(pages.verb(task, arguments, self.verbs, NAME))  # noqa: T201
+        print(resources.as_typed(pages.verb(task, arguments, self.verbs, NAME)))  # noqa: T201
 
     def update_config(self, merge: bool = True) -> None:
         self._refusing(super().update_config, merge)
@@ -133,7 +133,7 @@ class _Program(Program):
             for context in self.tasks:
                 task = self._task(context.name or "")
                 assert task is not None
-                print(pages.would(task))  # noqa: T201
+                print(resources.as_typed(pages.would(task)))  # noqa: T201
         try:
             super().execute()
         except CommandTimedOut as error:

@@ -7,7 +7,6 @@ no command after a place without ``--``; and names neither the option nor what c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from typing import Any
 
 from invoke.parser.argument import Argument
@@ -39,7 +38,7 @@ def places_first(words: Sequence[str], task: Task[Any]) -> list[str]:
     """
     typed = {word.partition("=")[0] for word in split(words)[0]}
     known = options_of(task)
-    needed = [one for one in arguments(task) if is_place(one)]
+    needed = [one for one in task.get_arguments() if is_place(one)]
     needed = [
         one for one in needed if not any(known.get(word) and known[word].name == one.name for word in typed)
     ]
@@ -112,14 +111,7 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 def options_of(task: Task[Any]) -> dict[str, Argument]:
     """Return a task's options as they are typed, each with what takes it."""
-    return {_typed(name): argument for argument in arguments(task) for name in argument.names if name}
-
-
-def arguments(task: Task[Any]) -> list[Argument]:
-    """Return what takes a task's options; invoke forgets what they mean when it is asked, so a copy is."""
-    twin = copy(task)
-    twin.help = dict(task.help)
-    return twin.get_arguments()
+    return {_typed(name): argument for argument in task.get_arguments() for name in argument.names if name}
 
 
 def _typed(name: str) -> str:

@@ -10,7 +10,7 @@ from bench.recording import (
 )
 from bench.recording.records import Asked, Request
 from testbed.nearest import nearest
-from testbed.resources import SCENARIOS
+from testbed.resources import SCENARIOS, shown
 from testbed.scenario import Scenario, load
 from testbed.scenario.texts import is_file
 
@@ -28,8 +28,7 @@ def scenario_file(name: str, reports: Path = REPORTS) -> Path:
     """Return the file of the scenario that is meant. Raises LookupError."""
     for candidate in (Path(name), *(folder / f"{name}.yaml" for folder in FOLDERS)):
         if is_file(candidate):
-            here = Path.cwd()
-            return candidate.relative_to(here) if candidate.is_relative_to(here) else candidate
+            return shown(candidate)
     try:
         return directory.find(name, reports).scenario_file
     except LookupError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from docs.parts import commands, fields, figures, links, marks, placeholders, recordings, statuses
+from docs.parts import fields, figures, links, marks, placeholders, recordings, statuses
 from testbed.resources import HOME
 
 DRAWN = "drawn"  # the tag, as in ``-t drawn``: figures are drawn, which takes more than all the rest
@@ -30,7 +30,6 @@ def _draw(app: Sphinx) -> None:
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:
     made: dict[str, Callable[..., str]] = {
-        "commands": commands.render,
         "exit-statuses": statuses.render,
         "figure": partial(figures.shown, drawn=app.tags.has(DRAWN)),
         "placeholders": placeholders.render,

@@ -22,9 +22,12 @@ CONCLUSIONS = {"held": "success", "violated": "failure", "invalid": "neutral"}
 COMMIT = "c" * 40
 
 # It says what it was asked, and what bench says of the recordings.
-INVOKEW = (
-    '#!/bin/sh\nprintf "%s\\n" "$@" >"$RUNNER_TEMP/asked"\ncat "$RUNNER_TEMP/document"\nexit "$STATUS"\n'
-)
+INVOKEW = """#!/bin/sh
+printf '%s\\n' "$@" >"$RUNNER_TEMP/asked"
+pwd >"$RUNNER_TEMP/stood"
+cat "$RUNNER_TEMP/document"
+exit "$STATUS"
+"""
 GH = '#!/bin/sh\nprintf "%s\\n" "$@" >"$RUNNER_TEMP/gh"\nexit "${REFUSED:-0}"\n'
 
 
@@ -61,7 +64,14 @@ class Runner:
                 **{name: self._meant(value, inputs) for name, value in step.get("env", {}).items()},
             }
             bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-            done = subprocess.run(bash, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                bash,
+                cwd=self.home / "workspace",
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.said = done.stdout
             statuses.append(done.returncode)
             if done.returncode:
@@ -158,13 +168,12 @@ def test_more_than_the_api_takes_is_cut(runner: Runner) -> None:
 
 
 def test_files_of_the_repository_are_found_from_where_the_action_is(runner: Runner) -> None:
-    scenario = runner.home / "workspace" / "my own.yaml"
-    scenario.write_text("")
     runner.run(document("held"), 0, scenario="my own.yaml", enforcement="node", scale="1", repetitions="5")
     assert runner.words("asked") == [
         "bench", "--json", f"--reports={runner.home / 'workspace' / 'reports'}", "--scale=1",
-        "--repetitions=5", f"--scenario={scenario}", "--enforcement=node",
+        "--repetitions=5", "--scenario=my own.yaml", "--enforcement=node",
     ]  # fmt: skip
+    assert runner.words("stood") == [str(runner.home / "workspace")]
     runner.run(document("held"), 0, scenario="contmec")
     assert runner.words("asked")[-1] == "--scenario=contmec"
 

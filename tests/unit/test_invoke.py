@@ -108,6 +108,10 @@ def test_what_is_expected_of_it_is_what_it_is_for() -> None:
 
 
 def test_from_below_the_project_s_directory(only_invoke: dict[str, str]) -> None:
+    """Where paths are relative to, as everywhere."""
+    assert ending([*OUTSIDE, "bench", "first-run.md", "--dry"], only_invoke, ROOT / "docs" / "tutorial")[
+        2
+    ].startswith("first-run.md: ")
     assert ending([*OUTSIDE, "--list"], only_invoke, ROOT / "docs") == expected("--list")
     assert ending([*OUTSIDE, "--list"], only_invoke, ROOT / "scenarios" / "examples") == expected("--list")
 
@@ -138,6 +142,8 @@ def test_where_nothing_is_set_up_it_begins_to(tmp_path: Path, only_invoke: dict[
 
     by_itself = in_a_fresh_one("one", *INVOKEW)
     assert by_itself[0] == 2
-    assert by_itself[2].startswith("invokew: installing Python packages into .venv\n")
-    assert by_itself[2].endswith("invokew: could not install the packages of requirements/run.txt\n")
-    assert in_a_fresh_one("two", *OUTSIDE) == by_itself
+    one = tmp_path / "one"
+    assert by_itself[2].startswith(f"invokew: installing Python packages into {one}/.venv\n")
+    assert by_itself[2].endswith(f"invokew: could not install the packages of {one}/requirements/run.txt\n")
+    status, told, words = in_a_fresh_one("two", *OUTSIDE)
+    assert (status, told, words.replace(f"{tmp_path}/two", str(one))) == by_itself

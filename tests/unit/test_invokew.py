@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.cli import pages
+from bench.cli.tasks import VERBS
 from testbed.kubernetes import requirements
+from testbed.resources import version
 from testbed.supplies import images, programs, runner
 from testbed.supplies.box import building
 from tests.paths import ROOT
@@ -68,9 +71,10 @@ def test_what_suffices_for_tests_suffices_for_a_run() -> None:
     ("line", "verb"),
     [
         ("bench --scenario test", "bench"),
-        ("-c tasks test.long", "test.long"),
-        ("--list-depth 1 --echo -r . lint", "lint"),
-        ("--help test", ""),
+        ("--collection tasks test.long", "test.long"),
+        ("--list-depth 1 --echo --search-root . lint", "lint"),
+        ("--help test", "test"),
+        ("help test", "test"),
         ("--list-depth=1 -l", ""),
         ("exec A-1 -- test -f x", "exec"),
         ("", ""),
@@ -94,6 +98,59 @@ def test_a_bug_of_its_own_has_a_status_of_its_own(tmp_path: Path) -> None:
     )
     assert done.returncode == 70
     assert done.stderr.endswith("invokew: this is a bug in the testbed: what failed is above\n")
+
+
+def listing(directory: Path) -> set[Path]:
+    return set(directory.rglob("*"))
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A checkout where nothing has been set up, as far as who only looks needs one."""
+    for file in ("invokew", "docs/reference/commands.md", "plugin/concorde/__init__.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+def looked(checkout: Path, *words: str, cwd: Path | None = None) -> tuple[int, str, str]:
+    """The status with which looking ends, and all that is said."""
+    done = subprocess.run(
+        [str(checkout / "invokew"), *words], cwd=cwd or checkout, env={"PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", [task.name for task in VERBS.tasks()])
+def test_help_is_there_before_anything_is(verb: str, bare: Path) -> None:
+    before = listing(bare)
+    task = next(one for one in VERBS.tasks() if one.name == verb)
+    page = pages.verb(task, task.get_arguments(), VERBS, "invokew", pages.USUAL)
+    assert looked(bare, verb, "--help") == looked(bare, "--help", verb) == (0, f"{page}\n", "")
+    assert listing(bare) == before
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h", "help", "--list", "-l"])
+def test_so_is_the_first_page(line: str, bare: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    page = pages.front(VERBS, "invokew", pages.USUAL)
+    assert looked(bare, *line.split()) == (0, f"{page}\n", "")
+    assert looked(bare, *line.split(), cwd=elsewhere) == (0, f"{page}\n", "")
+
+
+@pytest.mark.parametrize(
+    "line", ["-h bench", "help bench", "--help=bench", "bench -h", "bench --json -h", "--echo bench --help"]
+)
+def test_in_whatever_way_one_asks(line: str, bare: Path) -> None:
+    status, said, _ = looked(bare, *line.split())
+    assert status == 0
+    assert said.startswith("Usage: invokew bench ")
+
+
+def test_the_version_is_known_and_a_verb_that_there_is_not(bare: Path) -> None:
+    assert looked(bare, "--version") == (0, f"invokew {version()}\n", "")
+    assert looked(bare, "nosuch", "--help") == (2, "", "invokew: no verb 'nosuch'\n")
 
 
 def test_with_dry_nothing_is_set_up(tmp_path: Path) -> None:

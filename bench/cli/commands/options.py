@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from invoke import tasks
+from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
 # The short form of an option, whichever verb has it; h, l, R and V are the program's own (bench.cli.program).
@@ -62,6 +63,13 @@ class Verb(Task[Callable[..., None]]):
         long = found["names"][0]
         alone = found["positional"] and found.get("kind") is not list
         found["names"] = [long] if alone or name not in SHORT else [long, SHORT[name]]
+        return found
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """Return what takes the options; what they mean, which invoke forgets when it is asked, is kept."""
+        known = dict(self.help)
+        found = super().get_arguments(ignore_unknown_help)
+        self.help = known
         return found
 
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from collections.abc import Mapping
+from pathlib import Path
 
 from invoke.context import Context
 
 from bench.cli import exits
 from bench.cli.commands.options import task
 from bench.cli.terminal import say
+from testbed.resources import HOME, shown
 
 # For tests that do not judge a rate or a time; those that do are marked "alone".
 SIDE_BY_SIDE = "-n auto --dist worksteal"
 
 
+def _run(context: Context, program: str, variables: Mapping[str, str] | None = None) -> None:
+    """Run a program of the environment in the checkout, wherever the caller stands."""
+    os.chdir(HOME)
+    context.run(f".venv/bin/{program}", env=dict(variables or {}))
+
+
 @task
 def schema(_context: Context) -> None:
-    """Write the JSON Schema of scenarios, for editors."""
+    """Write what is made of the code: the JSON Schema of scenarios, and the page of all verbs."""
     from bench.cli.verbs import scenarios
 
     exits.ends_with_status(scenarios.write_schema)()
@@ -25,18 +35,21 @@ def schema(_context: Context) -> None:
 @task(
     help={
         "links": "look whether the links to elsewhere lead somewhere, and build nothing; needs a network",
-        "to": "the directory of the site",
+        "to": "the directory of the site (default: build/site of the checkout)",
     }
 )
-def docs(context: Context, links: bool = False, to: str = "build/site") -> None:
+def docs(context: Context, links: bool = False, to: str = "") -> None:
     """Build the site of these docs, with all figures; a warning is an error."""
+    site = Path(to).absolute() if to else HOME / "build" / "site"
+    page = shown(site / "index.html")
     builder = "linkcheck" if links else "html"
     tag = "" if links else "-t drawn"
-    context.run(
-        f".venv/bin/python -m sphinx -q -n -W --keep-going -b {builder} {tag} -c docs . {shlex.quote(to)}"
+    _run(
+        context,
+        f"python -m sphinx -q -n -W --keep-going -b {builder} {tag} -c docs . {shlex.quote(str(site))}",
     )
     if not links:
-        say(f"the site: {to}/index.html")
+        say(f"the site: {page}")
 
 
 @task
@@ -53,7 +66,7 @@ def lint(context: Context) -> None:
         "lint-imports --no-logo",
     ):
         # The plugin is no package of ours, so the import rules must be told where it is.
-        context.run(f".venv/bin/{tool}", env={"PYTHONPATH": "plugin"})
+        _run(context, tool, {"PYTHONPATH": "plugin"})
 
 
 @task(name="test.setup")
@@ -65,8 +78,8 @@ def set_up_tests(_context: Context) -> None:
 @task(pre=[lint])
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
-    context.run(f".venv/bin/pytest {SIDE_BY_SIDE} -m 'not alone'")
-    context.run(".venv/bin/pytest -m alone")
+    _run(context, f"pytest {SIDE_BY_SIDE} -m 'not alone'")
+    _run(context, "pytest -m alone")
 
 
 OF_A_SHARE = {
@@ -79,13 +92,13 @@ OF_A_SHARE = {
 def long_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
     asked = f"{SIDE_BY_SIDE} -m 'long and not alone'"
-    context.run(f".venv/bin/pytest {asked}", env=_share(percent, shard))
+    _run(context, f"pytest {asked}", _share(percent, shard))
 
 
 @task(name="test.alone", help=OF_A_SHARE)
 def lone_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
     """Check at full length, one after another, what is judged by a rate or a time; needs an idle machine."""
-    context.run(".venv/bin/pytest -m 'long and alone'", env=_share(percent, shard))
+    _run(context, "pytest -m 'long and alone'", _share(percent, shard))
 
 
 def _share(percent: int, shard: str) -> dict[str, str]:
@@ -99,11 +112,11 @@ def test_e2e(context: Context) -> None:
     from bench.cli.verbs import supplies
 
     exits.must(supplies.get_kubernetes, "", "", False, False, "")
-    context.run(".venv/bin/pytest tests/e2e -m alone")
-    context.run(".venv/bin/pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
+    _run(context, "pytest tests/e2e -m alone")
+    _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
 
 
 @task(name="test.vm")
 def test_vm(context: Context) -> None:
     """Check virtual machines from their box - built, if there is none - to their end; needs root and time."""
-    context.run(".venv/bin/pytest tests/vm")
+    _run(context, "pytest tests/vm")

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.cli.exits import HELD
 from bench.cli.terminal import say
 from bench.recording.requests import scenario_file
-from testbed.resources import HOME, PROGRAM, SCENARIOS
+from testbed.resources import PROGRAM, SCENARIOS, shown
 from testbed.scenario import load, render_schema
 
 SCHEMA_FILE = SCENARIOS / "scenario.schema.json"
@@ -45,7 +45,11 @@ def _schema_from(file: Path) -> str:
 
 
 def write_schema() -> int:
-    """Write the JSON Schema of scenarios for editors."""
-    SCHEMA_FILE.write_text(render_schema(), encoding="utf-8")
-    say(f"wrote {SCHEMA_FILE.relative_to(HOME)}")
+    """Write the JSON Schema of scenarios for editors, and the page of all verbs."""
+    from bench.cli import pages
+    from bench.cli.tasks import VERBS
+
+    for file, text in ((SCHEMA_FILE, render_schema()), (pages.FILE, pages.render(VERBS))):
+        file.write_text(text, encoding="utf-8")
+        say(f"wrote {shown(file)}")
     return HELD

@@ -14,9 +14,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import vagrant
 from ruamel.yaml import YAML
 
 from testbed import resources
@@ -26,6 +25,9 @@ from testbed.providers.ssh.inventory import Machine
 from testbed.providers.vagrant import accelerator, images, rendering, requirements
 from testbed.scenario import Scenario
 from testbed.supplies.box import NAME
+
+if TYPE_CHECKING:
+    import vagrant
 
 DESCRIPTION = "machines.yaml"
 SCAN_SECONDS = "60"
@@ -115,6 +117,8 @@ class Made:
     @contextmanager
     def _vagrant(self, environment: Mapping[str, str] | None = None) -> Iterator[vagrant.Vagrant]:
         """Lend Vagrant with these machines in view; turn its failures into MachinesError."""
+        import vagrant  # which says on standard error if there is no Vagrant, whether it is asked or not
+
         told = {
             "VAGRANT_DOTFILE_PATH": str(self._state / "vagrant"),
             "VAGRANT_DEFAULT_PROVIDER": requirements.hypervisor(),

@@ -8,8 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import vagrant
-
 from testbed.supplies.box import NAME
 
 LIBVIRT = "libvirt"
@@ -44,6 +42,8 @@ def missing() -> Iterator[str]:
     if shutil.which("vagrant") is None:
         yield f"vagrant is not installed: apt-get install {PACKAGES}"
         return
+    import vagrant  # which says on standard error if there is no Vagrant, whether it is asked or not
+
     asked = vagrant.Vagrant()
     if hypervisor() == LIBVIRT:
         if "vagrant-libvirt" not in [plugin.name for plugin in asked.plugin_list()]:

@@ -22,7 +22,7 @@ def test_the_source_says_what_invoke_knows() -> None:
         assert set(known[name].named) == set(options), name
         assert set(known[name].options) == {one for one in options if one.startswith("--")}, name
         assert known[name].valued == {one for one, argument in options.items() if argument.takes_value}, name
-        places = [one.attr_name or one.name for one in words.arguments(task) if words.is_place(one)]
+        places = [one.attr_name or one.name for one in task.get_arguments() if words.is_place(one)]
         assert known[name].positional == places, name
         assert known[name].alone == (VERBS.alone(name) or ""), name
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from invoke.tasks import Task
 
-from bench.cli import exits, pages, statuses, words
+from bench.cli import exits, pages, statuses
 from bench.cli.tasks import VERBS
 
 TASKS = {one.name: one for one in VERBS.tasks()}
 
 
 def page(task: Task[Any]) -> str:
-    return pages.verb(task, words.arguments(task), VERBS, "invokew")
+    return pages.verb(task, task.get_arguments(), VERBS, "invokew")
 
 
 def test_the_first_page_names_each_verb_once_and_four_commands_to_begin_with() -> None:
@@ -53,3 +53,8 @@ def test_only_what_judges_can_be_invalid() -> None:
 
 def test_every_verb_with_statuses_of_its_own_is_there() -> None:
     assert set(statuses.OF) <= set(TASKS)
+
+
+def test_the_page_of_all_verbs_is_made_of_them() -> None:
+    """As ``./invokew schema`` writes it."""
+    assert pages.FILE.read_text(encoding="utf-8") == pages.render(VERBS)

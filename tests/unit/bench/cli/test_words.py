@@ -70,7 +70,7 @@ def test_what_is_one_is_not(typed: str) -> None:
 def test_a_short_option_means_one_thing_everywhere() -> None:
     meanings = {name: {f"--{long}"} for long, name in program.SHORT.items()}
     for verb in VERBS.tasks():
-        for argument in words.arguments(verb):
+        for argument in verb.get_arguments():
             long, *short = argument.names
             for name in short:
                 meanings.setdefault(name, set()).add(f"--{long}")
@@ -83,7 +83,7 @@ def test_an_option_has_its_short_form_with_every_verb(name: str) -> None:
     having = [
         argument
         for verb in VERBS.tasks()
-        for argument in words.arguments(verb)
+        for argument in verb.get_arguments()
         if name in (argument.name, argument.attr_name) and not words.is_place(argument)
     ]
     assert having
