@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import COLUMNS
 from bench.analysis.summary import (
     CauseSummary,
@@ -17,7 +19,7 @@ from bench.analysis.summary import (
 )
 from bench.recording.directory import Recording
 from bench.studies.promise.check import Ran
-from testbed.scenario import load
+from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
 RATES = load(ROOT / "scenarios" / "promise" / "rates.yaml")
@@ -71,8 +73,10 @@ def ran(
     causes: list[CauseSummary] | None = None,
     samples: pd.DataFrame | None = None,
     directory: Path = Path("nowhere"),
+    scenario: Scenario = RATES,
+    requests: Sequence[RequestsSummary] = (),
 ) -> Ran:
-    """Return a run of the common scenario with these flows."""
+    """Return a run with these flows, of the common scenario unless another is named."""
     found = Ran(Recording(directory))
     result = Summary(
         run_id="r",
@@ -87,12 +91,13 @@ def ran(
         causes=causes or [],
         notes=[],
         flows=flows,
+        requests=list(requests),
         calibration=None,
         seconds=SecondsSummary(up=0, calibration=0, traffic=0, down=0, analysis=0),
     )
     table = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS) if samples is None else samples
     # In place of what would be read from the recording (functools.cached_property).
-    found.__dict__.update({"summary": result, "samples": table, "scenario": RATES})
+    found.__dict__.update({"summary": result, "samples": table, "scenario": scenario})
     return found
 
 
