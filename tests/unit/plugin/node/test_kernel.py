@@ -1,0 +1,229 @@
+"""What is asked of the kernel, and in which order, where an attachment comes, goes, or is repaired."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+from concorde import names
+from concorde.cni import UPLINK_CONFLICT, CniError
+from concorde.node import htb, kernel, tables
+from concorde.node.differences import Difference
+from concorde.node.records import VXLAN_HEADERS
+
+from tests.unit.plugin.node import examples
+from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry
+from tests.unit.plugin.node.kernels import NotingKernel, failure
+
+OURS = names.host_veth("cluster-a", "A-1", "eth0")
+VTEP = ("ip", "vteps", '"of eth0"')
+
+
+def tc(*lines: str) -> tuple[str, str]:
+    return "tc", "".join(lines)
+
+
+@pytest.fixture
+def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
+    return NotingKernel(monkeypatch, examples.whole())
+
+
+def test_who_enters_has_its_class_after_the_default_one_has_given_way_and_its_port_before_its_chain(
+    noting: NotingKernel,
+) -> None:
+    one = entry(minor=0x10, port=OURS)
+    kernel.enter(TREE, one, 2 * GIGA)
+    elements, close, commands = noting.asked
+    assert elements == ("set", "add", [VTEP, ("ip", "bridges", '"cni-a"'), *tables.elements(one)])
+    assert close == ("close", OURS, MAC)
+    assert commands == (
+        "batches",
+        tc(
+            htb.change_default(TREE, htb.default_rate(TREE, 2 * GIGA)),
+            htb.add_class(TREE, 0x10, 2 * GIGA, one),
+        ),
+        ("nft", ""),
+    )
+
+
+def test_who_enters_without_a_promise_takes_from_the_default_class_alone(noting: NotingKernel) -> None:
+    kernel.enter(TREE, entry(rate=0, port=""), GIGA)
+    assert [asked[0] for asked in noting.asked] == ["set", "batches"]
+    assert noting.asked[-1][1] == tc(htb.change_default(TREE, htb.default_rate(TREE, GIGA)))
+    noting.asked.clear()
+    kernel.enter(None, entry(rate=0, mac=""), 0)
+    assert noting.asked[0][2][0] == ("ip", "vteps", '"of "')
+    assert noting.asked[-1] == ("batches", ("tc", ""), ("nft", ""))
+
+
+def test_a_chain_of_an_attachment_is_nfts_and_all_else_goes_without_it(noting: NotingKernel) -> None:
+    routed = entry(rate=0, port="", way="cali1", minor=None)
+    chains = [element for element in tables.elements(routed) if element[1] == tables.INGRESS]
+    assert chains
+    kernel.enter(None, routed, 0)
+    assert not any(element in noting.asked[0][2] for element in chains)
+    assert noting.asked[-1] == ("batches", ("tc", ""), ("nft", tables.change("add", chains)))
+    noting.asked.clear()
+    kernel.leave(None, routed, 0)
+    # Its link is another plugin's, and goes a moment after its guard: nothing passes it meanwhile.
+    assert noting.asked[0] == ("down", "cali1")
+    assert noting.asked[-1] == ("batches", ("tc", ""), ("nft", tables.change("delete", chains)))
+
+
+def test_who_leaves_gives_its_class_back_before_the_default_one_grows(noting: NotingKernel) -> None:
+    one = entry(minor=0x10, port=OURS)
+    kernel.leave(TREE, one, GIGA)
+    assert noting.asked == [
+        ("set", "delete", tables.elements(one)),
+        (
+            "batches",
+            tc(htb.delete_class(TREE, 0x10), htb.change_default(TREE, htb.default_rate(TREE, GIGA))),
+            ("nft", ""),
+        ),
+    ]
+    noting.asked.clear()
+    kernel.leave(TREE, entry(rate=0, minor=None), GIGA)
+    assert noting.asked[0] == ("down", "veth1")
+    assert noting.asked[-1][1] == ("tc", "")
+
+
+def test_vteps_that_cannot_be_entered_are_left_to_who_compares(noting: NotingKernel) -> None:
+    noting.failing["set",] = OSError(errno.ENOENT, "no table")
+    kernel.learn_tunnels(TREE)
+    assert noting.asked == [("set", "add", [VTEP])]
+
+
+def found_by(monkeypatch: pytest.MonkeyPatch, noting: NotingKernel, *found: Difference) -> None:
+    monkeypatch.setattr(kernel, "compare", lambda _tree, _entries: (noting.state, list(found)))
+
+
+def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
+    monkeypatch: pytest.MonkeyPatch, noting: NotingKernel
+) -> None:
+    found_by(
+        monkeypatch,
+        noting,
+        Difference("a class", tc="1\n"),
+        Difference("a set", nft="2\n", waits=True),
+        Difference("a queue", tc="3\n", ip="4\n"),
+        Difference("a port", port=("veth1", MAC)),
+    )
+    assert kernel.repair(TREE, []) == ["a class", "a queue", "a port"]
+    assert noting.asked == [
+        ("batches", tc("1\n", "3\n"), ("nft", "2\n"), ("ip", "4\n")),
+        ("close", "veth1", MAC),
+    ]
+    noting.asked.clear()
+    assert kernel.repair(TREE, [], tables_only=True) == ["a port"]
+    assert noting.asked[0] == ("batches", ("tc", ""), ("nft", "2\n"), ("ip", ""))
+
+
+@pytest.mark.parametrize(
+    ("root", "classes", "options", "refused"),
+    [
+        (None, {}, {}, "the uplink eth0 is missing"),
+        (None, {}, {"take_over": True}, "the uplink eth0 is missing"),
+        ("tbf 1:", {}, {}, "somebody else configured eth0"),
+        ("tbf 1:", {}, {"take_over": True}, ""),
+        ("tbf 1:", {}, {"tables_only": True}, ""),
+        ("default", {}, {"fresh": True}, ""),
+        ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"fresh": True}, ""),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True}, "knows nothing of"),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True, "take_over": True}, ""),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {}, ""),
+    ],
+)
+def test_what_somebody_else_configured_is_not_touched_unasked(
+    root: str | None,
+    classes: dict[int, Any],
+    options: dict[str, bool],
+    refused: str,
+    monkeypatch: pytest.MonkeyPatch,
+    noting: NotingKernel,
+) -> None:
+    noting.state.root, noting.state.classes = root, classes
+    found_by(monkeypatch, noting, Difference("a class", tc="1\n"))
+    if not refused:
+        kernel.repair(TREE, [], **options)
+        assert noting.asked
+        return
+    with pytest.raises(CniError, match=refused) as caught:
+        kernel.repair(TREE, [], **options)
+    assert (caught.value.code, noting.asked) == (UPLINK_CONFLICT, [])
+
+
+def test_a_comparison_looks_at_the_uplink_and_finds_nothing_where_all_is_as_it_should_be(
+    noting: NotingKernel,
+) -> None:
+    noting.state.elements |= {VTEP, ("ip", "bridges", '"cni-a"')}
+    state, found = kernel.compare(TREE, [entry(minor=0x10)])
+    assert (state, noting.observed) == (noting.state, ["eth0"])
+    assert [difference.text for difference in found if difference.tc or difference.port] == []
+    kernel.compare(None, [])
+    assert noting.observed == ["eth0", ""]
+
+
+def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel) -> None:
+    gone, other = entry(minor=0x10), entry("A-2", address=0xAC100103, minor=0x11, port="veth2")
+    shared = tables.elements(gone)[0]
+    noting.state.elements = {shared, *tables.elements(other)}
+    noting.state.classes = {0x10: ("", ""), htb.DEFAULT: ("", "")}
+    kernel.clear(TREE, gone, [other])
+    assert noting.asked == [
+        (
+            "batches",
+            tc(htb.delete_class(TREE, 0x10), htb.change_default(TREE, htb.default_rate(TREE, GIGA))),
+            ("nft", tables.change("delete", [shared])),
+            ("ip", ""),
+        )
+    ]
+    for root, classes in (("tbf 1:", {0x10: ("", ""), htb.DEFAULT: ("", "")}), ("ours", {})):
+        noting.asked.clear()
+        noting.state.root, noting.state.classes, noting.state.elements = root, classes, set()
+        kernel.clear(TREE, gone, [])
+        assert noting.asked == [("batches", ("tc", ""), ("nft", ""), ("ip", ""))]
+
+
+def test_a_tree_is_abandoned_as_far_as_it_is_there(noting: NotingKernel) -> None:
+    kernel.abandon("gone")
+    assert noting.asked == []
+    noting.answers["ip -j ntable show"] = "[]"
+    kernel.abandon("eth1")
+    assert noting.asked[0] == ("run", "tc", "qdisc", "delete", "dev", "eth1", "root", "handle", "c0de:")
+    assert [asked[:2] for asked in noting.asked[1:]] == [("run", "ip"), ("batch", "ip")]
+    noting.asked.clear()
+    noting.failing["run", "tc"] = failure()
+    kernel.abandon("eth1")
+    assert len(noting.asked) == 1
+
+
+@pytest.mark.parametrize(("families", "lines"), [({"ip", "bridge"}, 2), (set(), 0)])
+def test_what_is_dismantled_are_the_tables_that_there_are(
+    families: set[str], lines: int, noting: NotingKernel
+) -> None:
+    noting.state.families = families
+    assert kernel.dismantle("") is bool(families)
+    ((_, (tool, text)),) = noting.asked
+    assert (tool, text.count("delete table ")) == ("nft", lines)
+    assert all(f"delete table {family} concorde\n" in text for family in families)
+    kernel.dismantle("eth1")
+    assert ("run", "tc", "qdisc", "delete", "dev", "eth1", "root", "handle", "c0de:") in noting.asked
+
+
+def test_nfts_lines_are_divided_between_transactions_and_no_piece_is(
+    monkeypatch: pytest.MonkeyPatch, noting: NotingKernel
+) -> None:
+    pieces = ["a\n" * 150, "b\n" * 250, "c\n", "d\n" * 500, "e\n"]
+    found_by(monkeypatch, noting, *(Difference(piece[0], nft=piece) for piece in pieces))
+    kernel.repair(None, [])
+    assert noting.asked == [
+        ("batches", ("tc", ""), ("nft", "a\n" * 150 + "b\n" * 250), ("ip", "")),
+        ("batches", ("nft", "c\n")),
+        ("batches", ("nft", "d\n" * 500)),
+        ("batches", ("nft", "e\n")),
+    ]
+
+
+def test_vxlan_adds_what_its_headers_are() -> None:
+    assert VXLAN_HEADERS == 14 + 20 + 8 + 8
