@@ -1,0 +1,321 @@
+"""Messages to the kernel, byte by byte, as rtnetlink(7) and nf_tables.h lay them out, and its answers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde import namespaces, rtnetlink
+from concorde.node import nfnetlink
+
+REQUEST, ACK, DUMP, REPLACE, CREATE = 0x1, 0x4, 0x300, 0x100, 0x400
+NESTED = 0x8000
+
+
+def message(kind: int, body: bytes, number: int = 1, flags: int = 0) -> bytes:
+    """One message, padded."""
+    return struct.pack("=IHHII", 16 + len(body), kind, flags, number, 0) + body + bytes(-len(body) % 4)
+
+
+def error(number: int) -> bytes:
+    return message(2, struct.pack("=i", -number) + bytes(16))
+
+
+DONE = message(3, bytes(4))
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def link(index: int, *attributes: bytes, family: int = 0) -> bytes:
+    return struct.pack("=BxHiII", family, 1, index, 0, 0) + b"".join(attributes)
+
+
+def ask_of(index: int) -> bytes:
+    """What asks for a link, or with 0 for one that attributes tell, or for all."""
+    return struct.pack("=BxHiII", 0, 0, index, 0, 0)
+
+
+def name(text: str) -> bytes:
+    return attribute(3, text.encode() + b"\0")
+
+
+class FakeKernel:
+    """A socket that keeps what was sent, and gives its answers one after the other."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.sent: list[bytes] = []
+        self.protocols: list[int] = []
+        self.closed = 0
+        self._answers = list(answers)
+
+    def __call__(self, protocol: int) -> FakeKernel:
+        self.protocols.append(protocol)
+        return self
+
+    def send(self, content: bytes) -> None:
+        self.sent.append(content)
+
+    def recv(self, most: int) -> bytes:
+        assert most >= 1 << 15
+        return self._answers.pop(0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def answer(*answers: bytes) -> FakeKernel:
+        kernel = FakeKernel(*answers)
+        monkeypatch.setattr(rtnetlink, "netlink", kernel)
+        monkeypatch.setattr(nfnetlink, "netlink", kernel)
+        return kernel
+
+    return answer
+
+
+def test_attributes_are_padded_and_read_back_without_their_flags() -> None:
+    content = (
+        b"head"
+        + rtnetlink.attribute(1, b"abc")
+        + rtnetlink.attribute(2 | NESTED, b"")
+        + attribute(3, b"12345")
+    )
+    assert content[:12] == b"head\x07\0\x01\0abc\0"
+    assert rtnetlink.attributes(content, 4) == {1: b"abc", 2: b"", 3: b"12345"}
+    assert rtnetlink.attributes(attribute(1, b"abcd") + struct.pack("=HH", 3, 9) + b"rest") == {1: b"abcd"}
+    assert rtnetlink.attributes(b"\x04\0") == {}
+    assert rtnetlink.attributes(b"\x04\0\x05\0") == {5: b""}
+
+
+def test_a_link_is_asked_for_by_its_name(answering: Any) -> None:
+    kernel = answering(message(16, link(7, name("br0"), attribute(18, attribute(1, b"bridge\0")))))
+    assert rtnetlink.link_kind("br0") == "bridge"
+    assert kernel.sent == [message(18, ask_of(0) + name("br0"), flags=REQUEST)]
+    assert (kernel.protocols, kernel.closed) == ([0], 1)
+    for answer, kind in ((message(16, link(7, name("lo"))), ""), (error(errno.ENODEV), None), (DONE, None)):
+        answering(answer)
+        assert rtnetlink.link_kind("lo") == kind
+    answering(message(16, link(7)))
+    assert rtnetlink.index_of("br0") == 7
+
+
+@pytest.mark.parametrize("asks", [rtnetlink.link_kind, rtnetlink.index_of, rtnetlink.take_down])
+def test_an_error_of_the_kernel_is_its_number(asks: Any, answering: Any) -> None:
+    answering(error(errno.EPERM))
+    with pytest.raises(PermissionError):
+        asks("br0")
+
+
+def test_a_link_without_an_answer_has_no_number(answering: Any) -> None:
+    answering(DONE)
+    with pytest.raises(OSError, match="br0") as caught:
+        rtnetlink.index_of("br0")
+    assert caught.value.errno == errno.ENODEV
+
+
+def test_a_link_is_taken_down_by_its_number(answering: Any) -> None:
+    kernel = answering(message(16, link(7)), error(0))
+    rtnetlink.take_down("br0")
+    assert kernel.sent[1] == message(16, struct.pack("=BxHiII", 0, 0, 7, 0, 1), flags=REQUEST | ACK)
+    answering(error(errno.ENODEV))
+    rtnetlink.take_down("gone")
+
+
+def test_a_closed_port_has_its_entry_before_it_learns_nothing(answering: Any) -> None:
+    kernel = answering(message(16, link(7)), error(0), error(0))
+    rtnetlink.close_port("veth1", "0a:58:ac:10:01:02")
+    _, entry, settings = kernel.sent
+    # AF_BRIDGE; NUD_NOARP; NTF_MASTER and NTF_STICKY; NDA_LLADDR.
+    body = struct.pack("=BxxxiHBB", 7, 7, 0x40, 0x44, 0) + attribute(2, bytes.fromhex("0a58ac100102"))
+    assert entry == message(28, body, flags=REQUEST | ACK | CREATE | REPLACE)
+    # IFLA_PROTINFO: LEARNING, UNICAST_FLOOD, MULTICAST_ROUTER and GROUP_FWD_MASK.
+    port = attribute(8, b"\0") + attribute(9, b"\0") + attribute(25, b"\0") + attribute(31, b"\xfd\xff")
+    body = struct.pack("=BxHiII", 7, 0, 7, 0, 0) + attribute(12 | NESTED, port)
+    assert settings == message(19, body, flags=REQUEST | ACK)
+
+
+def test_the_other_end_is_asked_for_where_it_is(answering: Any) -> None:
+    ends = link(7, attribute(5, struct.pack("=i", 3)), attribute(37, struct.pack("=i", 2)))
+    kernel = answering(message(16, ends), message(16, link(3, attribute(1, bytes.fromhex("0a58ac100102")))))
+    assert rtnetlink.peer_address("veth1") == "0a:58:ac:10:01:02"
+    asked = ask_of(3) + attribute(46, struct.pack("=i", 2))
+    assert kernel.sent[1] == message(18, asked, flags=REQUEST)
+    here = link(7, attribute(5, struct.pack("=i", 3)))
+    kernel = answering(message(16, here), message(16, link(3)))
+    assert rtnetlink.peer_address("veth1") == ""
+    assert kernel.sent[1] == message(18, ask_of(3), flags=REQUEST)
+    for answers in ((error(errno.ENODEV),), (message(16, link(7)),), (message(16, here), error(errno.EPERM))):
+        answering(*answers)
+        assert rtnetlink.peer_address("veth1") == ""
+
+
+def vtep(kind: str, device: str, *data: bytes) -> bytes:
+    info = attribute(1, kind.encode() + b"\0") + attribute(2, b"".join(data))
+    return message(16, link(9, name(device), attribute(18, info)))
+
+
+def test_vteps_are_told_with_their_ports_and_lower_devices(answering: Any) -> None:
+    lower, port = attribute(3, struct.pack("=I", 4)), attribute(15, struct.pack("!H", 8472))
+    kernel = answering(
+        vtep("vxlan", "flannel.1", lower, port) + vtep("vxlan", "vx", attribute(15, struct.pack("!H", 4789))),
+        vtep("vxlan", "odd"),
+        DONE,
+        message(16, link(4, name("eth0"))),
+        vtep("geneve", "gen", attribute(5, struct.pack("!H", 6081))),
+        DONE,
+    )
+    # The device's name is asked for between the parts of the first answer.
+    kernel._answers[1:4] = [kernel._answers[3], kernel._answers[1], kernel._answers[2]]
+    assert [vars(one) for one in rtnetlink.tunnels()] == [
+        {"device": "flannel.1", "port": 8472, "lower": "eth0"},
+        {"device": "vx", "port": 4789, "lower": ""},
+        {"device": "odd", "port": 0, "lower": ""},
+        {"device": "gen", "port": 6081, "lower": ""},
+    ]
+    kind = attribute(18 | NESTED, attribute(1, b"vxlan"))
+    assert kernel.sent[0] == message(18, ask_of(0) + kind, flags=REQUEST | DUMP)
+
+
+def test_a_kernel_without_a_kind_lists_everything_and_has_none(answering: Any) -> None:
+    everything = message(16, link(1, name("lo"))) + vtep("vxlan", "vx")
+    answering(everything, everything)
+    assert rtnetlink.tunnels() == []
+
+
+def test_links_lead_to_the_namespaces_that_the_kernel_numbers(
+    answering: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pod in ("a", "b", "c"):
+        (tmp_path / pod).touch()
+    monkeypatch.setattr(namespaces, "DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(os, "listdir", lambda directory: ["a", "b", "gone", "c"])
+
+    def numbered(number: int) -> bytes:
+        return message(90, bytes(4) + attribute(1, struct.pack("=i", number)))
+
+    def to(index: int, label: str, end: int, number: int | None) -> bytes:
+        there = [] if number is None else [attribute(37, struct.pack("=i", number))]
+        return message(16, link(index, name(label), attribute(5, struct.pack("=i", end)), *there))
+
+    links = to(5, "veth1", 2, 0) + to(6, "veth2", 3, 4) + to(7, "vlan", 4, None) + to(8, "veth3", 5, 9)
+    kernel = answering(numbered(4), numbered(-1), error(errno.EINVAL), links + DONE)
+    assert namespaces.other_ends() == {"veth2": (f"{tmp_path}/a", 3)}
+    asked = struct.unpack_from("=I", kernel.sent[0], 16 + 4 + 4)[0]
+    assert kernel.sent[0] == message(90, bytes(4) + attribute(3, struct.pack("=I", asked)), flags=REQUEST)
+    assert kernel.sent[3] == message(18, ask_of(0), flags=REQUEST | DUMP)
+    assert kernel.closed == 2
+
+
+def test_an_interface_is_looked_at_within_its_namespace_and_we_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    entered: list[str] = []
+    monkeypatch.setattr(
+        namespaces,
+        "_setns",
+        lambda: lambda there: entered.append(namespaces.os.readlink(f"/proc/self/fd/{there}")),
+    )
+
+    def look(index: int) -> int:
+        if index == 2:
+            raise OSError(errno.ENODEV, "gone")
+        return index
+
+    ends = {"one": (f"{tmp_path}/a", 1), "two": (f"{tmp_path}/b", 2), "three": (f"{tmp_path}/gone", 3)}
+    assert namespaces.within(ends, look) == {"one": 1}
+    assert [file.rpartition("/")[2].partition(":")[0] for file in entered] == ["a", "b", "net"]
+
+    def forbidden(index: int) -> int:
+        raise PermissionError(index)
+
+    with pytest.raises(PermissionError):
+        namespaces.within(ends, forbidden)
+    assert entered[-1].startswith("net:")
+
+
+BEGIN, END = 0x10, 0x11
+ELEMENT = 10 << 8
+
+
+def batch(sent: bytes) -> Iterable[tuple[int, int, int, int, dict[int, bytes]]]:
+    """Kind, flags, family, resource and attributes of each message of a batch."""
+    at = 0
+    while at < len(sent):
+        length, kind, flags, number, port = struct.unpack_from("=IHHII", sent, at)
+        family, version, resource = struct.unpack_from("!BBH", sent, at + 16)
+        assert (number, port, version, length % 4) == (0, 0, 0, 0)
+        yield kind, flags, family, resource, rtnetlink.attributes(sent[at + 20 : at + length])
+        at += length
+
+
+def parts_of(attributes: dict[int, bytes]) -> tuple[bytes, bytes, bytes, bytes]:
+    """Table, set, key and data of the one element of a message."""
+    element = rtnetlink.attributes(rtnetlink.attributes(attributes[3])[1])
+    key = rtnetlink.attributes(element[1])[1]
+    return attributes[1], attributes[2], key, rtnetlink.attributes(element.get(2, b"")).get(1, b"")
+
+
+ELEMENTS = [
+    (("ip", "classes", "172.16.1.2 : c0de:1f"), 2, bytes([172, 16, 1, 2]), struct.pack("=I", 0xC0DE001F)),
+    (("ip", "ways", '"cni-a" . 172.16.1.2'), 2, b"cni-a".ljust(16, b"\0") + bytes([172, 16, 1, 2]), b""),
+    (("ip6", "tunnels", "8472"), 10, b"\x21\x18", b""),
+    (
+        ("bridge", "frames", '"veth1" . 0a:58:ac:10:01:02 . 172.16.1.2'),
+        7,
+        b"veth1".ljust(16, b"\0") + bytes.fromhex("0a58ac1001020000") + bytes([172, 16, 1, 2]),
+        b"",
+    ),
+    (
+        ("bridge", "frames6", '"veth1" . 0a:58:ac:10:01:02 . fe80::1'),
+        7,
+        b"veth1".ljust(16, b"\0")
+        + bytes.fromhex("0a58ac1001020000")
+        + bytes.fromhex("fe80" + "0" * 27 + "1"),
+        b"",
+    ),
+    (
+        ("bridge", "targets6", '"veth1" . 0xfe800000000000000858acfffe100102'),
+        7,
+        b"veth1".ljust(16, b"\0") + bytes.fromhex("fe800000000000000858acfffe100102"),
+        b"",
+    ),
+]
+
+
+@pytest.mark.parametrize(("verb", "kind", "create"), [("add", 12, CREATE), ("delete", 14, 0)])
+def test_elements_are_one_transaction_of_which_the_last_is_acknowledged(
+    verb: str, kind: int, create: int, answering: Any
+) -> None:
+    kernel = answering(error(0))
+    nfnetlink.change(verb, [element for element, *_ in ELEMENTS])
+    (sent,) = kernel.sent
+    (begin, *changes, end) = batch(sent)
+    assert begin == (BEGIN, REQUEST, 0, 10, {})
+    assert end == (END, REQUEST, 0, 10, {})
+    assert [change[1] for change in changes] == [REQUEST | create] * 5 + [REQUEST | create | ACK]
+    for (found, _, family, resource, attributes), (element, number, key, data) in zip(
+        changes, ELEMENTS, strict=True
+    ):
+        assert (found, family, resource) == (ELEMENT | kind, number, 0)
+        assert parts_of(attributes) == (b"concorde\0", element[1].encode() + b"\0", key, data)
+    assert (kernel.protocols, kernel.closed) == ([12], 1)
+
+
+def test_no_elements_are_no_message_and_an_error_names_some(answering: Any) -> None:
+    kernel = answering()
+    nfnetlink.change("add", [])
+    assert kernel.sent == []
+    kernel = answering(error(errno.ENOENT))
+    with pytest.raises(FileNotFoundError, match=r"nftables: tunnels \{ 8472 \}"):
+        nfnetlink.change("delete", [("ip", "tunnels", "8472")])
+    assert kernel.closed == 1
