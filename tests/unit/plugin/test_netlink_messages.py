@@ -220,11 +220,11 @@ def test_an_interface_is_looked_at_within_its_namespace_and_we_come_back(
     (tmp_path / "a").write_text("a")
     (tmp_path / "b").write_text("b")
     entered: list[str] = []
-    monkeypatch.setattr(
-        namespaces,
-        "_setns",
-        lambda: lambda there: entered.append(namespaces.os.readlink(f"/proc/self/fd/{there}")),
-    )
+
+    def enter(there: int) -> None:
+        entered.append(str(Path(f"/proc/self/fd/{there}").readlink()))
+
+    monkeypatch.setattr(namespaces, "_setns", lambda: enter)
 
     def look(index: int) -> int:
         if index == 2:

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import io
+import struct
+
+import pytest
 from concorde.node import uplinks
 
 
@@ -11,3 +17,55 @@ def test_the_default_route_with_the_least_metric_counts() -> None:
     ]
     assert uplinks.default_device(lines) == "eth0"
     assert uplinks.default_device(lines[2:]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eth0\t00000000\t0102A8C0\t0002\t0\t0\t0\t00000000\t0\t0\t0",  # not up
+        "eth0\t00000000\t0102A8C0\t0003\t0\t0\t0\t000000FF\t0\t0\t0",
+        "eth0\t0000000A\t0102A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0",
+        "eth0\t00000000\t0102A8C0\t0003\t0\t0\t0",
+    ],
+)
+def test_what_is_no_default_route_does_not_count(line: str) -> None:
+    assert uplinks.default_device([line]) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "speed"),
+    [
+        (10_000, 0, 10**10),
+        (34464, 1, 10**11),  # 100,000 Mbit/s
+        (0, 0, None),
+        (0xFFFF, 0, None),
+        (0xFFFF, 0xFFFF, None),
+        (1, 0xFFFF, (0xFFFF << 16 | 1) * 10**6),
+    ],
+)
+def test_a_drivers_speed_is_where_ethtool_has_it(
+    low: int, high: int, speed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, bytes]] = []
+
+    def ioctl(descriptor: int, number: int, request: bytes) -> None:
+        name, pointer = struct.unpack_from("16sP", request)
+        command = memoryview((ctypes.c_ubyte * 44).from_address(pointer)).cast("B")
+        asked.append((number, name.rstrip(b"\0")))
+        assert bytes(command) == struct.pack("I", 1) + bytes(40)  # ETHTOOL_GSET
+        command[12:14], command[28:30] = struct.pack("=H", low), struct.pack("=H", high)
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    assert uplinks.speed("eth0") == speed
+    assert asked == [(0x8946, b"eth0")]
+
+
+def test_a_device_that_tells_none_has_no_speed() -> None:
+    assert uplinks.speed("lo") is None
+    assert uplinks.speed("no-such-device") is None
+
+
+def test_the_default_route_is_the_kernels_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    route = "Iface\tDestination\neth7\t00000000\t0\t0001\t0\t0\t5\t00000000\t0\t0\t0\n"
+    monkeypatch.setattr("builtins.open", lambda file: io.StringIO(route))
+    assert uplinks.of_default_route() == "eth7"

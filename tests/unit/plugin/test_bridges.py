@@ -1,0 +1,232 @@
+"""Which bridges and ports are ours, by what `ip` tells of them, and which pods live by what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde import addresses, bridges, links, living, names, rtnetlink
+from concorde.bridges import Port
+from concorde.cni import DAMAGED, INVALID_CONFIGURATION, CniError
+from concorde.configuration import Configuration
+from concorde.leases import Lease, Link, Terms
+from concorde.store import Store
+
+from tests.unit.plugin.node.kernels import NotingKernel
+
+SUBNET = addresses.parse_subnet("172.16.1.0/24")
+ADDRESS = SUBNET.network + 2
+NONE = Terms("none", None, None, None, None)
+
+
+def veth(container: str) -> str:
+    return names.host_veth("net", container, "eth0")
+
+
+def link(container: str, address: int = ADDRESS, bridge: str = "cni-a") -> Link:
+    return Link("eth0", 1450, address, SUBNET, bridge, veth(container))
+
+
+def shown(container: str, address: int = ADDRESS, **keys: Any) -> dict[str, Any]:
+    mac = addresses.host_mac(address)
+    return {"ifname": veth(container), "address": mac, "master": "cni-a", "mtu": 1450, **keys}
+
+
+@pytest.fixture
+def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
+    return NotingKernel(monkeypatch)
+
+
+def there_are(noting: NotingKernel, *found: dict[str, Any]) -> None:
+    noting.answers["ip -j -d link show type veth"] = json.dumps(found)
+
+
+def test_ports_are_known_by_their_names_and_tell_their_addresses(noting: NotingKernel) -> None:
+    unmarked = {**shown("b"), "address": "0a:00:00:00:00:01", "master": "br0"}
+    there_are(noting, {}, {"ifname": "veth0"}, shown("a"), unmarked, {"ifname": veth("c")})
+    assert [vars(port) for port in bridges.ports().values()] == [
+        {"name": veth("a"), "address": ADDRESS, "bridge": "cni-a", "mtu": 1450},
+        {"name": veth("b"), "address": None, "bridge": "br0", "mtu": 1450},
+        {"name": veth("c"), "address": None, "bridge": "", "mtu": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "refused"),
+    [
+        (None, [shown("x")], None),
+        ("dummy", [], INVALID_CONFIGURATION),
+        ("", [], INVALID_CONFIGURATION),
+        ("bridge", [], None),
+        ("bridge", [shown("x", master="br0")], None),
+        ("bridge", [shown("x")], DAMAGED),
+    ],
+)
+def test_a_bridge_with_pods_of_which_nobody_knows_is_not_taken(
+    kind: str | None,
+    found: list[dict[str, Any]],
+    refused: int | None,
+    noting: NotingKernel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = Configuration({"name": "net", "bridge": "cni-a", "stateDir": str(tmp_path)})
+    monkeypatch.setattr(rtnetlink, "link_kind", lambda name: kind)
+    there_are(noting, *found)
+    (tmp_path / "net").mkdir(mode=0o700)
+    store = Store(network.directory)
+    if refused is None:
+        bridges.require_ours(network, SUBNET, store)
+        return
+    with pytest.raises(CniError) as caught:
+        bridges.require_ours(network, SUBNET, store)
+    assert caught.value.code == refused
+    assert ("knows nothing of 1 pods on cni-a (172.16.1.2)" in caught.value.msg) == (refused == DAMAGED)
+
+
+def test_of_a_bridge_with_pods_nothing_is_asked_and_of_another_subnet_who_is_unknown(
+    noting: NotingKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Configuration({"name": "net", "bridge": "cni-a", "stateDir": str(tmp_path)})
+    monkeypatch.setattr(rtnetlink, "link_kind", lambda name: pytest.fail("asked"))
+    (tmp_path / "net").mkdir(mode=0o700)
+    store = Store(network.directory)
+    with store:
+        store.next_address(SUBNET)
+        store.add(Lease("a", "eth0", NONE, link("a")))
+    bridges.require_ours(network, SUBNET, store)
+    assert noting.asked == []
+    other = addresses.parse_subnet("172.16.2.0/24")
+    there_are(noting, shown("a"))
+    bridges.require_ours(network, other, store)
+    there_are(noting, shown("a"), *(shown(name, ADDRESS + 1 + number) for number, name in enumerate("bcde")))
+    with pytest.raises(CniError, match=r"4 pods on cni-a \(172\.16\.1\.3, 172\.16\.1\.4, 172\.16\.1\.5\)"):
+        bridges.require_ours(network, other, store)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alias", "mac", "ours"),
+    [
+        ("bridge", "concorde", "", True),
+        ("bridge", "", addresses.pod_mac(SUBNET.gateway), True),
+        ("bridge", "", addresses.pod_mac(SUBNET.gateway + 1), False),
+        ("bridge", "another", "", False),
+        ("dummy", "concorde", addresses.pod_mac(SUBNET.gateway), False),
+    ],
+)
+def test_a_bridge_of_ours_has_our_mark_or_the_address_that_follows_from_its_own(
+    kind: str, alias: str, mac: str, ours: bool, noting: NotingKernel
+) -> None:
+    said = {"ifname": "cni-a", "linkinfo": {"info_kind": kind}, "ifalias": alias, "address": mac}
+    noting.answers["ip -j -d link show dev cni-a"] = json.dumps([said])
+    noting.answers["ip -j -4 addr show dev cni-a"] = json.dumps(
+        [{"addr_info": [{"local": "172.16.1.1"}, {}]}, {}, {"addr_info": [{"local": "10.0.0.1"}]}]
+    )
+    assert bridges.is_marked("cni-a") is ours
+
+
+def test_addresses_of_a_link_are_all_that_it_has(noting: NotingKernel) -> None:
+    assert links.addresses_of("cni-a") == []
+    noting.answers["ip -j -4 addr show dev cni-a"] = json.dumps([{"addr_info": [{"local": "172.16.1.1"}]}])
+    assert links.addresses_of("cni-a") == [SUBNET.gateway]
+    assert links.shown("dev", "cni-a") == []
+
+
+# Who lives.
+
+
+class Kept:
+    """What a runtime's cache tells of an attachment."""
+
+    def __init__(
+        self, container: str = "a", follows: bool = False, addresses: tuple[str, ...] = (), **keys: Any
+    ) -> None:
+        self.container, self.interface, self.pod, self.follows = container, "eth0", "default/a", follows
+        self.addresses = addresses
+        self.document = {
+            "name": "net",
+            "enforcement": "none",
+            **({} if follows else {"subnet": "172.16.1.0/24"}),
+            **keys,
+        }
+
+
+def port(container: str = "a", address: int | None = ADDRESS, bridge: str = "cni-a") -> dict[str, Port]:
+    return {veth(container): Port(veth(container), address, bridge, 1400)}
+
+
+def lives(kept: Kept, ports: dict[str, Port]) -> living.Living | None:
+    return living.of_cache("net", kept, ports)  # type: ignore[arg-type]
+
+
+def test_who_has_a_port_lives_with_the_address_that_the_port_tells() -> None:
+    assert lives(Kept(), {}) is None
+    assert lives(Kept("b"), port("a")) is None
+    for told in ((), ("nonsense", "172.16.1.9/24")):
+        found = lives(Kept(addresses=told), port())
+        assert found is not None
+        assert found.lease.link is not None
+        assert vars(found.lease.link) | {"subnet": ""} == vars(link("a")) | {"mtu": 1400, "subnet": ""}
+        assert str(found.lease.link.subnet) == "172.16.1.0/24"
+        assert (found.key, found.who) == (("net", "a", "eth0"), "net default/a")
+    found = lives(Kept(addresses=("fd00::1/64", "172.16.1.2/16")), port(bridge=""))
+    assert found is not None
+    assert found.lease.link is not None
+    assert str(found.lease.link.subnet) == "172.16.0.0/16"
+    assert found.lease.link.bridge == names.default_bridge("net")
+
+
+def test_a_port_that_tells_no_address_is_an_error() -> None:
+    with pytest.raises(CniError, match="does not tell the pod's address"):
+        lives(Kept(), port(address=None))
+
+
+@pytest.mark.parametrize(
+    ("ends", "there"), [(["br0", "veth7"], True), (["br0", "gone"], False), (["gone"], False), ([], True)]
+)
+def test_who_follows_another_plugin_lives_as_long_as_the_nodes_end(
+    ends: list[str], there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "exists", lambda name: name != "gone")
+    told = {"interfaces": [{"name": end} for end in ends]}
+    found = lives(Kept(follows=True, prevResult=told), {})
+    assert (found is not None) is there
+    assert found is None or (found.lease.link, found.lease.terms.enforcement) == (None, "none")
+
+
+@pytest.mark.parametrize(
+    ("of", "ports", "lives"),
+    [
+        (None, {}, True),
+        (link("a"), port(), True),
+        (link("a"), port(address=None), True),
+        (link("a"), port(address=ADDRESS + 1), False),
+        (link("a"), port("b"), False),
+        (link("a"), {}, False),
+    ],
+)
+def test_a_row_is_believed_as_far_as_the_kernel_has_it(
+    of: Link | None, ports: dict[str, Port], lives: bool
+) -> None:
+    found = living.of_row("net", Lease("a", "eth0", NONE, of), ports)
+    assert (found is not None) is lives
+    assert found is None or (found.configuration, found.who) == (None, "net a")
+
+
+def test_whose_port_is_nobodys_is_known_by_the_bridge_and_the_subnet() -> None:
+    alive = [
+        living.Living("net", Lease("a", "eth0", NONE, link("a")), None),
+        living.Living("net", Lease("b", "eth0", NONE, None), None),
+    ]
+    ports = {
+        **port("a"), **port("c", ADDRESS + 1), **port("d", ADDRESS + 2, "br0"), **port("e", None),
+        **port("f", SUBNET.broadcast + 1), **port("g", SUBNET.broadcast),
+    }  # fmt: skip
+    found = living.nobodys(alive, ports)
+    assert [(one.host_veth, one.address, one.mtu, one.bridge, str(one.subnet)) for one in found] == [
+        (veth("c"), ADDRESS + 1, 1400, "cni-a", "172.16.1.0/24"),
+        (veth("g"), SUBNET.broadcast, 1400, "cni-a", "172.16.1.0/24"),
+    ]
+    assert living.nobodys([], ports) == []
