@@ -58,10 +58,7 @@ def analyse(recording: Recording) -> Summary:
     from bench.presentation import crate, report
     from bench.presentation.figures.known import FIGURES
 
-    changed = [
-        Cause("measurement", words, topics=("files",)) for words in inventory.faults(recording, record)
-    ]
-    found = _judged(recording, scenario, record, changed)
+    found = _judged(recording, scenario, record, _changed(recording, record))
     result = found.summary
     drawn_of = {
         **({"samples": found.samples} if scenario.traffic else {}),
@@ -105,9 +102,20 @@ class _Judged(NamedTuple):
     exchanges: pd.DataFrame
 
 
+def summarise(recording: Recording) -> Summary:
+    """Return what ``analyse`` does, and write nothing; the seconds of the analysis are 0."""
+    scenario, record = recording.scenario(), recording.run_record()
+    return _judged(recording, scenario, record, _changed(recording, record)).summary
+
+
 def judge(recording: Recording, scenario: Scenario, record: RunRecord) -> Summary:
     """Return what a recording shows of which there is no more than the scenario and raw output."""
     return _judged(recording, scenario, record, []).summary
+
+
+def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
+    """Return each file that is no longer as the run left it."""
+    return [Cause("measurement", words, topics=("files",)) for words in inventory.faults(recording, record)]
 
 
 def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed: Sequence[Cause]) -> _Judged:

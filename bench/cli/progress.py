@@ -6,11 +6,13 @@ On a terminal the lines stay in place; anywhere else they are plain lines, one a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import Progress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -18,9 +20,11 @@ from rich.text import Text
 from bench.cli.terminal import say
 from bench.measurement.watchers.rates import OnRates, Rates, names
 from bench.presentation.words import verbatim
+from bench.studies import remaining
 from testbed.scenario import Scenario
 
 PLAIN_SECONDS = 2.0
+LINE_SECONDS = 10.0  # between two lines of what is only counted
 
 
 class Display:
@@ -68,6 +72,34 @@ class Display:
                 say(f"{seconds:6.1f} s  {shown}", console=self._console)
 
         return show
+
+
+@contextmanager
+def counted(what: str, times: int = 1) -> Iterator[Callable[[int, int], None]]:
+    """Show how many runs are done, on standard error; yields what to call with that, and with how many it is.
+
+    Counting begins anew as many ``times``. On a terminal it is a bar, elsewhere a line every ten seconds.
+    """
+    console = Console(stderr=True)
+    with Progress(
+        *Progress.get_default_columns(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        begun = last = time.monotonic()
+        round_, before = 0, 0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last, round_, before
+            round_, before = round_ + (done < before), done
+            done, total = done + round_ * total, total * times
+            bar.update(task, completed=done, total=total)
+            now = time.monotonic()
+            if not console.is_terminal and now - last >= LINE_SECONDS and done < total:
+                last = now
+                left = f", {remaining.words((now - begun) / done * (total - done))} left" if done else ""
+                say(f"{what}: {done} of {total} runs{left}", console=console)
+
+        yield tell
 
 
 def _prepare() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.cli import documents, extensions
+from bench.cli import documents, extensions, progress
 from bench.cli.exits import HELD, INVALID, VIOLATED
 from bench.cli.terminal import say
 from bench.cli.verbs import experiments
@@ -34,7 +34,9 @@ def draw_all_figures(reports: Path, told: documents.Document) -> int:
 
     directories = regeneration.everything(reports)
     changed = []
-    for kept in regeneration.again(directories, {}, extensions.load):
+    with progress.counted("made again") as counted:
+        made = regeneration.again(directories, {}, extensions.load, counted)
+    for kept in made:
         changed += regeneration.write(kept)
     for file, content in _pages(reports):
         atomic.write(file, content)
@@ -51,18 +53,18 @@ def check_all_figures(reports: Path, told: documents.Document) -> int:
     from bench.studies.reproduction import regeneration
 
     directories = regeneration.everything(reports)
-    first, second = (
-        regeneration.again(directories, environment, extensions.load)
-        for environment in regeneration.ENVIRONMENTS
-    )
-    made = list(first)
+    with progress.counted("made again", times=len(regeneration.ENVIRONMENTS)) as counted:
+        made, others = (
+            regeneration.again(directories, environment, extensions.load, counted)
+            for environment in regeneration.ENVIRONMENTS
+        )
     differing = {
         file: "differs" if content is not None else "nothing makes this file"
         for kept in made
         for file, content in kept.differing.items()
     }
     differing |= {file: "differs" for file, _ in _pages(reports)}
-    for one, other in zip(made, second, strict=True):
+    for one, other in zip(made, others, strict=True):
         for file in regeneration.unlike(one, other):
             differing.setdefault(file, "differs from one environment to another")
     for file, how in differing.items():
@@ -130,7 +132,9 @@ def reproduce(
             for recording, reason in known.missing.items():
                 say(f"not recorded: {recording}: {reason}")
             wanted = [claim for claim in wanted if claim.recording not in known.missing]
-        return _tried(trial.recorded(wanted, claims.REFERENCE, extensions.load))
+        with progress.counted("read again") as counted:
+            tried = list(trial.recorded(wanted, claims.REFERENCE, extensions.load, counted))
+        return _tried(tried)
     if not names:  # all that anyone can
         wanted = [
             claim for claim in wanted if known.machines[claim.machine].ordinary and (claim.quick or not quick)

@@ -12,13 +12,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
+from typing import TypeVar
 
 from bench import pipeline
+from bench.analysis.summary import Summary
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import BESIDE, UNFINISHED, Recording, is_recording
@@ -43,6 +44,7 @@ ENVIRONMENTS: tuple[Mapping[str, str], ...] = (
         "MATPLOTLIBRC": MATPLOTLIBRC_FILE,
     },
 )
+TELL_S = 1.0  # how long nothing is told at most
 DEPTH = 2  # reports/reference/NAME
 
 Files = Mapping[str, bytes]
@@ -98,15 +100,43 @@ def _found(directory: Path, depth: int) -> Iterator[Path]:
             yield from _found(child, depth - 1)
 
 
+Counted = Callable[[int, int], None]  # told how many runs are done, and of how many
+Made = TypeVar("Made")
+
+
 def again(
-    directories: Sequence[Path], environment: Mapping[str, str], prepare: Callable[[], None]
-) -> Iterator[Kept]:
+    directories: Sequence[Path],
+    environment: Mapping[str, str],
+    prepare: Callable[[], None],
+    counted: Counted = lambda *_: None,
+) -> list[Kept]:
     """Make all again of each recording and study, on all processors, by processes with this environment.
 
     ``prepare`` is what each process does first. Raises LookupError for what cannot be read.
     """
+    return _each(make, directories, environment, prepare, counted)
+
+
+def summaries(
+    directories: Sequence[Path], prepare: Callable[[], None], counted: Counted = lambda *_: None
+) -> dict[Path, list[Summary]]:
+    """Return what each recording, and each of a study's, shows; made again, but nothing is drawn of it.
+
+    See ``again``.
+    """
+    return dict(zip(directories, _each(summarise, directories, {}, prepare, counted), strict=True))
+
+
+def _each(
+    function: Callable[[Path, Path], Made],
+    directories: Sequence[Path],
+    environment: Mapping[str, str],
+    prepare: Callable[[], None],
+    counted: Counted,
+) -> list[Made]:
+    """Return what a function makes of each directory, given another to work in, in other processes."""
     if not directories:
-        return
+        return []
     with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
         (Path(scratch) / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
         workers = min(len(directories), len(os.sched_getaffinity(0)))
@@ -115,7 +145,21 @@ def again(
             _environment(environment, Path(scratch)),
             ProcessPoolExecutor(workers, mp_context=context, initializer=prepare) as pool,
         ):
-            yield from pool.map(make, directories, repeat(Path(scratch)))
+            runs = {pool.submit(function, one, Path(scratch)): _runs(one) for one in directories}
+            _follow(runs, counted)
+            return [each.result() for each in runs]
+
+
+def _follow(runs: Mapping[Future[Made], int], counted: Counted) -> None:
+    """Wait until all is done, and tell meanwhile how many runs are; end at the first error."""
+    pending = set(runs)
+    while pending:
+        ended, pending = wait(pending, timeout=TELL_S, return_when=FIRST_COMPLETED)
+        for failed in (each for each in ended if each.exception()):
+            for each in pending:
+                each.cancel()
+            failed.result()  # which raises it
+        counted(sum(count for each, count in runs.items() if each not in pending), sum(runs.values()))
 
 
 def make(directory: Path, scratch: Path) -> Kept:
@@ -123,20 +167,36 @@ def make(directory: Path, scratch: Path) -> Kept:
 
     Raises LookupError for what cannot be read.
     """
-    with tempfile.TemporaryDirectory(dir=scratch) as place:
-        try:
-            copied = _copied(directory, Path(place))
-            _analyse(copied)
-        except (StoredError, ScenarioError) as error:  # as words, which get from one process to another
-            copies = str(Path(place) / directory.name)
-            raise LookupError(str(error).replace(copies, str(directory))) from None
+    with _copy(directory, scratch) as copied:
+        _analyse(copied)
         files = {file.relative_to(copied): file for file in sorted(copied.rglob("*")) if file.is_file()}
         made = {str(path): file.read_bytes() for path, file in files.items() if _is_made(path)}
     return Kept(directory, archive.is_packed(directory), made)
 
 
+def summarise(directory: Path, scratch: Path) -> list[Summary]:
+    """Return what a recording shows, or each of a study's; see ``make``."""
+    with _copy(directory, scratch) as copied:
+        return [pipeline.summarise(recording) for recording in _recordings(copied)]
+
+
+@contextmanager
+def _copy(directory: Path, scratch: Path) -> Iterator[Path]:
+    """Lend a copy of what was recorded; what cannot be read of it is named by where it is kept."""
+    with tempfile.TemporaryDirectory(dir=scratch) as place:
+        try:
+            yield _copied(directory, Path(place))
+        except (StoredError, ScenarioError) as error:  # as words, which get from one process to another
+            copies = str(Path(place) / directory.name)
+            raise LookupError(str(error).replace(copies, str(directory))) from None
+
+
+def _recordings(directory: Path) -> list[Recording]:
+    return [Recording(directory)] if is_recording(directory) else archive.recordings(directory)
+
+
 def _analyse(directory: Path) -> None:
-    for recording in [Recording(directory)] if is_recording(directory) else archive.recordings(directory):
+    for recording in _recordings(directory):
         pipeline.analyse(recording)
     for study in known.STUDIES.values():
         if texts.is_file(study.index_file(directory)):
@@ -192,7 +252,9 @@ def _is_study(directory: Path) -> bool:
 
 
 def _runs(directory: Path) -> int:
-    return 1 if is_recording(directory) else len([child for child in directory.iterdir() if child.is_dir()])
+    if is_recording(directory) or texts.is_file(directory / archive.ARCHIVE):
+        return 1
+    return len([child for child in directory.iterdir() if child.is_dir()])
 
 
 def _is_made(path: Path) -> bool:

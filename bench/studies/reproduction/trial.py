@@ -38,8 +38,13 @@ class Trial:
         return "confirmed" if all(one.inside for one in self.observed) else "outside"
 
 
-def recorded(wanted: Sequence[Claim], reference: Path, prepare: Callable[[], None]) -> Iterator[Trial]:
-    """Make the kept recordings of claims again, and try the claims; see ``regeneration.again``.
+def recorded(
+    wanted: Sequence[Claim],
+    reference: Path,
+    prepare: Callable[[], None],
+    counted: regeneration.Counted = lambda *_: None,
+) -> Iterator[Trial]:
+    """Make the summaries of claims' recordings again, and try the claims; see ``regeneration.summaries``.
 
     Raises LookupError for a recording that is missing, or has no such run.
     """
@@ -48,14 +53,7 @@ def recorded(wanted: Sequence[Claim], reference: Path, prepare: Callable[[], Non
         if not directory.is_dir():
             raise LookupError(f"{directory}: there is no such recording")
     directories.sort(key=lambda directory: -len(list(directory.iterdir())))  # studies take longest
-    made = {
-        kept.directory: [
-            Summary.model_validate_json(content)
-            for path, content in kept.files.items()
-            if Path(path).name == "summary.json"
-        ]
-        for kept in regeneration.again(directories, {}, prepare)
-    }
+    made = regeneration.summaries(directories, prepare, counted)
     for claim in wanted:
         yield _try(claim, made[reference / claim.recording], str(reference / claim.recording))
 

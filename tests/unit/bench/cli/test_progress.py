@@ -1,7 +1,10 @@
 import io
+from types import SimpleNamespace
 
+import pytest
 from rich.console import Console
 
+from bench.cli import progress
 from bench.cli.progress import Display, format_bits
 from testbed.scenario import load
 from tests.paths import ROOT
@@ -43,3 +46,24 @@ def test_rates_for_people() -> None:
     assert format_bits(238_700) == "239 kbit/s"
     assert format_bits(953_000_000) == "953 Mbit/s"
     assert format_bits(3_820_000_000) == "3.82 Gbit/s"
+
+
+def test_what_takes_long_says_how_far_it_is_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    clock = iter(range(0, 1000, 10))
+    ticking = SimpleNamespace(monotonic=lambda: float(next(clock)))
+    monkeypatch.setattr(progress, "time", ticking)
+    with progress.counted("made again", times=2) as counted:
+        for done in (0, 2, 4, 0, 2, 4):
+            counted(done, 4)
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told.splitlines() == [
+        "made again: 0 of 8 runs",
+        "made again: 2 of 8 runs, about 1 min left",
+        "made again: 4 of 8 runs, about 30 s left",
+        "made again: 4 of 8 runs, about 40 s left",
+        "made again: 6 of 8 runs, about 15 s left",
+    ]

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
+from bench.analysis import summary
+from bench.cli import extensions
 from bench.cli.exits import VIOLATED
 from bench.cli.verbs import reproduction
 from bench.recording.directory import Recording
@@ -214,3 +216,18 @@ def test_bytes_do_not_depend_on_the_version_of_python(tmp_path: Path) -> None:
     for name in ("contmec", "matrix"):
         made = digests(str(environment / "bin" / "python"), REFERENCE / name, tmp_path, {})
         assert made == digests(sys.executable, REFERENCE / name, tmp_path, {})
+
+
+def test_one_that_cannot_be_read_ends_all_of_it(recorded: Callable[[str], Recording], tmp_path: Path) -> None:
+    recording = recorded("held")
+    recording.run_file.write_text("{")
+    with pytest.raises(LookupError, match=rf"^{recording.run_file}: "):
+        regeneration.again([recording.directory], {}, extensions.load)
+
+
+def test_summaries_are_those_of_a_whole_analysis(tmp_path: Path) -> None:
+    directory, told = copied("contmec", tmp_path), []
+    (again,) = regeneration.summaries([directory], extensions.load, lambda *one: told.append(one))[directory]
+    kept = summary.read(directory / "summary.json")
+    assert again.analysed(kept.seconds.analysis) == kept
+    assert told[-1] == (1, 1)
