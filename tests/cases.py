@@ -39,6 +39,16 @@ def seed() -> int:
     return int(os.environ[SEED])
 
 
+def some_of(variable: str, few: int, full: int) -> Callable[[int], list[int]]:
+    """Return what lists so many of ``full`` cases, or a multiple; the seed says which."""
+
+    def numbers(factor: int) -> list[int]:
+        wanted = count(variable, few, full)
+        return [(seed() * wanted + at) % full for at in range(min(wanted * factor, full))]
+
+    return numbers
+
+
 def of_commit() -> int:
     """Return the seed that is made of the commit; 1 where there is no repository."""
     asked = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
@@ -83,7 +93,7 @@ def command(test: str) -> str:
 
 
 def with_more_samples(judge: Callable[[int], None], factors: Sequence[int] = (1, 2, 4)) -> None:
-    """Judge a rate or a time by some samples; if it does not pass, by twice and by four times as many.
+    """Judge a rate, a time or a share by some samples; if it does not pass, by twice and four times as many.
 
     ``judge`` takes the factor, measures anew, and asserts; its tolerance stays. The last one's word counts.
     """

@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what this run is not asked for, and give what hypothesis generates the run's seed.
 
     Of tests marked ``long(one_in=N)``, ``./invokew test`` runs each N-th case, or with 0 none, and
-    ``./invokew test.long`` its share of all. What is named on the command line is run.
+    ``./invokew test.long`` its share of all - or, if they are ``counted``, all with a share of their count.
+    What is named on the command line is run.
     """
     if hypothesis := sys.modules.get("hypothesis"):
         for item in items:
@@ -54,8 +55,10 @@ def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
             usual.append(item)
             continue
         test, one_in = item.nodeid.partition("[")[0], mark.kwargs["one_in"]
-        if cases.share() or (one_in and number[test] % one_in == 0):
-            part.append(item)
+        if cases.share():
+            (usual if mark.kwargs.get("counted") else part).append(item)
+        elif one_in and number[test] % one_in == 0:
+            usual.append(item)
         number[test] += 1
     return [*usual, *cases.chosen(part)]
 

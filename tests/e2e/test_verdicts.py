@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.conftest import invoke
 
+pytestmark = pytest.mark.alone
+
 # The disturbance takes what it can get, processors too: a run then proves nothing, and is made again.
 ATTEMPTS = 3
 

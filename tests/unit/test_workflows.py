@@ -136,7 +136,7 @@ def test_every_job_runs_and_says_how_long_it_may(runner: Runner, file: Path, job
 
 def commands(text: str) -> set[str]:
     """Return the tests that are run, and how much of them."""
-    return set(re.findall(r"./invokew (test\S*(?: --\w+ \S+)?)$", text, re.MULTILINE))
+    return set(re.findall(r"./invokew (test[.\w]*(?: --(?:percent|shard) \S+)?)", text))
 
 
 def test_a_change_is_tested_by_what_continuous_integration_runs() -> None:

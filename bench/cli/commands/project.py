@@ -106,14 +106,22 @@ def _share(percent: int, shard: str) -> dict[str, str]:
     return {"CONCORDE_LONG": str(percent), "CONCORDE_SHARD": shard}
 
 
-@task(name="test.e2e")
-def test_e2e(context: Context) -> None:
+@task(
+    name="test.e2e",
+    help={
+        "alone": "only what judges a rate or a time",
+        "beside": "only what may run beside other tests",
+    },
+)
+def e2e_tests(context: Context, alone: bool = False, beside: bool = False) -> None:
     """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
     from bench.cli.verbs import supplies
 
     exits.must(supplies.get_kubernetes, "", "", False, False, "")
-    _run(context, "pytest tests/e2e -m alone")
-    _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
+    if alone or not beside:
+        _run(context, "pytest tests/e2e -m alone")
+    if beside or not alone:
+        _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
 
 
 @task(name="test.vm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tests.system.bench.test_experiment import SHORT, Watcher, kinds
 @pytest.mark.alone
 @hog.needs_root
 @pytest.mark.long(one_in=0)
-@pytest.mark.parametrize("turn", range(int(os.environ.get("CONCORDE_STARVED_RUNS", "1"))))
+@pytest.mark.parametrize("turn", range(3))
 def test_a_hog_on_every_processor_is_the_machine_s_fault(turn: int, tmp_path: Path) -> None:
     request = Request(scenario="kubernetes", overrides=tuple(SHORT[:-1]), reports=str(tmp_path))
     with hog.on_all():
@@ -31,7 +30,7 @@ def test_a_hog_on_every_processor_is_the_machine_s_fault(turn: int, tmp_path: Pa
 @pytest.mark.alone
 @hog.needs_root
 @pytest.mark.long(one_in=0)
-@pytest.mark.parametrize("turn", range(int(os.environ.get("CONCORDE_STARVED_RUNS", "1"))))
+@pytest.mark.parametrize("turn", range(3))
 def test_a_relay_without_a_processor_makes_the_run_invalid_and_not_slow(turn: int, tmp_path: Path) -> None:
     asked = Request(
         scenario=test_zones.STATIONS, overrides=test_zones.SHORT, scale=0.2, reports=str(tmp_path)

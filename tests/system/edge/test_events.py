@@ -21,7 +21,7 @@ EVENTS = cases.count("CONCORDE_OVERLAY_EVENTS", 60, 20_000)
 GENERATIONS = [("miss", "miss", "ignore"), ("ahead", "miss", "answer"), ("ahead", "ahead", "ignore")]
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=3, counted=True)
 @pytest.mark.parametrize(("l2", "l3", "refresh"), GENERATIONS)
 def test_entries_are_what_the_store_justifies(
     l2: str,

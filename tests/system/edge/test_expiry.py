@@ -24,7 +24,7 @@ def dropped() -> int:
 
 
 @pytest.mark.alone
-@pytest.mark.long(one_in=0)
+@pytest.mark.long(one_in=0, counted=True)
 def test_no_datagram_is_lost_while_neighbours_expire(resolved: Callable[[str, str], Testbed]) -> None:
     """The kernel asks, gives up and asks again, for nobody confirms what is only forwarded."""
     testbed = resolved("ahead", "miss")
