@@ -60,8 +60,8 @@ def of_commit() -> int:
 
 
 def most_seconds() -> int:
-    """Return how long a test marked ``long`` may take: 120 s, and an hour more for its full count."""
-    return 120 + 36 * share()
+    """Return how long a test marked ``long`` may take: five minutes, and an hour for its full count."""
+    return 300 + 33 * share()
 
 
 def chosen(items: Sequence[Item]) -> list[Item]:
