@@ -16,7 +16,7 @@ from bench.cli.verbs.experiments import PAPER
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.studies.nightly import nightly
-from bench.studies.nightly.report import SENTENCES, Report
+from bench.studies.nightly.report import Report, line
 
 STATUS_OF_GATE = {
     "passed": HELD,
@@ -24,6 +24,8 @@ STATUS_OF_GATE = {
     "not up": FAILED,
     "no statement": INVALID,
     "worse": CHANGED,
+    "advice": HELD,
+    "acknowledged": HELD,
 }
 ACKNOWLEDGEMENTS = "nightly.yaml"
 
@@ -78,9 +80,9 @@ def _check_repetitions(repetitions: int) -> None:
 def _show(report: Report, places: nightly.Places) -> int:
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
-    for line in (*report.reasons(), *report.notes()):
-        say(line)
-    say(SENTENCES[report.judgement.gate])
+    for text in (*report.reasons(), *map(line, report.findings), *report.notes()):
+        say(text)
+    say(report.judgement.sentence)
     say(f"history: {places.history / report.tonight.machine}.jsonl")
     say(f"exports: {places.exports}")
     return STATUS_OF_GATE[report.judgement.gate]
