@@ -6,7 +6,7 @@ pod networks have registries of their own (testbed.enforcements.registry, testbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -251,15 +251,17 @@ def machines(provider: str, scenario: Scenario | None) -> Mapping[str, Machine]:
     return find(provider.partition(":")[2], scenario)
 
 
-def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
+def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Collection[str] = ()) -> Testbed:
     """Return a testbed of these parts, not yet up; ``provider`` may have a source, as in ``ssh:FILE``.
+
+    ``without`` are pods that shall come later, if at all; whether there is room for them is seen then.
 
     Raises LookupError for an unknown part, or one this machine cannot run; for clusters that exist also
     ScenarioError, for all that speaks against a run there.
     """
     addressing = Addressing(scenario)
     runner = demand(provider, orchestrator)
-    accept(addressing, runner)
+    accept(addressing, runner, without)
     if not _kind(provider).makes_links and (field := links.stated(scenario)):
         raise LookupError(
             f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
@@ -269,9 +271,17 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str) -> Testbed:
     return put_together(addressing, nodes, runner.make)
 
 
-def accept(addressing: Addressing, runner: OrchestratorKind) -> None:
-    """Raise ScenarioError for what of a scenario cannot be run there."""
+def accept(addressing: Addressing, runner: OrchestratorKind, without: Collection[str] = ()) -> None:
+    """Raise ScenarioError for what of a scenario cannot be run there; ``without`` is as for ``assemble``."""
+    admit(addressing, without)
     if faults := list(runner.refuse(addressing)):
+        raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
+
+
+def admit(addressing: Addressing, without: Collection[str] = ()) -> None:
+    """Raise ScenarioError for promises that there is no room for, wherever the scenario is run."""
+    coming = [pod for pod in addressing.scenario.pods if pod not in without]
+    if faults := list(enforcements.of(addressing).refused(coming)):
         raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
 
 

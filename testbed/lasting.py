@@ -132,8 +132,11 @@ def execute(kept: Kept, place: str, argv: Sequence[str]) -> None:
 
 
 def log_in(kept: Kept, place: str, argv: Sequence[str]) -> None:
-    """Become a shell, or a command, as people use it. Does not return. Raises LookupError."""
-    become(kept.login(location(kept, place), argv))
+    """Become a shell, or a command line in one: ssh, too, has a shell there read what its words are together.
+
+    Does not return. Raises LookupError.
+    """
+    become(kept.login(location(kept, place), ["sh", "-c", " ".join(argv)] if argv else []))
 
 
 def capture(kept: Kept, place: str, interface: str, arguments: Sequence[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from testbed.scenario.description import Description
 from testbed.scenario.faults import Fault, meant
 from testbed.scenario.faults import Path as FaultPath
 from testbed.scenario.frames import frame_bytes, payload_bytes
+from testbed.scenario.quantities import format_rate
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,28 @@ class Described:
         link = self.description.link
         if link is None:
             return links.rate_of(self.addressing.scenario, node)
-        mtu = self.addressing.pod_mtu(cluster)
-        counted = (
-            frame_bytes(mtu) if self.addressing.scenario.count == "layer2" else payload_bytes(mtu, "tcp")
-        )
         room = self._classes(node) * (1 - link.reserve)
-        return int(room * counted / frame_bytes(mtu, self.addressing.overhead(cluster)))
+        return int(room / self._on_uplink(cluster))
+
+    def refused(self, pods: Collection[str]) -> Iterator[Fault]:
+        """Yield the promises for which a node's classes have no room, as the plugin's ledger refuses them."""
+        link, scenario = self.description.link, self.addressing.scenario
+        if self.description.plugins != OURS or link is None:
+            return
+        taken: Counter[str] = Counter()
+        for name, pod in scenario.pods.items():
+            if name not in pods or pod.guarantee is None or links.rate_of(scenario, pod.node) is None:
+                continue
+            takes = math.ceil(pod.guarantee * self._on_uplink(pod.cluster))
+            free = int(self._classes(pod.node) * (1 - link.reserve)) - taken[pod.node]
+            if takes <= free:
+                taken[pod.node] += takes
+                continue
+            yield Fault(
+                ("pods", name, "guarantee"),
+                f"no room for {format_rate(pod.guarantee)} on {pod.node}: with headers it takes "
+                f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
+            )
 
     def install(self, up: Up) -> None:
         """Nothing is left to do: the plugins have done it."""
@@ -163,6 +182,17 @@ class Described:
         assert rate is not None, "testbed.scenario.rules"
         assert link is not None, "testbed.scenario.description"
         return round(rate * link.share)
+
+    def _on_uplink(self, cluster: str) -> float:
+        """Return what a promise of one bit takes on a node's link, in bits of frames with all their headers.
+
+        A promise counts frames as the pod sends them, or their payload; see testbed.scenario.frames.
+        """
+        mtu = self.addressing.pod_mtu(cluster)
+        counted = (
+            frame_bytes(mtu) if self.addressing.scenario.count == "layer2" else payload_bytes(mtu, "tcp")
+        )
+        return frame_bytes(mtu, self.addressing.overhead(cluster)) / counted
 
     def _value(self, placeholder: str, cluster: str, node: str) -> Any:
         """Return what stands for a placeholder (testbed.scenario.placeholders) on a node."""

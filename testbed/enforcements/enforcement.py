@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -57,6 +57,12 @@ class Enforcement(Protocol):
         """Return what is missing to attach pods so, with the scenario's field that asks for it.
 
         ``here`` says whether the plugins are called on this machine; what others have is not known.
+        """
+
+    def refused(self, pods: Collection[str]) -> Iterable[Fault]:
+        """Return the promises for which there is no room where all of these pods come, by arithmetic alone.
+
+        It is what their plugins would refuse, pod by pod in the scenario's order.
         """
 
     def prepare(self) -> None:

@@ -7,18 +7,20 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from testbed.scenario import described, reading, texts
-from testbed.scenario.faults import Fault, Path, ScenarioError, explained, render_path
+from testbed.scenario.faults import Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.nearest import UNKNOWN, counted, with_nearest
 from testbed.scenario.rules import faults
 
 ENFORCEMENT, NETWORK = "enforcement", "network"  # two words for the same field
+# The fields that hold things by names of one's own: pods, nodes and so on.
+NAMED = tuple(name for name, field in Scenario.model_fields.items() if get_origin(field.annotation) is dict)
 
 
 def load(
@@ -112,6 +114,7 @@ def _override(data: Any, override: str) -> None:
         path = (ENFORCEMENT, *path[1:])
     if path == (ENFORCEMENT,) and isinstance(value, str) and described.is_path(value):
         value = _seen_from_here(value)
+    _check_name(data, path)
     place = data
     for depth, part in enumerate(path[:-1]):
         if (
@@ -123,6 +126,17 @@ def _override(data: Any, override: str) -> None:
         place = _step(place, part, path, depth)
     _step(place, path[-1], path, len(path) - 1, missing_is_fine=True)
     place[path[-1]] = value
+
+
+def _check_name(data: Any, path: Path) -> None:
+    """Raise ScenarioError for a field of what there is none of, as of a pod; a new one is set as a whole."""
+    if len(path) < 3 or path[0] not in NAMED or not isinstance(path[1], str):
+        return
+    known = data.get(path[0])
+    names = known if isinstance(known, dict) else {}
+    if path[1] not in names:
+        words = unknown(str(path[0]).removesuffix("s"), path[1], names)
+        raise ScenarioError("--set", [Fault(path[:2], words)])
 
 
 def _seen_from_here(word: str) -> str:

@@ -146,8 +146,14 @@ def nightly(
     orchestrator: str = "cni",
     reports: str = "reports",
 ) -> None:
-    """Do the guarantees still hold, and as well as in the nights before?"""
+    """Do the guarantees still hold, and as well as in the nights before? What changed is told once."""
+    from bench.cli.verbs import asked
     from bench.cli.verbs import nightly as verb
+
+    options = asked.Options(
+        overrides=set_, scale=scale, duration=duration,
+        provider=provider, orchestrator=orchestrator, reports=reports,
+    )  # fmt: skip
 
     def run() -> int:
         if machine:
@@ -155,10 +161,9 @@ def nightly(
         places = verb.places(history, to, acknowledged)
         if replay:
             return verb.replay(replay, repetitions, places, Path(reports))
-        return verb.run(
-            scenario, repetitions, places,
-            overrides=set_, scale=scale, duration=duration,
-            provider=provider, orchestrator=orchestrator, reports=reports,
-        )  # fmt: skip
+        return verb.run(scenario, repetitions, places, **options)
 
-    exits.ends_with_status(run)()
+    def plan() -> int:
+        return verb.plan(scenario, repetitions, **options)
+
+    exits.ends_with_status(run, None if machine or replay else plan)()

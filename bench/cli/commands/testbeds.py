@@ -35,8 +35,10 @@ def up(
     """Bring up a testbed that lasts, to look around in; or virtual machines, to measure on."""
     from bench.cli.verbs import testbeds
 
-    run = exits.ends_with_status(testbeds.bring_up)
-    run(name, scenario, set_, scale, provider, orchestrator, kubeconfig, draw)
+    def run() -> int:
+        return testbeds.bring_up(name, scenario, set_, scale, provider, orchestrator, kubeconfig, draw)
+
+    exits.ends_with_status(run, lambda: testbeds.plan(scenario, set_, scale))()
 
 
 @task(help={**JSON, **DRAW, "name": "which testbed (default: all)"})
@@ -109,7 +111,7 @@ def iperf(
     help={**KEPT, "node": "a node of the testbed"},
 )
 def ssh(_context: Context, node: str, name: str = "", provider: str = "", scenario: str = "") -> None:
-    """Open a shell on a node, or run a command there: ssh worker-01 ip route."""
+    """Open a shell on a node, or run a line in one: ssh worker-01 'tc -s class show dev eth0 | head'."""
     from bench.cli.verbs import testbeds
 
     run = exits.ends_with_status(testbeds.log_in)

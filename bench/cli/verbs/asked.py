@@ -15,6 +15,7 @@ from bench.recording import latest
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario.faults import explained
 
+TYPED = {"overrides": "set", "kubeconfigs": "kubeconfig"}  # what a field is called that has another option
 LONGEST = 86_400  # seconds, as of one transfer
 
 
@@ -91,5 +92,6 @@ def _understood() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        path, text = explained(error)[0]
-        raise LookupError(f"--{path[0]}: {text}") from None
+        (field, *below), text = explained(error)[0]
+        option = below[0] if field == "choices" else TYPED.get(str(field), field)
+        raise LookupError(f"--{option}: {text}") from None

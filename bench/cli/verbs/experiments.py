@@ -14,6 +14,8 @@ from bench.cli.exits import HELD
 from bench.cli.verbs import asked
 from bench.recording import requests
 from bench.recording.records import Request
+from testbed.assembly import admit
+from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
@@ -68,6 +70,7 @@ def plan(
     for name in [] if resume else scenarios or PAPER:
         request = asked.request(name, kubeconfigs, **options)
         scenario = requests.read(request)
+        admit(Addressing(scenario))
         times = scenario.measurement.repetitions
         where = "clusters that exist" if kubeconfigs else f"{len(scenario.nodes)} nodes ({request.provider})"
         say(

@@ -15,8 +15,12 @@ from bench.cli.verbs import asked
 from bench.cli.verbs.experiments import PAPER
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
+from bench.recording.records import Request
 from bench.studies.nightly import nightly
-from bench.studies.nightly.report import Report, line
+from bench.studies.nightly.report import SENTENCES, Report
+from testbed.assembly import admit
+from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 
 STATUS_OF_GATE = {
     "passed": HELD,
@@ -24,8 +28,6 @@ STATUS_OF_GATE = {
     "not up": FAILED,
     "no statement": INVALID,
     "worse": CHANGED,
-    "advice": HELD,
-    "acknowledged": HELD,
 }
 ACKNOWLEDGEMENTS = "nightly.yaml"
 
@@ -42,6 +44,21 @@ def run(
     """Run scenarios, judge them beside the nights before, and return the exit status."""
     from bench.cli.progress import Display
 
+    read = _asked(scenarios, repetitions, **options)
+    return _show(nightly.run(read, places, partial(Display, Console())), places)
+
+
+def plan(scenarios: Sequence[str], repetitions: int, **options: Unpack[asked.Options]) -> int:
+    """Check what ``run`` would run. Raises LookupError, as it does."""
+    for _, scenario in _asked(scenarios, repetitions, **options):
+        admit(Addressing(scenario))
+    say("--dry: nothing was done")
+    return HELD
+
+
+def _asked(
+    scenarios: Sequence[str], repetitions: int, **options: Unpack[asked.Options]
+) -> list[tuple[Request, Scenario]]:
     _check_repetitions(repetitions)
     options["overrides"] = [*options["overrides"], f"measurement.repetitions={repetitions}"]
     wanted = [asked.request(name, [], **options) for name in scenarios or PAPER]
@@ -49,7 +66,7 @@ def run(
     names = [scenario.name for _, scenario in read]
     if len(set(names)) < len(names):
         raise LookupError(f"--scenario: of each name one a night ({', '.join(names)})")
-    return _show(nightly.run(read, places, partial(Display, Console())), places)
+    return read
 
 
 def replay(runs: Sequence[str], repetitions: int, places: nightly.Places, reports: Path) -> int:
@@ -80,9 +97,9 @@ def _check_repetitions(repetitions: int) -> None:
 def _show(report: Report, places: nightly.Places) -> int:
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
-    for text in (*report.reasons(), *map(line, report.findings), *report.notes()):
-        say(text)
-    say(report.judgement.sentence)
+    for line in (*report.reasons(), *report.notes()):
+        say(line)
+    say(SENTENCES[report.judgement.gate])
     say(f"history: {places.history / report.tonight.machine}.jsonl")
     say(f"exports: {places.exports}")
     return STATUS_OF_GATE[report.judgement.gate]

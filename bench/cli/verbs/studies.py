@@ -13,6 +13,8 @@ from bench.cli import documents, exits
 from bench.cli.terminal import say
 from bench.cli.verbs import asked
 from bench.recording.records import StudyRequest
+from testbed.assembly import admit
+from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
     from bench.studies.study import Promised, Study
@@ -58,6 +60,8 @@ def plan(
         say(f"{resume} would be gone on with")
     for case in study.cases(_asked(study, choices, kubeconfigs, **options)):
         scenario = case.scenario
+        if scenario:
+            admit(Addressing(scenario))
         say(f"{case.name}: {f'{scenario.duration:g} s of traffic' if scenario else 'cannot be run here'}")
     say("--dry: nothing was done")
     return exits.HELD

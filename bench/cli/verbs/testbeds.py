@@ -20,9 +20,10 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
 from testbed import lasting
-from testbed.assembly import on_clusters
+from testbed.assembly import admit, on_clusters
 from testbed.providers.keeping import DEFAULT, Kept, State
 from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.quantities import format_rate
 
 
@@ -49,6 +50,13 @@ def bring_up(
     kept = lasting.up(scenario, provider, orchestrator, called, Display(Console(), called).stage)
     _show(kept.name, kept.state())
     _draw(kept, draw)
+    return HELD
+
+
+def plan(file: str, overrides: Sequence[str], scale: float) -> int:
+    """Check the scenario of a testbed that ``bring_up`` would bring up. Raises LookupError, as it does."""
+    admit(Addressing(load(scenario_file(file), overrides, scale)))
+    say("--dry: nothing was done")
     return HELD
 
 

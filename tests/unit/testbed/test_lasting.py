@@ -175,10 +175,12 @@ def test_who_keeps_nothing_says_so(provider: str, words: str) -> None:
 def test_places_are_entered_by_what_their_keeper_says(become: list[CommandLine]) -> None:
     lasting.execute(Kept("a"), "worker-01", ["ip", "route"])
     lasting.log_in(Kept("a"), "worker-01", [])
+    lasting.log_in(Kept("a"), "worker-01", ["tc -s class", "|", "head"])
     lasting.capture(Kept("a"), "worker-01", "eth1", ["tcp"])
     assert [list(one.words) for one in become] == [
         ["to", "worker-01", "ip", "route"],
         ["log", "in", "worker-01"],
+        ["log", "in", "worker-01", "sh", "-c", "tc -s class | head"],
         ["capture", "worker-01", "eth1", "tcp"],
     ]
     with pytest.raises(LookupError, match="testbed 'a' has no 'A-9': worker-01"):

@@ -57,7 +57,7 @@ class Live:
         provider, orchestrator = asked.provider, asked.orchestrator
         if asked.kubeconfigs:
             provider, orchestrator = on_clusters(asked.kubeconfigs)
-        with assemble(scenario, provider, orchestrator).running(without) as testbed:
+        with assemble(scenario, provider, orchestrator, without).running(without) as testbed:
             yield testbed
 
 

@@ -30,7 +30,7 @@ NEEDS_IPERF3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3
 
 @pytest.fixture(scope="module")
 def testbed() -> Iterator[Testbed]:
-    with assemble(load(BESIDE, PROMISES), "netns", "cni").running(LATER) as made:
+    with assemble(load(BESIDE, PROMISES), "netns", "cni", LATER).running(LATER) as made:
         yield made
 
 

@@ -63,3 +63,44 @@ def test_its_tree_is_on_the_uplink() -> None:
     names = ["master-01", "master-02", "worker-01", "worker-02"]
     own = [f"nodes.{n}={{address: 192.168.56.{i}, uplink: ens5}}" for i, n in enumerate(names, 20)]
     assert registry.of(addressed("congested", *own)).footprint("worker-01").trees == ("ens5",)
+
+
+LINK = 200_000_000
+ROOM = int(LINK * 0.99 * 0.98)  # of frames on the underlay: what the tree may have, less its reserve
+
+
+def refused(*overrides: str, without: tuple[str, ...] = ()) -> list[str]:
+    """The pods whose promises there is no room for, of a scenario with links of 200 Mbit/s."""
+    none = [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")]
+    addressing = addressed("congested", f"underlay.rate={LINK}", *none, *overrides)
+    coming = [pod for pod in addressing.scenario.pods if pod not in without]
+    return [str(fault.path[1]) for fault in registry.of(addressing).refused(coming)]
+
+
+def test_a_promise_that_its_node_has_no_room_for_is_refused() -> None:
+    most = int(ROOM * 1464 / 1514)
+    assert refused("pods.A-1.guarantee=300M") == ["A-1"]
+    assert refused(f"pods.A-1.guarantee={most}") == []
+    assert refused(f"pods.A-1.guarantee={most + 10}") == ["A-1"]
+
+
+def test_clusters_share_the_room_of_a_node_and_nodes_do_not() -> None:
+    both = ("pods.A-1.guarantee=100M", "pods.B-1.guarantee=100M")
+    assert refused(*both) == ["B-1"]
+    assert refused(*both, without=("A-1",)) == []
+    assert refused("pods.A-1.guarantee=100M", "pods.A-3.guarantee=100M") == []  # another worker's
+
+
+def test_who_does_not_fit_takes_no_room_from_who_comes_after() -> None:
+    assert refused("pods.A-1.guarantee=300M", "pods.A-2.guarantee=100M") == ["A-1"]
+
+
+def test_what_packets_grow_by_takes_room_too() -> None:
+    rate = f"pods.B-1.guarantee={ROOM}"
+    assert refused(rate) == ["B-1"]
+    assert refused(rate, "clusters.b.backend=host-gw") == []
+
+
+def test_who_shares_out_no_link_refuses_nothing() -> None:
+    """The paper's plugin does not know what a link carries."""
+    assert refused("pods.A-1.guarantee=300M", "enforcement=pod") == []

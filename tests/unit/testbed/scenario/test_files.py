@@ -39,10 +39,20 @@ def test_overrides_reach_lists_mappings_and_absent_fields() -> None:
     assert scenario.thresholds.mean == 0.5
 
 
+def test_what_has_a_name_is_added_as_a_whole() -> None:
+    scenario = load(CONTMEC, ["pods.new={cluster: a, node: worker-01}", "pods.new.guarantee=5M"])
+    assert scenario.pods["new"].guarantee == 5_000_000
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
         ("flows[7].to=A-1", "--set: flows[7]: there are 3 of these, counted from 0"),
+        ("pods.nosuch.guarantee=1G", "--set: pods.nosuch: no pod 'nosuch' (pods: A-1, A-2, A-3, A-4, B-1, "),
+        ("clusters.c.flannel.vni=3", "--set: clusters.c: no cluster 'c' (clusters: a, b)"),
+        ("nodes.worker-9.rate=1G", "--set: nodes.worker-9: no node 'worker-9' (nodes: master-01, "),
+        ("containers.x.node=worker-01", "--set: containers.x: no container 'x' (containers: container-1, "),
+        ("zones.far.delay=1", "--set: zones.far: no zone 'far' (zones: none)"),
         ("flows[0]", "--set: 'flows[0]' is not path=value"),
         ("=3", "--set: '=3' is not path=value"),
         ("flows.to=3", "--set: flows.to: no such field"),

@@ -43,6 +43,7 @@ def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
         ("kubernetes", {**NOTHING, "scale": math.nan}, "--scale: input should be a finite number"),
         ("kubernetes", {**NOTHING, "reports": "\udcff"}, "--reports: not UTF-8 text"),
         ("\udcff", NOTHING, "--scenario: not UTF-8 text"),
+        ("kubernetes", {**NOTHING, "overrides": ["title=\udcff"]}, "--set: not UTF-8 text"),
     ],
 )
 def test_what_is_no_text_or_no_number_is_bad_input(scenario: str, options: Options, words: str) -> None:
