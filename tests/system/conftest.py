@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,10 +47,13 @@ def processes_in(pid_namespace: str) -> list[int]:
 def all_gone(pid_namespace: str, seconds: float = 10) -> bool:
     """Wait until a pid namespace has no process left; those that ended may still be waiting to be reaped."""
     deadline = time.monotonic() + seconds
-    while processes_in(pid_namespace):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
+    while found := processes_in(pid_namespace):
+        with suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(found[0])
+            ended, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            os.close(descriptor)
+            if not ended:
+                return False
     return True
 
 

@@ -90,6 +90,13 @@ def passed(testbed: Testbed, device: str) -> tuple[int, int]:
     return link["stats64"]["rx"]["bytes"], link["stats64"]["tx"]["bytes"]
 
 
+def sent_by(testbed: Testbed, node: str) -> int:
+    """Return the bytes that a node has sent to others."""
+    (link,) = testbed.nodes[node].run(["ip", "-j", "-s", "link", "show", "dev", "eth0"]).json()
+    sent: int = link["stats64"]["tx"]["bytes"]
+    return sent
+
+
 def switch(testbed: Testbed) -> Place:
     (place,) = testbed.provider.hops
     return place
@@ -350,8 +357,10 @@ def test_a_relay_that_was_stopped_tells_how_late_it_was_what_it_lost_and_holds_l
         sent(testbed, "worker-01", "worker-03", 2**20)
         counted(testbed)
         before, process = memory(testbed), str(relay(testbed))
+        begun = sent_by(testbed, "worker-01")
         done = flooded(testbed, 2.5)
-        time.sleep(0.3)  # some of it has to come before
+        while sent_by(testbed, "worker-01") < begun + 2**24:  # some of it has to come before
+            pass
         switch(testbed).run(["kill", "-STOP", process])
         time.sleep(1.5)  # how long it is stopped
         switch(testbed).run(["kill", "-CONT", process])

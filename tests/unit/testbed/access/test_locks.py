@@ -61,9 +61,11 @@ def test_another_error_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_text("")
-    program = "import sys, time; f = open(sys.argv[1], 'r+b'); from testbed.access import locks; " \
-        "locks.take(f.fileno()); print(flush=True); time.sleep(60)"  # fmt: skip
-    with subprocess.Popen([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE) as holder:
+    program = "import sys; f = open(sys.argv[1], 'r+b'); from testbed.access import locks; " \
+        "locks.take(f.fileno()); print(flush=True); sys.stdin.read()"  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout
         holder.stdout.readline()
         with pytest.raises(LookupError, match="is being worked on"), locks.working_on(tmp_path, file):

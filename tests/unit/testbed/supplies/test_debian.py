@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
-import signal
-import time
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,32 +82,36 @@ def test_a_failing_step_shows_its_last_lines(tmp_path: Path) -> None:
     assert str(caught.value).endswith("\nline 100")
 
 
-def test_an_interrupted_step_leaves_no_process(tmp_path: Path) -> None:
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+def test_an_interrupted_step_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt comes while the step is waited for, once all of its processes are there."""
+    os.mkfifo(tmp_path / "there")
+    wait, waiting = subprocess.Popen.wait, [True]
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            debian.Workshop(tmp_path).run(["sh", "-c", "echo $$; sleep 60 & echo $!; wait"])
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    for pid in (tmp_path / "log").read_text(encoding="utf-8").split():
-        assert ended(int(pid))
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if waiting and waiting.pop():
+            (tmp_path / "there").read_bytes()
+            raise KeyboardInterrupt
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    script = "echo $$; sleep 60 & echo $!; : >there; wait"
+    with pytest.raises(KeyboardInterrupt):
+        debian.Workshop(tmp_path).run(["sh", "-c", script])
+    shell, child = (tmp_path / "log").read_text(encoding="utf-8").split()
+    assert ended(int(shell))
+    assert ended(int(child))
 
 
 def ended(pid: int) -> bool:
     """Wait until a process has ended, whether or not somebody has asked for its status."""
-    for _ in range(100):
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.05)
-    return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 5)[0])
+    finally:
+        os.close(descriptor)
 
 
 @pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt")
