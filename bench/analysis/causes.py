@@ -16,7 +16,8 @@ Topic = Literal[
     "ceiling",  # a long-run rate above what is claimed as the most
     "latency",  # of requests
     "lost",  # requests
-    "calibration",  # what the paths carried unshaped, if anything
+    "calibration",  # what the paths carried unshaped, which is too little
+    "uncalibrated",  # it failed
     "generator",  # of requests, which was late itself
     "relay",  # what makes the delay between zones
     "kernel",  # its state

@@ -188,7 +188,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         return
     if calibration.error:
         text = f"the calibration failed: {calibration.error}"
-        yield Cause("measurement", text, topics=("calibration",))
+        yield Cause("measurement", text, topics=("uncalibrated",))
         return
     reached, promised = math.fsum(calibration.bits_per_second.values()), _promised(scenario)
     if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:

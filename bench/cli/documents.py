@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.recording import atomic
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.analysis.summary import Summary
+    from bench.presentation.following import Following
     from bench.recording.directory import Recording
     from bench.studies.study import Study
 
@@ -42,8 +44,8 @@ def document(wanted: bool) -> Iterator[Document]:
         sys.stdout.flush()
 
 
-def run(recording: Recording, summary: Summary) -> Document:
-    """Return what is said of one run: all of its summary, and where its files are."""
+def run(recording: Recording, summary: Summary, step: Following | None = None) -> Document:
+    """Return what is said of one run: all of its summary, where its files are, and what to run next."""
     files = {
         "recording": recording.directory,
         "summary": recording.summary_file,
@@ -52,13 +54,16 @@ def run(recording: Recording, summary: Summary) -> Document:
         "figures": recording.figures_directory,
         "report": recording.report_file,
     }
-    return {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
+    said = {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
+    return said | ({"next": asdict(step)} if step else {})
 
 
 def study(of: Study, directory: Path) -> Document:
     """Return what is said of a study: its index, the cases that shall hold, and each of its runs."""
+    from bench.presentation import following
     from bench.recording.directory import Recording
 
+    step = of.next_step(directory)
     index = of.index_file(directory)
     files = {"study": directory, "index": index, "figures": directory / "figures"}
     pages = sorted(directory.glob("*.html"))
@@ -67,6 +72,7 @@ def study(of: Study, directory: Path) -> Document:
         "paths": {**_paths(files), "pages": [str(page.absolute()) for page in pages]},
         "index": atomic.read_json(index),
         "promised": [case._asdict() for case in of.promised(directory)],
+        "next": asdict(following.said(step)) if step else None,
         "runs": [
             run(Recording(directory / row.recording), summary)
             for row, summary in zip(of.rows(directory), of.summaries(directory), strict=True)

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from bench.analysis import ceilings, verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.presentation import again, chart, tables, words
+from bench.presentation import again, chart, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic
@@ -75,6 +75,7 @@ def render(
             record=record,
             symbol=SYMBOLS[summary.verdict],
             sentence=_sentence(summary),
+            following=following.of_run(recording, summary),
             remark=words.on_the_network(scenario, summary.verdict),
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
             chart=_chart(samples, scenario, record, summary),

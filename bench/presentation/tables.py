@@ -16,6 +16,7 @@ from bench.analysis.causes import Topic
 from bench.analysis.requests_summary import RequestsPhaseSummary
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
 from bench.presentation import words
+from bench.presentation.following import Following
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
 from testbed.scenario.units import (
@@ -30,8 +31,17 @@ from testbed.scenario.units import (
 STYLES = {"held": "bold green", "violated": "bold red", "invalid": "bold yellow"}
 
 
-def show(console: Console, summary: Summary, recording: Recording, remark: str = "") -> None:
-    """Print the table and the conclusion; ``remark`` is on the network (``words.on_the_network``)."""
+def show(
+    console: Console,
+    summary: Summary,
+    recording: Recording,
+    remark: str = "",
+    following: Following | None = None,
+) -> None:
+    """Print the table, the conclusion, and what to run next as the last line.
+
+    ``remark`` is on the network (``words.on_the_network``).
+    """
     if summary.flows:
         console.print(flows(summary))
     for line in certainty(summary):
@@ -41,6 +51,13 @@ def show(console: Console, summary: Summary, recording: Recording, remark: str =
         for line in paths(summary):
             console.print(line, soft_wrap=True)
     console.print(conclusion(summary, recording, remark), soft_wrap=True)
+    if following is not None:
+        console.print(next_step(following), soft_wrap=True)
+
+
+def next_step(following: Following) -> Text:
+    """Return what is to be found out next, and by which command, on a line each."""
+    return verbatim(f"to find out: {following.reason}\nnext: {following.command}")
 
 
 def flows(summary: Summary) -> Table:

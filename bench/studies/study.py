@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.analysis import summary
+from bench.analysis import next_steps, summary
+from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
 from bench.recording import atomic
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
@@ -101,6 +102,7 @@ class Study(ABC):
     name: ClassVar[str]  # of its directories and its index
     verb: ClassVar[str] = ""  # its own on the command line; empty: ``study NAME``
     choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
+    leads_to: ClassVar[NextStudy | None] = None  # what to run after it
     keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
 
     @property
@@ -156,6 +158,15 @@ class Study(ABC):
     def notes(self, directory: Path) -> Sequence[str]:
         """Return what else to say."""
         return ()
+
+    def next_step(self, directory: Path) -> NextStep | None:
+        """Return what to run after it; None if nothing follows. Raises StoredError."""
+        asked = request(directory)
+        return self.next_of(asked, self.outcome(directory)) if asked else None
+
+    def next_of(self, asked: StudyRequest, outcome: Outcome) -> NextStep | None:
+        """Return what to run after it, of what was asked for and what came out."""
+        return next_steps.of_study(asked, outcome, self.leads_to)
 
     def index(self, rows: Sequence[Any]) -> BaseModel:
         """Return the index that holds these rows."""

@@ -20,6 +20,7 @@ from testbed.scenario.addressing import Addressing
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
     from bench.cli.progress import Display
+    from bench.presentation.following import Following
     from bench.recording.directory import Recording
     from testbed.scenario import Scenario
 
@@ -31,6 +32,7 @@ class Judged(NamedTuple):
 
     recording: Recording
     summary: Summary
+    following: Following
 
 
 def bench(
@@ -106,7 +108,6 @@ def _judge(recording: Recording, display: Display) -> Judged:
     display.stage("analysis")
     # Imported only now: half a second of pandas and matplotlib that would otherwise delay the traffic.
     from bench import pipeline
-    from bench.presentation import tables, words
 
     try:
         summary = pipeline.analyse(recording)
@@ -117,8 +118,17 @@ def _judge(recording: Recording, display: Display) -> Judged:
             f"./invokew bench --resume {shlex.quote(str(recording.directory))}"
         )
         raise
-    tables.show(Console(), summary, finished, words.on_the_network(finished.scenario(), summary.verdict))
-    return Judged(finished, summary)
+    return _shown(finished, summary)
+
+
+def _shown(recording: Recording, summary: Summary) -> Judged:
+    """Show what a recording says, and what to run next."""
+    from bench.presentation import following, tables, words
+
+    remark = words.on_the_network(recording.scenario(), summary.verdict)
+    step = following.of_run(recording, summary)
+    tables.show(Console(), summary, recording, remark, step)
+    return Judged(recording, summary, step)
 
 
 def draw_figures(run: str, reports: Path, json: bool = False) -> int:
@@ -133,7 +143,6 @@ def draw_figures(run: str, reports: Path, json: bool = False) -> int:
 def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
     from bench import pipeline
     from bench.cli.verbs import studies
-    from bench.presentation import tables, words
     from bench.recording import archive, directory
     from bench.studies import known
 
@@ -148,10 +157,9 @@ def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
         told |= documents.study(study, place)
         return studies.show(study, place)
     recording = directory.find(run, reports)
-    summary = pipeline.analyse(recording)
-    tables.show(Console(), summary, recording, words.on_the_network(recording.scenario(), summary.verdict))
-    told["runs"] = [documents.run(recording, summary)]
-    return exits.worst([summary.verdict])
+    judged = _shown(recording, pipeline.analyse(recording))
+    told["runs"] = [documents.run(*judged)]
+    return exits.worst([judged.summary.verdict])
 
 
 def pack(run: str, to: str, reports: Path) -> int:

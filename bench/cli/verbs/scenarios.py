@@ -45,11 +45,17 @@ def _schema_from(file: Path) -> str:
 
 
 def write_schema() -> int:
-    """Write the JSON Schema of scenarios for editors, and the page of all verbs."""
+    """Write what is made of the code: the JSON Schema, the page of all verbs, what follows a verdict."""
     from bench.cli import pages
     from bench.cli.tasks import VERBS
+    from bench.presentation import next_page
 
-    for file, text in ((SCHEMA_FILE, render_schema()), (pages.FILE, pages.render(VERBS))):
+    made = (
+        (SCHEMA_FILE, render_schema()),
+        (pages.FILE, pages.render(VERBS)),
+        (next_page.FILE, next_page.render()),
+    )
+    for file, text in made:
         file.write_text(text, encoding="utf-8")
         say(f"wrote {shown(file)}")
     return HELD

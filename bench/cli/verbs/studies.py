@@ -127,6 +127,8 @@ def chosen(words: Sequence[str]) -> dict[str, list[str]]:
 
 def show(study: Study, directory: Path) -> int:
     """Show a study's tables, and where its files are; return the exit status of its outcome."""
+    from bench.presentation import following, tables
+
     console = Console()
     for table in study.tables(directory):
         console.print(table)
@@ -138,4 +140,7 @@ def show(study: Study, directory: Path) -> int:
         say(f"figure:     {directory / 'figures'}")
     for page in sorted(directory.glob("*.html")):
         say(f"page:       {page}")
-    return exits.STATUS_OF_VERDICT[study.outcome(directory)]
+    outcome = study.outcome(directory)
+    if step := study.next_step(directory):
+        console.print(tables.next_step(following.said(step)), soft_wrap=True)
+    return exits.STATUS_OF_VERDICT[outcome]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis import next_steps
 from bench.measurement.display import Displays
 from bench.measurement.ways import scenarios
 from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
@@ -59,6 +60,7 @@ class BackendsStudy(Study):
 
     name = "backends"
     verb = "backends"
+    leads_to = next_steps.LAST
     choices = ("backend", "part", "nodes", "repetitions", "seed")
     keeps_failures = True
 

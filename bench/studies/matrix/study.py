@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis.next_steps import NextStudy
 from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
@@ -31,6 +32,7 @@ class MatrixStudy(Study):
 
     name = "matrix"
     verb = "matrix"
+    leads_to = NextStudy("places", "at which interface of the way a rate can be guaranteed")
     choices = ("scenario", "enforcement", "repetitions", "seed")
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

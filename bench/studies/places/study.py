@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis import next_steps
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.phases import Phase
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
@@ -55,6 +56,7 @@ class PlacesStudy(Study):
 
     name = "places"
     verb = "places"
+    leads_to = next_steps.LAST
     choices = ("place",)
     keeps_failures = True  # that the kernel refuses a case is an answer
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.analysis import next_steps
+from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
 from bench.measurement.display import Displays
 from bench.recording import atomic, requests
@@ -54,6 +56,7 @@ class PromiseStudy(Study):
     name = "promise"
     verb = "promise"
     choices = ("network", "profile", "check", "link", ATTACKS)
+    leads_to = NextStudy("matrix", next_steps.SIDE_BY_SIDE)
     keeps_failures = True  # what a network refuses is an answer
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
@@ -96,6 +99,15 @@ class PromiseStudy(Study):
             checks=[check.about.name for check in _checks(asked)],
             rows=list(rows),
         )
+
+    def next_of(self, asked: StudyRequest, outcome: Outcome) -> NextStep | None:
+        """After a promise that is broken, ask the network that reserves the same."""
+        networks = asked.choices.get("network") or (NETWORK,)
+        if outcome == "violated" and NETWORK not in networks and not asked.kubeconfigs:
+            choices = {**asked.choices, "network": (NETWORK,)}
+            again = asked.model_copy(update={"choices": choices})
+            return next_steps.NextStep(again, "whether the network that reserves keeps it")
+        return super().next_of(asked, outcome)
 
     def index(self, rows: Sequence[Any]) -> Promise:
         """Return ``promise.json``, as far as rows say."""

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
-import signal
-import sys
-from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 
 import pytest
 
-from bench import pipeline
-from bench.cli import program, tasks
-from bench.measurement import experiment
 from bench.pipeline import analyse
 from bench.presentation import again
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Request, StudyRequest
-from bench.studies import loop
-from testbed.scenario import Scenario
 from tests.unit.bench.builders import DATA
+from tests.unit.bench.presentation.conftest import TypeIn
 
-TypeIn = Callable[[str], object]
 RUN_ID = "20261120T091416Z-violated-pod"
 REQUESTS = {
     "plain": Request(scenario="kubernetes"),
@@ -41,45 +32,7 @@ REQUESTS = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let relative paths be below a directory of the test's own, and signals do what they did."""
-    monkeypatch.chdir(tmp_path)
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for one, handler in before.items():
-        signal.signal(one, handler)
-
-
-@pytest.fixture
-def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
-    """Return what runs a line as a shell would, up to what it begins, which is returned."""
-    begun: list[object] = []
-
-    def begin(what: object) -> None:
-        begun.append(what)
-        raise RuntimeError("enough")
-
-    def run(request: Request, scenario: Scenario, *_others: object) -> None:
-        begin((request, scenario))
-
-    monkeypatch.setattr(experiment, "run", run)
-    monkeypatch.setattr(pipeline, "analyse", begin)
-    monkeypatch.setattr(loop, "run", lambda _study, asked, _displays: begin(asked))
-
-    def type_in(line: str) -> object:
-        typed, *words = shlex.split(line)
-        assert typed == "./invokew"
-        monkeypatch.setattr(sys, "argv", ["invokew", *words])
-        with pytest.raises(SystemExit) as end:
-            program.main(tasks.VERBS)
-        assert end.value.code == 4, line  # it was begun
-        return begun.pop()
-
-    return type_in
+pytestmark = pytest.mark.usefixtures("undrawn", "elsewhere")
 
 
 def recorded(request: Request | None, directory: Path) -> Recording:
@@ -93,8 +46,9 @@ def recorded(request: Request | None, directory: Path) -> Recording:
 
 
 def lines_of(recording: Recording) -> list[str]:
-    """The commands in a report."""
+    """The commands in a report by which it is done again, behind the one that is next."""
     page = recording.report_file.read_text(encoding="utf-8")
+    _, _, page = page.partition("Do it again")
     return [unescape(line) for line in re.findall(r"<pre>(\./invokew .*?)</pre>", page, re.DOTALL)]
 
 

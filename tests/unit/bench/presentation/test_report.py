@@ -72,19 +72,34 @@ def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) 
     order = [
         "✗ violated",
         "48.98 % of the expected 57.3 Mbit/s",
+        "Next, to find out whether neighbours took it",
+        "--set enforcement=node",
         "Promised and observed",
         "57.295",
         "28.062",
         "How it was judged",
         "The machine",
         "./invokew figures 20261120T091416Z-violated-pod",
-        "--scenario 20261120T091416Z-violated-pod",
+        "--scenario 20261120T091416Z-violated-pod\n",
         "guarantee: 60M",
         "iperf 3.12",
     ]
     places = [elements.text.find(text) for text in order]
     assert -1 not in places
     assert places == sorted(places)
+
+
+def test_the_mark_is_at_the_number_that_decided(recorded: Recorded) -> None:
+    html, _ = page(recorded("violated"))
+    marked = re.findall(r'<td class="(met|missed)">([^<]*)</td>', html)
+    plain = [(kind, text.replace("\N{NO-BREAK SPACE}", " ")) for kind, text in marked]
+    assert plain[:4] == [
+        ("met", "100.17 % ✓"),  # the mean of the first flow, quiet
+        ("missed", "94.7 % ✗"),  # the share of its samples
+        ("missed", "96.36 % ✗"),
+        ("missed", "72.7 % ✗"),
+    ]
+    assert {(kind, text[-1]) for kind, text in plain} == {("met", "✓"), ("missed", "✗")}
 
 
 def test_nothing_is_loaded_from_anywhere(recorded: Recorded) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from bench.analysis import ceilings, latency, observations, requests_summary, summarising, verdict
 from bench.analysis.causes import Cause
 from bench.presentation import tables
+from bench.presentation.following import Following
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Stall
 from testbed.scenario import Scenario
@@ -174,3 +175,16 @@ def test_of_requests_p99_or_the_lost_are_marked(took: float | None, decides: lis
     assert shown[-1] == "MISSED"
     assert shown[-len(decides) - 1 : -1] == decides
     assert shown.count("✗") == 1
+
+
+def test_the_last_line_is_a_command_and_the_one_before_says_what_it_finds_out() -> None:
+    stream = io.StringIO()
+    experiment = scenario()
+    made = record(experiment)
+    summary = summarising.build(experiment, made, [], verdict.judge(experiment, made, [], []))
+    step = Following("./invokew bench --scenario " + 80 * "x", "whether [it] holds")
+    tables.show(Console(file=stream, width=80), summary, Recording(Path("reports/run")), "", step)
+    assert stream.getvalue().splitlines()[-2:] == [
+        "to find out: whether [it] holds",
+        f"next: {step.command}",
+    ]

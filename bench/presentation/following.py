@@ -1,0 +1,45 @@
+"""The command to run after a verdict, in words: what ``next_steps`` decides, as a shell takes it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from bench.analysis import next_steps
+from bench.analysis.next_steps import NextStep
+from bench.analysis.summary import Summary
+from bench.presentation import again
+from bench.recording.directory import Recording
+from bench.recording.records import Request, StudyRequest
+from testbed.resources import PROGRAM
+
+
+@dataclass(frozen=True)
+class Following:
+    """A command that tells something new, and what."""
+
+    command: str
+    reason: str  # what it finds out
+
+
+def of_run(recording: Recording, summary: Summary, ruled_out: Collection[float] = ()) -> Following:
+    """Return what to run after a run; ``ruled_out`` are scales that are no use here.
+
+    Raises StoredError and ScenarioError for a recording that cannot be read.
+    """
+    request = again.asked(recording) or again.known(recording, recording.run_record())
+    return said(next_steps.of_run(request, recording.scenario(), summary, ruled_out))
+
+
+def said(step: NextStep) -> Following:
+    """Return a step in words."""
+    return Following(_command(step.ask), step.reason)
+
+
+def _command(ask: next_steps.Ask) -> str:
+    if isinstance(ask, Request):
+        return again.bench(ask)
+    if isinstance(ask, StudyRequest):
+        return again.study(ask, ask.study)
+    return shlex.join([PROGRAM, *ask])
