@@ -46,18 +46,43 @@ class Change:
         return difference / abs(self.before) if self.before else None
 
 
+@dataclass(frozen=True)
+class Level:
+    """Values that do not differ for good, from one index on."""
+
+    at: int  # the index of the first one
+    values: Sequence[float]
+
+
 def changes(values: Sequence[float]) -> list[Change]:
     """Return every confirmed change of a series, the first one first.
 
     Raises ValueError for what is no number.
     """
+    return [change(after.at, before.values, after.values) for before, after in pairwise(levels(values))]
+
+
+def levels(values: Sequence[float]) -> list[Level]:
+    """Return the levels of a series, of at least CONFIRMED values each; where there is none, all are one.
+
+    What lasts less long is no level, or none yet: it is left out, and if the level after it is as the one
+    before it, both are one. Raises ValueError for what is no number.
+    """
     if not all(map(math.isfinite, values)):
         raise ValueError("a series is made of finite numbers")
-    if len(values) < 2 * CONFIRMED:
-        return []
-    at = [index for index in _points(values) if CONFIRMED <= index <= len(values) - CONFIRMED]
-    levels = [values[begin:end] for begin, end in pairwise([0, *at, len(values)])]
-    return [change(index, *sides) for index, sides in zip(at, pairwise(levels), strict=True)]
+    borders = [0, *(_points(values) if len(values) >= 2 * CONFIRMED else []), len(values)]
+    found: list[Level] = []
+    end = 0  # of the last level
+    for begin, stop in pairwise(borders):
+        level = Level(begin, values[begin:stop])
+        if stop - begin < CONFIRMED:
+            continue
+        if found and begin > end and differ(found[-1].values, level.values) is None:
+            found[-1] = Level(found[-1].at, [*found[-1].values, *level.values])
+        else:
+            found.append(level)
+        end = stop
+    return found or [Level(0, values)]
 
 
 def change(at: int, before: Sequence[float], after: Sequence[float]) -> Change:

@@ -37,7 +37,7 @@ MEANINGS = {
         FAILED
     ): "the testbed could not be brought up, a command in it failed, or a file could not be written; "
     "there is no verdict",
-    str(CHANGED): "`nightly`: all held, but something is worse than in the nights before",
+    str(CHANGED): "`nightly`: something is worse than before and not acknowledged; 1 and 4 come first",
     str(BUG): "a bug in the testbed; one line says so, and in which file the details are",
     "128 + n": "ended by signal n",
 }

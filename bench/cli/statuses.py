@@ -28,7 +28,7 @@ OF: Mapping[str, Mapping[int, str]] = {
         FAILED: "the pods cannot be entered",
     },
     "promise": {**_JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
-    "nightly": {**_JUDGED, CHANGED: "something is worse than in the nights before"},
+    "nightly": {**_JUDGED, CHANGED: "something is worse than in the nights before, and not acknowledged"},
     **dict.fromkeys(("matrix", "places", "backends", "study"), _STUDY),
     "figures": {**_JUDGED, VIOLATED: "a promise was broken; with --check: a file does not follow"},
     "compare": {**_JUDGED, HELD: "nothing is worse", VIOLATED: "something is worse", **_FAILED},

@@ -102,7 +102,7 @@ STEPS = ["Allow user namespaces", "Test", "Which machine is this?", "Run and jud
 def test_a_night_runs_judges_and_tells(runner: Runner) -> None:
     assert runner.run(NIGHTLY, "nightly") == dict.fromkeys(STEPS, 0)
     assert re.fullmatch(r"machine=[0-9a-f]{12}\n", (runner.home / "output").read_text())
-    assert (runner.home / "summary").read_text().startswith("# Every guarantee held\n")
+    assert (runner.home / "summary").read_text().startswith("# ✓ Every guarantee held\n")
     assert len(list((runner.home / "reports" / "history").glob("*.jsonl"))) == 1
     exports = {file.name for file in (runner.home / "reports" / "nightly").iterdir()}
     assert exports == {"nightly.md", "junit.xml", "bigger.json", "smaller.json", "trend.html"}

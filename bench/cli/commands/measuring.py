@@ -146,7 +146,7 @@ def nightly(
     orchestrator: str = "cni",
     reports: str = "reports",
 ) -> None:
-    """Do the guarantees still hold, and as well as in the nights before? What changed is told once."""
+    """Do the guarantees still hold, and as well as in the nights before?"""
     from bench.cli.verbs import asked
     from bench.cli.verbs import nightly as verb
 

@@ -17,7 +17,7 @@ from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
 from bench.studies.nightly import nightly
-from bench.studies.nightly.report import SENTENCES, Report
+from bench.studies.nightly.report import Report, line
 from testbed.assembly import admit
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
@@ -28,6 +28,8 @@ STATUS_OF_GATE = {
     "not up": FAILED,
     "no statement": INVALID,
     "worse": CHANGED,
+    "advice": HELD,
+    "acknowledged": HELD,
 }
 ACKNOWLEDGEMENTS = "nightly.yaml"
 
@@ -97,9 +99,9 @@ def _check_repetitions(repetitions: int) -> None:
 def _show(report: Report, places: nightly.Places) -> int:
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
-    for line in (*report.reasons(), *report.notes()):
-        say(line)
-    say(SENTENCES[report.judgement.gate])
+    for text in (*report.reasons(), *map(line, report.findings), *report.notes()):
+        say(text)
+    say(report.judgement.sentence)
     say(f"history: {places.history / report.tonight.machine}.jsonl")
     say(f"exports: {places.exports}")
     return STATUS_OF_GATE[report.judgement.gate]

@@ -1,7 +1,7 @@
 """``nightly.yaml``: changes that somebody has looked at and takes for right, each with a reason and an end.
 
-Of an acknowledged metric the nights before are forgotten: detection starts anew there, so a return to the old
-level is a change again (cloud-bulldozer/orion#212).
+One names a glob of series and the first night of the level that is right. It is about the change of that
+night: another one of the same series is another, and so is a return (cloud-bulldozer/orion#212).
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from bench.analysis.changepoints import CONFIRMED
 from bench.recording import atomic
 from bench.recording.atomic import StoredError
 from bench.studies.nightly.night import Night
@@ -47,8 +49,8 @@ class Acknowledgement(BaseModel):
         return value
 
     def covers(self, metric: str) -> bool:
-        """Tell whether it is about a metric; ``*`` stands for anything, slashes too."""
-        return fnmatchcase(metric, self.metric)
+        """Tell whether it is about a metric: by name, or as a glob whose ``*`` is anything, slashes too."""
+        return metric == self.metric or fnmatchcase(metric, self.metric)
 
 
 class _File(BaseModel):
@@ -80,19 +82,23 @@ class Acknowledgements:
                 f"history of {entry.machine} (nearest: {', '.join(sorted(nearest)) or 'none'})",
             )
 
-    def starts(self, nights: Sequence[Night], metrics: Iterable[str], today: date) -> dict[str, int]:
-        """Return for metrics the index of the night at which their detection starts; 0 is left out."""
+    def of(self, metric: str, first: int, nights: Sequence[Night], today: date) -> Acknowledgement | None:
+        """Return the entry for a change of a metric, of which ``first`` is the first night's index.
+
+        The more nights there are the better is known which was the first, so it may be the next one by now;
+        CONFIRMED nights later it would be another change.
+        """
         index = {night.run_id: number for number, night in enumerate(nights)}
-        found: dict[str, int] = {}
-        for metric in metrics:
-            indices = [
-                index.get(entry.first_night, 0)
+        return next(
+            (
+                entry
                 for entry in self.entries
-                if entry.until >= today and entry.covers(metric)
-            ]
-            if any(indices):
-                found[metric] = max(indices)
-        return found
+                if entry.until >= today
+                and entry.covers(metric)
+                and abs(first - index.get(entry.first_night, -CONFIRMED)) < CONFIRMED
+            ),
+            None,
+        )
 
     def warnings(self, nights: Sequence[Night], metrics: Iterable[str], today: date) -> Iterator[str]:
         """Yield what is the matter with entries that can be read."""
@@ -102,7 +108,8 @@ class Acknowledgements:
             if entry.until < today:
                 yield f"{where}: it expired on {entry.until}, and holds no more"
             elif not any(entry.covers(name) for name in names):
-                yield f"{where}.metric: {entry.metric!r} matches nothing"
+                nearest = ", ".join(get_close_matches(entry.metric, names, n=1, cutoff=0)) or "none"
+                yield f"{where}.metric: {entry.metric!r} matches nothing (nearest: {nearest})"
             elif entry.first_night not in known:
                 yield f"{where}.first_night: {entry.first_night!r} is from before this history"
 

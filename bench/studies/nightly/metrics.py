@@ -5,12 +5,16 @@ Of the flows these are the guaranteed ones: what a disturbance gets is what the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import glob
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bench.studies.nightly.night import Night, ScenarioNight
+from testbed.scenario.units import format_bps
 
 CALIBRATION = "calibration"
+RATE = "bit/s"
 
 
 @dataclass(frozen=True)
@@ -22,19 +26,61 @@ class Kind:
 
 
 KINDS = {
-    "mean": Kind("bit/s", True),
+    "mean": Kind(RATE, True),
     "attainment": Kind("share", True),
     "retransmissions": Kind("segments", False),
-    CALIBRATION: Kind("bit/s", True),
+    CALIBRATION: Kind(RATE, True),
     "add": Kind("s", False),
     "up": Kind("s", False),
     "down": Kind("s", False),
 }
 
 
+OF_PHASES = {"mean", "attainment"}  # of each flow in each phase
+
+
 def kind_of(metric: str) -> Kind:
     """Return what a metric is."""
     return KINDS[metric.rpartition("/")[2]]
+
+
+def is_rate_of_a_flow(metric: str) -> bool:
+    """Tell whether a metric is what a guaranteed flow got."""
+    return metric.endswith("/mean")
+
+
+def owner(metric: str) -> str:
+    """Return whose a metric is: ``contmec/(1) A-1 -> A-4`` of a flow, ``contmec`` of its scenario."""
+    whose, _, kind = metric.rpartition("/")
+    return whose.rpartition("/")[0] if kind in OF_PHASES else whose
+
+
+def title(metric: str) -> str:
+    """Return what a metric is called in a table: a flow's mean by scenario, flow and phase."""
+    if not is_rate_of_a_flow(metric):
+        return metric
+    scenario, _, rest = metric.removesuffix("/mean").partition("/")
+    flow, _, phase = rest.rpartition("/")
+    return f"{scenario}: {flow}, {phase}"
+
+
+def shown(metric: str, value: float | None) -> str:
+    """Return a value of a metric with its unit, or a dash for none."""
+    unit = kind_of(metric).unit
+    if value is None:
+        return "–"
+    return format_bps(value) if unit == RATE else f"{value:.4g} {unit}"
+
+
+def pattern(names: Iterable[str]) -> str:
+    """Return a glob that matches metrics: what they begin and end with alike, and ``*`` for what differs."""
+    parts = [name.split("/") for name in dict.fromkeys(names)]
+    if len(parts) == 1:
+        return glob.escape("/".join(parts[0]))
+    least = min(map(len, parts)) - 1  # of each one part at least is left to the asterisk
+    begin = _alike(parts)[:least]
+    end = _alike([part[::-1] for part in parts])[: least - len(begin)][::-1]
+    return "/".join([*map(glob.escape, begin), "*", *map(glob.escape, end)])
 
 
 def calibration_of(metric: str) -> str:
@@ -67,6 +113,11 @@ def series(nights: Sequence[Night]) -> Mapping[str, dict[int, float]]:
         for metric, value in values(night.model_copy(update={"scenarios": same})).items():
             found.setdefault(metric, {})[index] = value
     return found
+
+
+def _alike(parts: Iterable[list[str]]) -> list[str]:
+    """Return what all begin with."""
+    return [each[0] for each in takewhile(lambda each: len(set(each)) == 1, zip(*parts, strict=False))]
 
 
 def _of(one: ScenarioNight) -> Iterator[tuple[str, float | None]]:

@@ -73,15 +73,6 @@ class ScenarioNight(Entry):
         return self.verdict == "violated" or not BLOCKING.isdisjoint(self.causes)
 
 
-class Said(Entry):
-    """A change that was told in this night."""
-
-    metric: str
-    first_night: str  # run id
-    rose: bool
-    kind: str  # of the finding: worse, better or machine
-
-
 class Night(Entry):
     """One line."""
 
@@ -94,7 +85,6 @@ class Night(Entry):
     causes: list[str]
     scenarios: dict[str, ScenarioNight]
     beside: dict[str, str] = {}  # what may change on a machine
-    said: list[Said] = []
 
     @property
     def blocks(self) -> bool:

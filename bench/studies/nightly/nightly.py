@@ -1,7 +1,7 @@
 """A night: run the scenarios, or take recordings of them; pass both gates; write exports, then the history.
 
-The line in the history is written last. So whoever is killed before has told nothing that is then taken for
-told, and a night that is gone through again is the same.
+The line in the history is written last, and what is found is made of the lines and the acknowledgements
+alone. So a night that is gone through again, after a kill or later, comes to the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.measurement.display import Displays
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, findings, gates, machine, metrics, night
+from bench.studies.nightly import acknowledgements, findings, gates, machine, metrics, night, shifts
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from bench.studies.nightly.history import History
 from bench.studies.nightly.night import Attempt, Night, Outcome
@@ -72,16 +72,12 @@ def replay(recordings: Sequence[Recording], places: Places) -> Report:
 def conclude(
     nights: Sequence[Night], outcomes: Mapping[str, Outcome], acknowledged: Acknowledgements
 ) -> Report:
-    """Return what the last of these nights shows, with what is told in it: a pure function."""
-    tonight = nights[-1]
-    today = date.fromisoformat(tonight.started_at[:10])
-    names = list(metrics.series(nights))
-    starts = acknowledged.starts(nights, names, today)
-    found = findings.new([*nights[:-1], tonight.model_copy(update={"said": []})], starts)
-    told = tonight.model_copy(update={"said": [said for finding in found for said in finding.said()]})
-    all_nights = [*nights[:-1], told]
-    warnings = list(acknowledged.warnings(nights, names, today))
-    return Report(all_nights, outcomes, gates.judge(all_nights, found), found, warnings)
+    """Return what the last of these nights shows: a pure function."""
+    today = date.fromisoformat(nights[-1].started_at[:10])
+    changed = shifts.of(nights)
+    found = findings.standing(nights, changed, acknowledged)
+    warnings = list(acknowledged.warnings(nights, metrics.series(nights), today))
+    return Report(nights, outcomes, gates.judge(nights, found), changed, found, warnings)
 
 
 def _ready(places: Places, of: str) -> tuple[History, Acknowledgements]:

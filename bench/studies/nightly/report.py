@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from bench.studies.nightly import metrics
-from bench.studies.nightly.findings import Finding, Shift
-from bench.studies.nightly.gates import ADVISORY, LOOKED_AT, Judgement
+from bench.studies.nightly import metrics, table
+from bench.studies.nightly.findings import Finding
+from bench.studies.nightly.gates import ADVISORY, LOOKED_AT, Gate, Judgement
 from bench.studies.nightly.night import Night, Outcome, ScenarioNight
-from testbed.scenario.units import format_bps
+from bench.studies.nightly.shifts import Kind, Shift
 
-SENTENCES = {
-    "passed": "every guarantee held",
-    "broken": "a guarantee was violated, or something was not as configured",
-    "not up": "a testbed could not be brought up",
-    "no statement": "no statement: the machine, or the measurement, and not the guarantee was the limit",
-    "worse": "every guarantee held, but something is worse than it was",
+WORDS: Mapping[Kind, str] = {
+    "worse": "worse",
+    "better": "better",
+    "machine": "changed with the machine",
+    "back": "back to the level before",
 }
-HEADINGS = {"worse": "worse", "better": "better", "machine": "changed, with the machine"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a gate looks: its mark, its word, and its class in a page's style."""
+
+    mark: str
+    word: str
+    style: str
+
+
+LOOKS: Mapping[Gate, Look] = {
+    "broken": Look("✗", "violated", "violated"),
+    "not up": Look("✗", "not brought up", "failed"),
+    "worse": Look("✗", "worse", "violated"),
+    "no statement": Look("?", "no statement", "invalid"),
+    "advice": Look("!", "advice", "invalid"),
+    "acknowledged": Look("!", "acknowledged", "invalid"),
+    "passed": Look("✓", "held", "held"),
+}
+_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 # What XML 1.0 has no character for (section 2.2).
 _NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -34,7 +54,8 @@ class Report:
     nights: Sequence[Night]  # tonight last
     outcomes: Mapping[str, Outcome]  # of tonight, by scenario
     judgement: Judgement
-    findings: Sequence[Finding]
+    shifts: Sequence[Shift]  # every change of the history, in the order of their nights
+    findings: Sequence[Finding]  # of which these are told tonight, the worst first
     warnings: Sequence[str]
 
     @property
@@ -48,9 +69,8 @@ class Report:
             yield from (f"{name}: {reason}" for reason in _reasons(outcome))
 
     def notes(self) -> Iterator[str]:
-        """Yield what the nights together show, a line each finding, and what is the matter otherwise."""
-        yield from map(sentence, self.findings)
-        if self.findings and self.judgement.advisory:
+        """Yield what is the matter otherwise."""
+        if self.judgement.history == "advice":
             yield f"advice only: of this machine there are fewer than {ADVISORY} nights that say something"
         if self.judgement.unfit:
             yield (
@@ -68,24 +88,27 @@ class Report:
             "junit.xml": self._junit(),
             "bigger.json": self._numbers(bigger=True),
             "smaller.json": self._numbers(bigger=False),
-            "trend.html": trend.render(self.nights).encode(),
+            "trend.html": trend.render(self).encode(),
         }
 
     def _markdown(self) -> str:
-        gate, tonight = self.judgement.gate, self.tonight
-        rows = [
-            f"| {' | '.join(map(_cell, (name, _verdict(one), str(one.attempts), one.recording or '–')))} |"
+        tonight = self.tonight
+        numbers, _ = table.rows(self.nights, self.findings)
+        scenarios = [
+            (name, _verdict(one), str(one.attempts), one.recording or "–")
             for name, one in tonight.scenarios.items()
         ]
-        parts = [
-            f"# {SENTENCES[gate][0].upper()}{SENTENCES[gate][1:]}",
+        parts = [f"# {LOOKS[self.judgement.gate].mark} {self.judgement.sentence}"]
+        if numbers:
+            parts += [_table(table.HEADINGS, [row.texts for row in numbers], "lrrrl"), table.EXPLANATION]
+        told = map(_bullet, self.reasons()), map(_found, self.findings), map(_bullet, self.notes())
+        if items := list(chain(*told)):
+            parts.append("\n".join(items))
+        parts += [
             f"Night `{tonight.run_id}` of machine `{tonight.machine}`, commit `{tonight.commit[:12]}`.",
-            "\n".join(["| scenario | verdict | attempts | recording |", "|---|---|---|---|", *rows]),
+            _table(("scenario", "verdict", "attempts", "recording"), scenarios, "llrl"),
         ]
-        told = [*self.reasons(), *self.notes()]
-        if told:
-            parts.append("\n".join(f"* {_cell(line)}" for line in told))
-        if any(finding.kind == "worse" for finding in self.findings):
+        if any(finding.open for finding in self.findings):
             parts.append(_acknowledge(tonight, self.findings))
         return "\n\n".join(parts) + "\n"
 
@@ -103,9 +126,13 @@ class Report:
             elif one.verdict == "invalid":
                 Xml.SubElement(case, "skipped", message=_xml(reasons) or "invalid")
         case = Xml.SubElement(suite, "testcase", classname="nightly.history", name="as good as before")
-        if self.judgement.gate == "worse":
-            found = "\n".join(sentence(finding) for finding in self.findings)
-            Xml.SubElement(case, "failure", message="worse").text = _xml(found)
+        worse = [finding for finding in self.findings if finding.kind == "worse"]
+        found = _xml("\n".join(text for one in worse for text in (line(one), *details(one))))
+        message = "; ".join(line(finding) for finding in worse)
+        if self.judgement.history == "worse":
+            Xml.SubElement(case, "failure", message=_xml(message)).text = found
+        elif worse:  # acknowledged, or advice
+            Xml.SubElement(case, "skipped", message=_xml(message)).text = found
         for attribute, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(attribute, str(sum(each.find(kind) is not None for each in suite)))
         suite.set("tests", str(len(suite)))
@@ -125,33 +152,60 @@ class Report:
         return (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def sentence(finding: Finding) -> str:
-    """Say what changed, from when on, how much, and what else changed then."""
-    night = finding.night
-    changed = ", ".join(_size(shift) for shift in finding.shifts)
-    text = f"{HEADINGS[finding.kind]} from night {night.run_id} on: {changed}"
-    also = [f"{name} from {before} to {after}" for name, (before, after) in finding.besides.items()]
-    if any(shift.machine and not shift.metric.endswith(metrics.CALIBRATION) for shift in finding.shifts):
-        text += "; what the same paths carry without shaping changed too, so it is the machine's"
-    return f"{text}; {_joined(also) or 'nothing else'} changed then"
+def line(finding: Finding) -> str:
+    """Say in a short line what changed, by how much, and since when."""
+    count = len(finding.shifts)
+    series = f" ({count} series)" if count > 1 else ""
+    said = "acknowledged: " if finding.acknowledged else ""
+    when = table.when(finding).removesuffix(", acknowledged")
+    return f"{said}{WORDS[finding.kind]}{_by(finding)} since {when}: {finding.pattern}{series}"
 
 
-def _size(shift: Shift) -> str:
-    change, unit = shift.change, metrics.kind_of(shift.metric).unit
-    share, low, high = (change.share(each) for each in (change.difference, change.low, change.high))
-    if share is None or low is None or high is None:
-        size = f"{change.difference:+.4g} ({change.low:+.4g} to {change.high:+.4g}) {unit}"
-    else:
-        size = f"{share * 100:+.2f} % ({low * 100:+.2f} to {high * 100:+.2f} %)"
-    return f"{shift.metric} {size}, to {_value(change.after, unit)}"
+def details(finding: Finding) -> Iterator[str]:
+    """Yield the rest: how much each series changed, what else changed then, and who takes it for right."""
+    for shift in finding.shifts:
+        before, now = (metrics.shown(shift.metric, value) for value in (shift.now.before, shift.now.after))
+        yield f"{shift.metric}: {before} to {now}, {table.size(shift)}"
+    yield from circumstances(finding)
 
 
-def _value(value: float, unit: str) -> str:
-    return format_bps(value) if unit == "bit/s" else f"{value:.4g} {unit}"
+def circumstances(finding: Finding) -> Iterator[str]:
+    """Yield what else changed in a finding's first night, and who takes it for right."""
+    also = ", ".join(f"{name} {before} to {after}" for name, (before, after) in finding.besides.items())
+    also = _COMMIT.sub(r"\1", also) or "nothing that is recorded"
+    yield f"changed in that night too: {also}"
+    if finding.acknowledged:
+        entry = finding.acknowledged
+        yield f"acknowledged by {entry.who} until {entry.until}: {entry.reason}"
 
 
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+def _by(finding: Finding) -> str:
+    if finding.kind == "back":
+        return ""
+    shares = [shift.now.share(shift.now.difference) for shift in finding.shifts]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return ""
+    signed = finding.kind == "machine"
+    sizes = [table.percentage(share if signed else abs(share), signed) for share in sorted(known, key=abs)]
+    return f" by {'up to ' if len({*sizes}) > 1 or len(known) < len(shares) else ''}{sizes[-1]}"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
+    """Return a table in Markdown; ``align`` has a letter for each column, l or r."""
+    rule = "|".join({"l": "---", "r": "--:"}[each] for each in align)
+    lines = (f"| {' | '.join(map(_cell, row))} |" for row in (headings, *rows))
+    first, *rest = lines
+    return "\n".join([first, f"|{rule}|", *rest])
+
+
+def _bullet(text: str) -> str:
+    return f"* {_cell(text)}"
+
+
+def _found(finding: Finding) -> str:
+    """Return a finding as an item of a list; how much each series changed stands in the table."""
+    return "\n".join([_bullet(line(finding)), *(f"  {_bullet(text)}" for text in circumstances(finding))])
 
 
 def _verdict(one: ScenarioNight) -> str:
@@ -167,13 +221,13 @@ def _reasons(outcome: Outcome) -> Sequence[str]:
 
 def _acknowledge(tonight: Night, findings: Sequence[Finding]) -> str:
     """Return what to write if a change is as it should be."""
-    worse = [(finding, shift) for finding in findings for shift in finding.shifts if shift.kind == "worse"]
     entries = "".join(
         f"  - machine: {tonight.machine}\n"
-        f"    metric: {json.dumps(shift.metric, ensure_ascii=False)}\n"
+        f"    metric: {json.dumps(finding.pattern, ensure_ascii=False)}\n"
         f"    first_night: {finding.night.run_id}\n"
         "    reason: \n    who: \n    until: \n"
-        for finding, shift in worse
+        for finding in findings
+        if finding.open
     )
     return (
         f"If that is as it should be, say so in `nightly.yaml`:\n\n```yaml\nacknowledgements:\n{entries}```"

@@ -1,47 +1,84 @@
 """``trend.html``: every number of every night of one machine, complete in itself.
 
-Its lines are SVG in the page, which need no script: they are small, and the numbers stand beside them.
+Its lines are SVG in the page, which need no script. What is looked at first is open: the flows' rates, and
+whatever else changed; the rest is folded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from bench.presentation import report
-from bench.studies.nightly import metrics
+from bench.presentation import report as pages
+from bench.studies.nightly import metrics, table
+from bench.studies.nightly.findings import Finding
 from bench.studies.nightly.night import Night
-from testbed.scenario.units import format_fixed, unit_for
+from bench.studies.nightly.report import LOOKS, WORDS, Report, line
+from bench.studies.nightly.shifts import Shift
+from testbed.scenario.units import unit_for
 
-WIDTH, HEIGHT = 240, 32  # of a line, in units of its own
 Values = Sequence[float | None]  # by night; None: it has none
+COLUMNS = 5  # of numbers, beside the night: more than six columns are hard to read
+MARGIN = 0.02  # of the level: a chart shows so much above and below it at least, so that noise looks small
+AROUND = 0.08  # of what all numbers span: what is left free above and below them
 
 
-def render(nights: Sequence[Night]) -> str:
+@dataclass(frozen=True)
+class Frame:
+    """Where in a chart its axes are, in units of its own."""
+
+    width: int = 440
+    height: int = 180
+    left: int = 54
+    right: int = 432
+    top: int = 34
+    bottom: int = 158
+
+
+FRAME = Frame()
+
+
+def render(report: Report) -> str:
     """Return the page."""
     from markupsafe import Markup
 
+    nights = report.nights
+    shown = data(nights, report.shifts)
     # Within a script element nothing but "<" could end it (HTML, section 13.1.2).
-    shown = data(nights)
     embedded = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
+    main, rest = table.rows(nights, report.findings)
+    series = {metric["name"]: metric["values"] for metric in shown["metrics"]}
+
+    def charts(rows: Sequence[table.Row]) -> list[dict[str, Any]]:
+        return [_chart(row.metric, series[row.metric], nights, report.shifts) for row in rows]
+
     return (
-        report.templates()
+        pages.templates()
         .get_template("trend.html.j2")
         .render(
             trend=shown,
             embedded=Markup(embedded),
-            symbols={**report.SYMBOLS, "failed": "!"},
-            columns=[_column(metric, shown) for metric in shown["metrics"]],
-            width=WIDTH,
-            height=HEIGHT,
+            symbols={**pages.SYMBOLS, "failed": "!"},
+            look=LOOKS[report.judgement.gate],
+            sentence=report.judgement.sentence,
+            told=[*map(line, report.findings), *report.notes()],
+            changes=[_change(shift, nights, report.findings) for shift in reversed(report.shifts)],
+            headings=table.HEADINGS,
+            explanation=table.EXPLANATION,
+            tables=[(main, charts(main)), (rest, charts(rest))],
+            frame=FRAME,
+            marks=[", ".join(_marks(index, report.shifts)) for index in range(len(nights))],
+            worse=[_is_worse(index, report.shifts) for index in range(len(nights))],
+            groups=list(_groups(shown["metrics"])),
         )
     )
 
 
-def data(nights: Sequence[Night]) -> dict[str, Any]:
-    """Return what the page shows, by night in order: run ids, verdicts, metrics, and what was told."""
+def data(nights: Sequence[Night], shifts: Sequence[Shift]) -> dict[str, Any]:
+    """Return what the page shows, by night in order: run ids, verdicts, metrics, and what changed."""
     seen = [metrics.values(night) for night in nights]
     names = dict.fromkeys(name for night in seen for name in night)
     return {
@@ -66,53 +103,138 @@ def data(nights: Sequence[Night]) -> dict[str, Any]:
             }
             for name in names
         ],
-        "told": [said.model_dump() for night in nights for said in night.said],
-    }
-
-
-def _column(metric: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
-    """Return a metric as it is shown: its unit, its numbers as texts by night, and its line."""
-    values: Values = metric["values"]
-    seen = [value for value in values if value is not None]
-    unit = unit_for(seen)
-    rates = metric["unit"] == "bit/s"
-
-    def text(value: float | None) -> str:
-        if rates or value is None:
-            return format_fixed(value, unit)
-        return f"{value:.4g}"
-
-    first = [said["first_night"] for said in shown["told"] if said["metric"] == metric["name"]]
-    return {
-        "name": metric["name"],
-        "unit": unit.name if rates else metric["unit"],
-        "texts": [text(value) for value in values],
-        "last": text(values[-1]),
-        "median": text(median(seen)),
-        "lowest": text(min(seen)),
-        "highest": text(max(seen)),
-        "line": _line(values),
         "changes": [
-            _across(index, len(values))
-            for index, night in enumerate(shown["nights"])
-            if night["run_id"] in first
+            {
+                "metric": shift.metric,
+                "kind": shift.kind,
+                "first_night": nights[shift.first].run_id,
+                "before": shift.change.before,
+                "after": shift.change.after,
+                "back_since": None if shift.undone is None else nights[shift.undone].run_id,
+            }
+            for shift in shifts
         ],
     }
 
 
-def _line(values: Values) -> str:
-    """Return the path of a line, in SVG's words, from the least value to the greatest; it stops at a gap."""
+def _change(shift: Shift, nights: Sequence[Night], findings: Sequence[Finding]) -> dict[str, str]:
+    """Return a change as a row: when, with which commits, of what, from where, to where, and what of it."""
+    first, before = nights[shift.first], nights[shift.last]
+    by = next((one.acknowledged for one in findings if shift in one.shifts), None)
+    state = WORDS[shift.kind]
+    if shift.undone is not None:
+        state += f", until {nights[shift.undone].started_at[:10]}"
+    elif by is not None:
+        state += f", acknowledged until {by.until}"
+    return {
+        "date": first.started_at[:10],
+        "commits": first.commit[:12]
+        if first.commit == before.commit
+        else f"{before.commit[:12]}..{first.commit[:12]}",
+        "name": metrics.title(shift.metric),
+        "before": metrics.shown(shift.metric, shift.change.before),
+        "after": metrics.shown(shift.metric, shift.change.after),
+        "state": state,
+    }
+
+
+def _marks(night: int, shifts: Sequence[Shift]) -> Iterator[str]:
+    """Yield what changed in a night, one text for each kind of change."""
+    for kind, word in WORDS.items():
+        names = [shift.metric for shift in shifts if shift.first == night and shift.kind == kind]
+        if names:
+            yield f"{word}: {metrics.pattern(names)}"
+
+
+def _is_worse(night: int, shifts: Sequence[Shift]) -> bool:
+    return any(
+        shift.kind == "worse" and shift.first <= night and (shift.undone is None or night < shift.undone)
+        for shift in shifts
+    )
+
+
+def _groups(shown: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the numbers of each flow, and of each scenario, in tables of few columns."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for metric in shown:
+        groups.setdefault(metrics.owner(metric["name"]), []).append(metric)
+    for owner, found in groups.items():
+        for begin in range(0, len(found), COLUMNS):
+            yield owner, [_column(metric, owner) for metric in found[begin : begin + COLUMNS]]
+
+
+def _column(metric: dict[str, Any], owner: str) -> dict[str, Any]:
+    scale, unit = _unit(metric["name"], metric["values"])
+    digits = ".3f" if metric["unit"] == metrics.RATE else ".4g"
+    return {
+        "name": metric["name"].removeprefix(f"{owner}/"),
+        "unit": unit,
+        "texts": ["–" if value is None else format(value / scale, digits) for value in metric["values"]],
+    }
+
+
+def _chart(metric: str, values: Values, nights: Sequence[Night], shifts: Sequence[Shift]) -> dict[str, Any]:
+    """Return a series as it is drawn: its line, its axes, and a mark for each change."""
     seen = [value for value in values if value is not None]
-    least, spread = min(seen), max(seen) - min(seen)
-    path, before = [], None
-    for index, value in enumerate(values):
-        if value is not None:
-            share = (value - least) / spread if spread else 0.5
-            x, y = _across(index, len(values)), 2 + (1 - share) * (HEIGHT - 4)
-            path.append(f"M{x:g} {y:.1f}h0" if before is None else f"L{x:g} {y:.1f}")
-        before = value
+    scale, unit = _unit(metric, seen)
+    level = abs(median(seen))
+    free = max(AROUND * (max(seen) - min(seen)), MARGIN * level - (max(seen) - min(seen)) / 2)
+    low, high = min(seen) - free, max(seen) + free
+    own = [shift for shift in shifts if shift.metric == metric]
+    across = [_across(index, len(nights)) for index in range(len(nights))]
+
+    def up(value: float) -> float:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(FRAME.bottom - share * (FRAME.bottom - FRAME.top), 1)
+
+    return {
+        "name": metrics.title(metric),
+        "unit": unit,
+        "line": _line(zip(across, (None if value is None else up(value) for value in values), strict=True)),
+        "rows": [(up(tick * scale), f"{tick:.6g}") for tick in _ticks(low / scale, high / scale)],
+        "days": [(across[index], nights[index].started_at[:10]) for index in _days(len(nights))],
+        "changes": [
+            {
+                "x": across[shift.first],
+                "y": 12 + 13 * (number % 2),
+                "end": across[shift.first] > (FRAME.left + FRAME.right) / 2,
+                "text": f"{nights[shift.first].started_at[:10]} {nights[shift.first].commit[:7]}",
+            }
+            for number, shift in enumerate(own)
+        ],
+    }
+
+
+def _unit(metric: str, values: Values) -> tuple[float, str]:
+    """Return by what numbers are divided to be shown, and in which unit they are then."""
+    unit = metrics.kind_of(metric).unit
+    if unit != metrics.RATE:
+        return 1.0, unit
+    chosen = unit_for(values)
+    return chosen.bits_per_second, chosen.name
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in ticks if low <= tick <= high]
+
+
+def _days(nights: int) -> list[int]:
+    """Return the nights whose day is written: the first, the middle, and the last one."""
+    return sorted({0, nights // 2, nights - 1} if nights > 4 else {0, nights - 1})
+
+
+def _line(points: Iterable[tuple[float, float | None]]) -> str:
+    """Return the path of a line, in SVG's words; it stops at a gap."""
+    path, gap = [], True
+    for x, y in points:
+        if y is not None:
+            path.append(f"M{x:g} {y:g}h0" if gap else f"L{x:g} {y:g}")
+        gap = y is None
     return "".join(path)
 
 
 def _across(index: int, nights: int) -> float:
-    return round(2 + index / max(nights - 1, 1) * (WIDTH - 4), 1)
+    return round(FRAME.left + 4 + index / max(nights - 1, 1) * (FRAME.right - FRAME.left - 8), 1)

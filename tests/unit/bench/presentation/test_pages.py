@@ -270,11 +270,11 @@ def test_the_first_thing_at_400_pixels_is_the_verdict(browser: Browser, every: l
     assert browser.box("table")["top"] < 150
     assert browser.box("table")["right"] <= 400
     browser.open(trend, 400)
-    assert str(browser.ask("document.body.innerText")).startswith("✓ held")
+    assert str(browser.ask("document.body.innerText")).startswith("✗ worse")
 
 
 def test_every_column_is_seen_at_1400_pixels(browser: Browser, every: list[Path]) -> None:
-    for page in every[:2]:  # what was measured in a night are too many columns for any window
+    for page in every:
         browser.open(page, 1400)
         assert browser.ask(
             """[...document.querySelectorAll('.wide')].filter((wide) => wide.offsetParent).every((wide) =>
@@ -284,30 +284,52 @@ def test_every_column_is_seen_at_1400_pixels(browser: Browser, every: list[Path]
     assert "node" in browser.ask("[...document.querySelectorAll('table')].at(-1).rows[0].innerText")
 
 
-def test_the_trend_has_a_line_for_each_number_and_a_mark_where_it_changed(
-    browser: Browser, trend: Path
-) -> None:
+def test_the_trend_draws_each_number_with_axes_and_dates_each_change(browser: Browser, trend: Path) -> None:
     browser.open(trend)
     data = browser.ask("JSON.parse(document.getElementById('trend').textContent)")
-    rows = browser.ask(
-        """[...document.querySelector('table').tBodies[0].rows].map((row) => [row.cells[0].innerText,
-            row.querySelector('.line path:last-child').getAttribute('d').match(/M/g).length,
-            row.querySelectorAll('.change').length])"""
+    charts = browser.ask(
+        """[...document.querySelectorAll('.series')].map((one) => ({
+            name: one.querySelector('svg').getAttribute('aria-label'),
+            folded: !!one.closest('details'),
+            pieces: one.querySelector('.values').getAttribute('d').match(/M/g).length,
+            marks: one.querySelectorAll('.change').length,
+            texts: [...one.querySelectorAll('text')].map((text) => text.textContent),
+        }))"""
     )
-    assert [name for name, _, _ in rows] == [metric["name"] for metric in data["metrics"]]
-    assert {pieces for _, pieces, _ in rows} == {2}  # a night has nothing
-    told = [said["metric"] for said in data["told"]]
-    assert told == ["small/A -> C/quiet/mean", "small/A -> C/disturbed/mean"]
-    assert [name for name, _, changes in rows if changes] == told
+    assert len(charts) == len(data["metrics"])
+    assert {chart["pieces"] for chart in charts} == {2}  # a night has nothing
+    assert all({"2026-11-01", "2026-11-25"} < set(chart["texts"]) for chart in charts)
+    assert all(len(chart["texts"]) >= 3 + 2 for chart in charts)  # days, and at least two numbers of the rate
+    changed = [chart for chart in charts if chart["marks"]]
+    assert [chart["name"] for chart in changed] == [
+        "small: A -> C, quiet, night by night",
+        "small: A -> C, disturbed, night by night",
+    ]
+    assert all(chart["texts"][-1] == "2026-11-21 ccccccc" for chart in changed)
+    assert [chart["folded"] for chart in charts].index(True) == 4  # what is no flow's rate
+
+
+def test_no_table_of_the_trend_has_more_than_six_columns(browser: Browser, trend: Path) -> None:
+    browser.open(trend)
+    columns = browser.ask(
+        "[...document.querySelectorAll('table')].map((one) => one.tHead.rows[0].cells.length)"
+    )
+    assert len(columns) >= 6
+    assert max(columns) <= 6
+    data = browser.ask("JSON.parse(document.getElementById('trend').textContent)")
+    details = "[...document.querySelectorAll('details details table')]"
+    shown = browser.ask(f"{details}.map((one) => one.tHead.rows[0].cells.length - 1).reduce((a, b) => a + b)")
+    assert shown == len(data["metrics"])
 
 
 def test_nights_are_sorted_by_their_time(browser: Browser, trend: Path) -> None:
     browser.open(trend)
-    shown = "[...document.querySelectorAll('table')].at(-1).tBodies[0].rows[0].cells[0].innerText"
-    assert browser.ask(shown) == "2026-11-25 02:17"
+    nights = "[...document.querySelectorAll('[aria-label=Nights] tbody tr')]"
+    assert browser.ask(f"{nights}[0].cells[0].innerText") == "2026-11-25 02:17"
+    assert browser.ask(f"{nights}[0].cells[1].innerText") == "✓ held ✗ worse"
     browser.tab_to("night")
     browser.press("enter")
-    assert browser.ask(shown) == "2026-11-01 02:17"
+    assert browser.ask(f"{nights}[0].cells[0].innerText") == "2026-11-01 02:17"
 
 
 def test_on_paper_and_without_scripts_there_is_the_figure(browser: Browser, long_run: Recording) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.recording.atomic import StoredError
-from bench.studies.nightly import acknowledgements
+from bench.studies.nightly import acknowledgements, metrics
+from bench.studies.nightly.acknowledgements import Acknowledgement
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
 
 GOOD = {
@@ -36,6 +37,16 @@ def test_those_of_a_machine_are_read(tmp_path: Path) -> None:
     assert entry.covers("small/A -> C/quiet/mean")
     assert not entry.covers("small/B -> D/quiet/mean")
     assert acknowledgements.read(file, "f" * 12).entries == []
+
+
+@pytest.mark.parametrize("name", ["small/A [1] -> C?/quiet/mean", "small/*/quiet/mean", "small/[!x]/up"])
+def test_a_name_covers_itself_whatever_it_is_made_of(name: str) -> None:
+    def entry(metric: str) -> Acknowledgement:
+        return Acknowledgement.model_validate({**GOOD, "metric": metric, "until": "2027-01-31"})
+
+    assert entry(name).covers(name)
+    assert entry(metrics.pattern([name])).covers(name)
+    assert not entry(metrics.pattern([name])).covers(name.replace("small", "large"))
 
 
 def test_a_file_that_need_not_be_there_is_empty(tmp_path: Path) -> None:
@@ -89,7 +100,7 @@ def test_a_history_that_was_lost_is_no_mistake(tmp_path: Path) -> None:
     later = [night(number) for number in range(20, 25)]
     found.check(later)
     today = date(2026, 12, 1)
-    assert found.starts(later, ["small/A -> C/quiet/mean"], today) == {}
+    assert found.of("small/A -> C/quiet/mean", 0, later, today) is None
     assert list(found.warnings(later, ["small/A -> C/quiet/mean"], today)) == [
         f"{found.file}: acknowledgements[0].first_night: {night(13).run_id!r} is from before this history"
     ]

@@ -150,18 +150,36 @@ def test_what_is_told_is_a_line_each_with_what_to_do(tmp_path: Path) -> None:
     report = nightly.conclude(nights, {}, Acknowledgements(tmp_path / "nightly.yaml"))
     assert verb.STATUS_OF_GATE[report.judgement.gate] == CHANGED
     text = report.files()["nightly.md"].decode()
-    assert text.startswith("# Every guarantee held, but something is worse than it was\n")
-    assert len([line for line in text.splitlines() if line.startswith("* worse from night ")]) == 1
+    lines = text.splitlines()
+    assert lines[0] == "# ✗ Something is worse than it was; every guarantee held"
+    assert lines[2].startswith("| flow | tonight | median of the last 20 | change | since when |")
+    assert re.match(
+        r"\| small: A -\\> C, quiet \| 90\.\d+ Mbit/s \| 95\.\d+ Mbit/s \| -[45]\.\d % \(.*\) "
+        r"\| 2026-11-21 \(5 nights, 4 days\) \|",
+        lines[4],
+    )
+    assert re.fullmatch(r"\| small: B -\\> D, quiet \|.*\| [-+]?0\.\d % \| – \|", lines[6])
+    assert len([line for line in lines if line.startswith("* worse ")]) == 1
     # What to write, with the rest filled in, is what is read.
     block = text.partition("```yaml\n")[2].partition("```")[0]
     filled = block.replace("reason: ", "reason: right").replace("who: ", "who: me")
     (tmp_path / "nightly.yaml").write_text(filled.replace("until: ", "until: 2030-01-01"))
     known = acknowledgements.read(tmp_path / "nightly.yaml", MACHINE)
     known.check(nights)
-    assert [entry.metric for entry in known.entries] == [shift.metric for shift in report.findings[0].shifts]
-    assert nightly.conclude(nights, {}, known).findings == []
-    xml = JUnitXml.fromstring(report.files()["junit.xml"])
-    assert [type(one) for suite in xml for case in suite for one in case.result] == [Failure]
+    assert [entry.metric for entry in known.entries] == ["small/A -> C/*/mean"]
+    accepted = nightly.conclude(nights, {}, known)
+    assert verb.STATUS_OF_GATE[accepted.judgement.gate] == HELD
+    assert (
+        accepted.files()["nightly.md"].decode().startswith("# ! What is worse than it was is acknowledged; ")
+    )
+    for each, result in ((report, Failure), (accepted, Skipped)):
+        ((one,),) = [
+            case.result for suite in JUnitXml.fromstring(each.files()["junit.xml"]) for case in suite
+        ]
+        assert type(one) is result
+        assert len(one.message) <= 120
+        assert one.text.splitlines()[0] == one.message
+        assert len(one.text.splitlines()) > 3
 
 
 class Silence:
