@@ -25,18 +25,13 @@ from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.latency import Latency
 from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
+from bench.generators import promised
+from bench.generators.promised import PROMISE_LIMIT
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario, links
+from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 Outcome = Literal["held", "violated", "invalid"]
-
-# A promise above this share of what the unshaped paths carried leaves the machine no room for the
-# disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).
-PROMISE_LIMIT = 0.8
-# A calibration that reaches this share of the underlay's own rate was limited by the underlay - which is
-# part of the experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
-UNDERLAY_FILLED = 0.8
 
 # From this difference between the first calibration and the last on, a machine was not one and the same.
 DRIFT = 0.2
@@ -190,32 +185,17 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         text = f"the calibration failed: {calibration.error}"
         yield Cause("measurement", text, topics=("uncalibrated",))
         return
-    reached, promised = math.fsum(calibration.bits_per_second.values()), _promised(scenario)
-    if _fills_underlay(scenario, reached) or promised <= PROMISE_LIMIT * reached:
+    reached, promise = math.fsum(calibration.bits_per_second.values()), promised.most(scenario)
+    if promised.fit(promise, scenario, reached):
         return
-    unit = unit_for([promised])
+    unit = unit_for([promise])
     text = (
-        f"the promise of {format_bps(promised, unit)} in all is more than {PROMISE_LIMIT:.0%} of the "
+        f"the promise of {format_bps(promise, unit)} in all is more than {PROMISE_LIMIT:.0%} of the "
         f"{format_bps(reached, unit)} that the same paths carried without shaping: too near to what the "
         "machine can do"
     )
-    yield Cause("machine", text, observed=reached, required=promised / PROMISE_LIMIT, topics=("calibration",))
-
-
-def _promised(scenario: Scenario) -> float:
-    """The most that is promised at one time, bits per second."""
-    flows = [(flow, scenario.guarantee_of(flow) or 0) for flow in generators.guaranteed(scenario)]
-    return max(
-        (
-            math.fsum(rate for flow, rate in flows if flow.start <= moment.start < flow.end)
-            for moment in scenario.flows
-        ),
-        default=0.0,
-    )
-
-
-def _fills_underlay(scenario: Scenario, reached: float) -> bool:
-    return reached >= UNDERLAY_FILLED * links.most(scenario, generators.guaranteed(scenario))
+    required = promise / PROMISE_LIMIT
+    yield Cause("machine", text, observed=reached, required=required, topics=("calibration",))
 
 
 def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from bench.measurement import (
     queues,
     transfers,
 )
+from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.recording import atomic, inventory
@@ -35,7 +36,7 @@ from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Calibration, Fault, Finished, Request, RunRecord, Seconds
 from testbed.access import clocks, locks
 from testbed.assembly import assemble, on_clusters
-from testbed.scenario import Scenario, Traffic, render_yaml
+from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed
 
 
@@ -61,7 +62,7 @@ class _Begun:
     scenario: Scenario
     beginning: Beginning
     testbed: Testbed  # not yet up
-    probes: Mapping[str, Traffic]  # see calibration.Probed
+    probed: Probed
     clock: _Clock = field(default_factory=_Clock)
 
 
@@ -129,7 +130,7 @@ def _beginning(request: Request) -> Beginning:
 def _begin(scenario: Scenario, beginning: Beginning) -> _Begun:
     probed = calibration.with_probes(scenario)
     testbed = assemble(probed.scenario, beginning.provider, beginning.orchestrator)
-    return _Begun(scenario, beginning, testbed, probed.probes)
+    return _Begun(scenario, beginning, testbed, probed)
 
 
 def _go_on(
@@ -180,7 +181,9 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         planned = plan.plan(testbed, scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
             display.stage("calibration: the same paths without shaping")
-            calibrated = _calibrate(begun, recording, calibration.BEFORE)
+            calibrated = calibration.foresee(
+                testbed, begun.probed, scenario, recording.raw_directory / calibration.BEFORE
+            )
             idle.measure(testbed, scenario.requests, recording.raw_directory / BEFORE)
         testbed.enforcement.install(testbed)
         for number in range(len(finished), last):
@@ -191,17 +194,15 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         testbed.enforcement.withdraw(testbed)
         with clock.measure("calibration"):
             display.stage("calibration once more: is the machine still the same?")
-            calibrated = _calibrate(begun, recording, calibration.AFTER)
+            calibrated = calibration.measure(
+                testbed, begun.probed, scenario, recording.raw_directory / calibration.AFTER
+            )
             idle.measure(testbed, scenario.requests, recording.raw_directory / AFTER)
         display.measured()
     finally:
         with clock.measure("down"):
             testbed.down()
     return _Measured(notes, surroundings, calibrated)
-
-
-def _calibrate(begun: _Begun, recording: Recording, name: str) -> Calibration | None:
-    return calibration.measure(begun.testbed, begun.probes, recording.raw_directory / name)
 
 
 def _repeat(

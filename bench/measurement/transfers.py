@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,10 +54,11 @@ class _Running:
         return self.complaint(role) or f"{self.planned.generator.name} said nothing"
 
 
-def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
+def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] = ()) -> Repetition:
     """Run transfers to their ends; their generators' untouched output lands in ``directory``.
 
-    A transfer that fails has its reason, in its generator's own words, in its ``error``; the others go on.
+    Those of the labels ``beside`` are ended with the last of the others, whatever they have said by then. A
+    transfer that fails has its reason, in its generator's own words, in its ``error``; the others go on.
     """
     directory.mkdir(parents=True, exist_ok=True)
     taken: set[str] = set()
@@ -77,7 +78,7 @@ def run(plan: Plan, directory: Path, on_rates: OnRates) -> Repetition:
             zero = time.monotonic() + LEAD_SECONDS
             for watcher in (rates, stalls, saturation, passed):
                 watcher.start(zero)
-            _send_all(ready, zero)
+            _send_all(ready, zero, beside)
         finally:
             for one in running:
                 for process in (one.sender, one.receiver):
@@ -145,14 +146,14 @@ def comes(process: Process, state: Callable[[], bool]) -> bool:
     return True
 
 
-def _send_all(running: Sequence[_Running], zero: float) -> None:
-    """Let every sender begin when it is due, then wait for all of them and their receivers."""
+def _send_all(running: Sequence[_Running], zero: float, beside: Collection[str]) -> None:
+    """Let every sender begin when it is due, then wait for all but those ``beside``, and their receivers."""
     for one in sorted(running, key=lambda one: one.planned.traffic.start):
         assert one.sender is not None
         _wait_until(zero + one.planned.traffic.start)
         one.transfer.started_s = time.monotonic() - zero
         one.sender.release()
-    for one in running:
+    for one in (one for one in running if one.planned.traffic.label not in beside):
         assert one.sender is not None
         assert one.receiver is not None
         deadline = zero + one.transfer.started_s + one.planned.traffic.duration + GRACE_SECONDS

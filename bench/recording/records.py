@@ -100,12 +100,22 @@ class Repetition(Entry):
     faults: list[Fault] = []
 
 
+class Foreseen(Entry):
+    """Whether a machine can tell at a share of every rate, as far as a calibration knows."""
+
+    scale: float  # of the rates that were asked for
+    margin: float  # what the flows can have beside the disturbances, over what they need, where it is least
+    can_tell: bool
+
+
 class Calibration(Entry):
     """Throughput of the guaranteed flows' paths without any shaping, all at once, before the run."""
 
     seconds: float
     bits_per_second: dict[str, float]  # payload received, by flow label
     error: str | None = None
+    # By scale, the one asked for first; None: not foreseen, as after the traffic and by earlier versions.
+    foreseen: list[Foreseen] | None = None
 
 
 class Seconds(Entry):
