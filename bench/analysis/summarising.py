@@ -19,6 +19,7 @@ from bench.analysis.summary import (
     DelayedSummary,
     EffectSummary,
     FlowSummary,
+    ForeseenSummary,
     IntervalsSummary,
     MachineSummary,
     PhaseSummary,
@@ -52,6 +53,7 @@ def build(
     return Summary(
         run_id=record.run_id,
         started_at=record.started_at,
+        retry_of=record.retry_of,
         scenario=scenario.name,
         title=scenario.title,
         provider=record.provider,
@@ -236,7 +238,18 @@ def _calibration(record: RunRecord) -> CalibrationSummary | None:
         flows_bps=rates,
         before_bps=totals[0] if totals else None,
         after_bps=totals[-1] if len(totals) > 1 else None,
+        foreseen=_foreseen(record),
     )
+
+
+def _foreseen(record: RunRecord) -> list[ForeseenSummary] | None:
+    """Return what the first calibration that foresaw anything did."""
+    found = next((one.foreseen for one in record.calibrations if one.foreseen), None)
+    if found is None:
+        return None
+    return [
+        ForeseenSummary(scale=one.scale, margin=round(one.margin, 3), can_tell=one.can_tell) for one in found
+    ]
 
 
 def _rate(value: float | None) -> float | None:

@@ -120,6 +120,14 @@ class FlowSummary(Part):
     phases: dict[Phase, PhaseSummary]
 
 
+class ForeseenSummary(Part):
+    """Whether the machine could tell at a share of every rate, as it was foreseen before the traffic."""
+
+    scale: float  # of the rates of this run
+    margin: float  # what the flows could have beside the disturbances, over what they need, where least
+    can_tell: bool
+
+
 class CalibrationSummary(Part):
     """What the guaranteed flows' paths carried without shaping, all at once, when it was least."""
 
@@ -127,6 +135,8 @@ class CalibrationSummary(Part):
     flows_bps: dict[str, float]
     before_bps: float | None = None  # in all, before the traffic; null: not made, or not recorded
     after_bps: float | None = None
+    # By scale. Not in the file where nothing was foreseen, as in those of earlier versions.
+    foreseen: list[ForeseenSummary] | None = Field(None, exclude_if=lambda known: known is None)
 
 
 class IntervalsSummary(Part):
@@ -181,6 +191,8 @@ class Summary(Part):
     schema_version: Literal[1] = Field(1, alias="schema")
     run_id: str
     started_at: str
+    # The run that proved nothing because of the machine, and led to this one. Only in such a file.
+    retry_of: str | None = Field(None, exclude_if=lambda run: run is None)
     scenario: str
     title: Title
     provider: str

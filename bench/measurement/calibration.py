@@ -11,6 +11,7 @@ without a guarantee, on the same nodes and in the same clusters: same veth, brid
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from bench.generators import Generator, RawDataError, Record, generator_of, guaranteed, promised
 from bench.measurement import foresight, transfers
+from bench.measurement.foresight import Pauses
 from bench.measurement.plan import plan
 from bench.recording.records import Calibration, Foreseen, Repetition, Transfer
 from testbed.scenario import Pod, Scenario, Traffic, links
@@ -28,6 +30,7 @@ ALONE_SECONDS = 0.4  # of them without what disturbs
 SETTLING_SECONDS = 0.1  # a sample: until what has just begun takes what it can
 INTERVAL_SECONDS = 0.1  # of the samples, iperf3's shortest
 MORE_ROUND_TRIPS = 100  # the time of the longest, where trunks take time
+RECEIVE_BUFFER = "/proc/sys/net/ipv4/tcp_rmem"
 # Before the traffic and after it, in the recording's raw files.
 BEFORE, AFTER = "calibration", "calibration-after"
 
@@ -156,7 +159,7 @@ def _measure(
         seconds=time.monotonic() - begin,
         bits_per_second={flow: _rate(of, alone) for flow, of in records.items()},
         error="; ".join(errors) or None,
-        foreseen=_foreseen(scenario, probed, records, done) if foreseeing and not errors else None,
+        foreseen=_foreseen(testbed, scenario, probed, records, done) if foreseeing and not errors else None,
     )
 
 
@@ -172,7 +175,11 @@ def _rate(records: Sequence[Record], until: float) -> float:
 
 
 def _foreseen(
-    scenario: Scenario, probed: Probed, records: Mapping[str, Sequence[Record]], done: Repetition
+    testbed: Testbed,
+    scenario: Scenario,
+    probed: Probed,
+    records: Mapping[str, Sequence[Record]],
+    done: Repetition,
 ) -> list[Foreseen]:
     begun = alone_for(scenario) if probed.others else 0.0
     alone = math.fsum(_rate(of, begun or math.inf) for of in records.values())
@@ -188,7 +195,24 @@ def _foreseen(
         _streams(probed.others),
         filled=_filled(scenario, probed, samples, done),
         fits=lambda scale: promised.fit(scale * promised.most(scenario), scenario, alone),
+        pauses=_pauses(testbed, probed, done, begun, seconds_for(scenario, beside=bool(probed.others))),
     )
+
+
+def _pauses(testbed: Testbed, probed: Probed, done: Repetition, since: float, until: float) -> Pauses:
+    """Return how the harness's machine stood still between two moments."""
+    lengths = [
+        end - start
+        for stall in done.stalls
+        if (end := min(stall.end_s, until)) > (start := max(stall.start_s, since))
+    ]
+    share = sum(lengths) / (until - since) / len(os.sched_getaffinity(0))
+    if share < foresight.STILL:
+        return foresight.NONE
+    probe = next(iter(probed.probes.values()))
+    # Lowest, usual and greatest size, bytes: tcp(7).
+    said = testbed.network(probe.destination).run(["cat", RECEIVE_BUFFER]).stdout
+    return Pauses(share, sum(lengths) / len(lengths), int(said.split()[-1]))
 
 
 def _filled(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from bench.generators.idle import AFTER, BEFORE
@@ -31,13 +32,24 @@ from bench.measurement import (
 from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
-from bench.recording import atomic, inventory
+from bench.recording import atomic, foreseen, inventory
 from bench.recording.directory import UNFINISHED, Recording
-from bench.recording.records import Beginning, Calibration, Fault, Finished, Request, RunRecord, Seconds
+from bench.recording.records import (
+    Beginning,
+    Calibration,
+    Fault,
+    Finished,
+    Foreseen,
+    Request,
+    RunRecord,
+    Seconds,
+)
 from testbed.access import clocks, locks
 from testbed.assembly import assemble, on_clusters
 from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed
+
+CALIBRATING = "calibration: the same paths without shaping, and beside what disturbs"
 
 
 class _Clock:
@@ -80,14 +92,16 @@ def run(
     display: Display,
     study: Path | None = None,
     until: int | None = None,
+    retry_of: str | None = None,
 ) -> Recording:
     """Run what was asked for, which reads as ``scenario``, and return its recording.
 
     It still is marked as unfinished: it is not analysed yet. A case of a study is recorded in the study's
-    directory. With ``until`` it is left when it has so many repetitions, to be gone on with later. Raises
-    RuntimeError when the testbed cannot be brought up, LookupError for an unknown part.
+    directory. With ``until`` it is left when it has so many repetitions, to be gone on with later.
+    ``retry_of`` is the run that led to this one, if one did. Raises RuntimeError when the testbed cannot be
+    brought up, LookupError for an unknown part.
     """
-    begun = _begin(scenario, _beginning(request))
+    begun = _begin(scenario, _beginning(request, retry_of))
     recording = Recording.begin(study or Path(request.reports), scenario)
     recording.raw_directory.mkdir()
     atomic.write(recording.scenario_file, render_yaml(scenario).encode())
@@ -118,13 +132,29 @@ def resume(
     return _go_on(_begin(scenario, beginning), recording, display, advice, until)
 
 
-def _beginning(request: Request) -> Beginning:
+def foresee(request: Request, scenario: Scenario, display: Display) -> list[Foreseen]:
+    """Calibrate without traffic, and return at which scales this machine can tell; nothing is recorded.
+
+    Raises RuntimeError when the testbed cannot be brought up, LookupError for an unknown part.
+    """
+    begun = _begin(scenario, _beginning(request))
+    begun.testbed.up(display.stage)
+    try:
+        with TemporaryDirectory() as directory:
+            display.stage(CALIBRATING)
+            calibrated = calibration.foresee(begun.testbed, begun.probed, scenario, Path(directory) / "raw")
+    finally:
+        begun.testbed.down()
+    return (calibrated.foreseen if calibrated else None) or []
+
+
+def _beginning(request: Request, retry_of: str | None = None) -> Beginning:
     """Return how the parts that are asked for are named, and when."""
     provider, orchestrator = request.provider, request.orchestrator
     if request.kubeconfigs:
         provider, orchestrator = on_clusters(request.kubeconfigs)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Beginning(started_at=now, provider=provider, orchestrator=orchestrator)
+    return Beginning(started_at=now, provider=provider, orchestrator=orchestrator, retry_of=retry_of)
 
 
 def _begin(scenario: Scenario, beginning: Beginning) -> _Begun:
@@ -180,11 +210,13 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         measurement = scenario.measurement
         planned = plan.plan(testbed, scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
-            display.stage("calibration: the same paths without shaping")
+            display.stage(CALIBRATING)
             calibrated = calibration.foresee(
                 testbed, begun.probed, scenario, recording.raw_directory / calibration.BEFORE
             )
             idle.measure(testbed, scenario.requests, recording.raw_directory / BEFORE)
+        if calibrated and calibrated.foreseen:
+            display.stage(foreseen.said(calibrated.foreseen))
         testbed.enforcement.install(testbed)
         for number in range(len(finished), last):
             _repeat(begun, planned, recording, number, calibrated, display)
@@ -264,6 +296,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         faults=list(dict.fromkeys(faults)),
         notes=[*measured.notes, *dict.fromkeys(note for one in finished for note in one.notes)],
         add_s=_added(begun),
+        retry_of=beginning.retry_of,
         files=inventory.take(recording),
     )
 

@@ -10,6 +10,7 @@ from bench.analysis import next_steps
 from bench.analysis.next_steps import NextStep
 from bench.analysis.summary import Summary
 from bench.presentation import again
+from bench.recording import foreseen
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
 from testbed.resources import PROGRAM
@@ -26,10 +27,13 @@ class Following:
 def of_run(recording: Recording, summary: Summary, ruled_out: Collection[float] = ()) -> Following:
     """Return what to run after a run; ``ruled_out`` are scales that are no use here.
 
-    Raises StoredError and ScenarioError for a recording that cannot be read.
+    So are those that its calibration excludes. Raises StoredError and ScenarioError for a recording that cannot be read.
     """
     request = again.asked(recording) or again.known(recording, recording.run_record())
-    return said(next_steps.of_run(request, recording.scenario(), summary, ruled_out))
+    calibration = summary.calibration
+    known = calibration.foreseen if calibration else None
+    excluded = [one for one in next_steps.SCALES if foreseen.excluded(known, one / request.scale)]
+    return said(next_steps.of_run(request, recording.scenario(), summary, {*ruled_out, *excluded}))
 
 
 def said(step: NextStep) -> Following:

@@ -22,7 +22,7 @@ from bench.analysis.summary import Summary
 from bench.presentation import again, chart, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
-from bench.recording import atomic
+from bench.recording import atomic, foreseen
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
@@ -71,6 +71,7 @@ def render(
         .render(
             summary=summary,
             words=words,
+            foreseen=foreseen,
             scenario=scenario,
             record=record,
             symbol=SYMBOLS[summary.verdict],

@@ -186,6 +186,8 @@ class Beginning(Entry):
     started_at: str  # UTC, ISO 8601
     provider: str  # with its source, as in ssh:inventory.yaml
     orchestrator: str
+    # The run that proved nothing because of the machine, and led to this one; None: there is none.
+    retry_of: str | None = None
 
 
 class Finished(Entry):
@@ -217,6 +219,7 @@ class RunRecord(Entry):
     faults: list[str]  # all of the repetitions', in words
     notes: list[str] = []  # what else is to be known of the nodes, in words
     add_s: dict[str, float] | None = None  # what each pod's ADD took, by its name; None: not recorded
+    retry_of: str | None = None  # as in Beginning
     files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 
 

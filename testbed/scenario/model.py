@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator,
 
 from testbed.scenario.description import Description
 from testbed.scenario.names import ENFORCEMENTS, NETWORKS
+from testbed.scenario.units import format_factor
 from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
 
 
@@ -286,6 +287,7 @@ class Shaping(Part):
 
 Kind = TypeVar("Kind", bound=Transfer)
 # Of a transfer that is made short, no more than this share is left out at its start, and it has ten samples.
+MOST_TITLE = 120  # characters
 MOST_WARM_UP = 0.25
 LEAST_SAMPLES = 10
 
@@ -311,7 +313,7 @@ class Scenario(Part):
     """One experiment."""
 
     name: Name = Field(description="names the recording")
-    title: Title = Field("", max_length=120, description="heading of report and tables")
+    title: Title = Field("", max_length=MOST_TITLE, description="heading of report and tables")
     underlay: Underlay = Field(Underlay(), description="the network that joins the nodes")
     machine: Machine = Field(Machine(), description="the size of nodes that are virtual machines")
     zones: dict[Name, Zone] = Field(
@@ -424,8 +426,12 @@ class Scenario(Part):
     def scaled(self, factor: float) -> Scenario:
         """Return the same experiment with every rate in bits per second multiplied by ``factor``.
 
-        Requests stay as they are: they fill no link, and a tenth of them would show no percentile.
+        Its title says so, for nobody shall take it for the other. Requests stay as they are: they fill no
+        link, and a tenth of them would show no percentile.
         """
+        if factor == 1:
+            return self
+        at = f", at {format_factor(factor)}"
 
         def times(rate: int | None) -> int | None:
             return None if rate is None else max(1, round(rate * factor))
@@ -435,6 +441,7 @@ class Scenario(Part):
 
         return self.model_copy(
             update={
+                "title": f"{(self.title or self.name)[: MOST_TITLE - len(at)]}{at}",
                 "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
                 "zones": {
                     name: zone.model_copy(update={"rate": times(zone.rate)})

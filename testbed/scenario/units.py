@@ -52,6 +52,12 @@ def format_percentage(share: float | None) -> str:
     return "–" if share is None else f"{share * 100:.1f} %"
 
 
+def format_factor(factor: float) -> str:
+    """Return what all rates are multiplied by: ``half of every rate``, ``2 times every rate``."""
+    shares = {0.5: "half of", 0.25: "a quarter of", 0.2: "a fifth of", 0.1: "a tenth of"}
+    return f"{shares.get(factor, f'{format_number(factor)} times')} every rate"
+
+
 def format_seconds(seconds: float) -> str:
     """Return a short time with three significant digits: ``0.213 ms``, ``600 ms``, ``1.25 s``."""
     if 0 < abs(seconds) < 1:

@@ -22,6 +22,10 @@ from bench.cli.commands.options import DURATION, JSON, RUN, SCENARIO, STUDY, tas
         "(default: the scenario's)",
         "repetitions": "how often each scenario's traffic runs (default: the scenario's)",
         "resume": "go on with an interrupted run, as it was begun: its directory or run id",
+        "scale": "multiply every rate, as in 0.1; auto: the largest of 1, 0.5, 0.2 and 0.1 at which this "
+        "machine can tell",
+        "retry": "how many further runs at most if one is invalid because of the machine: once more, then at "
+        "0.5, 0.2, 0.1 of every rate, for 3 minutes in all; 0: none",
     },
 )
 def bench(
@@ -29,7 +33,7 @@ def bench(
     scenario: list[str],
     set_: list[str],
     kubeconfig: list[str],
-    scale: float = 1.0,
+    scale: str = "1",
     duration: str = "",
     enforcement: str = "",
     repetitions: str | None = None,
@@ -37,6 +41,7 @@ def bench(
     orchestrator: str = "cni",
     reports: str = "reports",
     resume: str = "",
+    retry: int = 4,
     json: bool = False,
 ) -> None:
     """Run experiments and judge them: does every pod get the bandwidth it was promised?"""
@@ -44,17 +49,19 @@ def bench(
 
     def run() -> int:
         overrides = [*set_, *asked.overrides(enforcement, repetitions)]
+        factor, auto = asked.scale(scale)
         return experiments.bench(
-            scenario, kubeconfig, resume, json,
-            overrides=overrides, scale=scale, duration=duration,
+            scenario, kubeconfig, resume, json, retry, auto,
+            overrides=overrides, scale=factor, duration=duration,
             provider=provider, orchestrator=orchestrator, reports=reports,
         )  # fmt: skip
 
     def plan() -> int:
         overrides = [*set_, *asked.overrides(enforcement, repetitions)]
+        factor, auto = asked.scale(scale)
         return experiments.plan(
-            scenario, kubeconfig, resume,
-            overrides=overrides, scale=scale, duration=duration,
+            scenario, kubeconfig, resume, retry, auto,
+            overrides=overrides, scale=factor, duration=duration,
             provider=provider, orchestrator=orchestrator, reports=reports,
         )  # fmt: skip
 

@@ -61,6 +61,29 @@ def overrides(enforcement: str, repetitions: str | None) -> list[str]:
     return [*found, f"measurement.repetitions={times('--repetitions', repetitions)}"]
 
 
+AUTO = "auto"  # the scale that a calibration finds
+
+
+def scale(words: str) -> tuple[float, bool]:
+    """Return the factor for rates that is asked for, and whether a calibration is to find it.
+
+    Raises LookupError.
+    """
+    if words == AUTO:
+        return 1.0, True
+    try:
+        return float(words), False
+    except ValueError:
+        raise LookupError(f"--scale: {words!r} is not a number, nor {AUTO}") from None
+
+
+def retries(count: int) -> int:
+    """Return how many further runs there may be. Raises LookupError for less than none."""
+    if count < 0:
+        raise LookupError(f"--retry: {count} is no number of runs; 0 is none")
+    return count
+
+
 def times(option: str, words: str) -> int:
     """Return how often something is to be done. Raises LookupError for what is no such number."""
     if not re.fullmatch("0*[1-9][0-9]{0,8}", words):
@@ -68,9 +91,9 @@ def times(option: str, words: str) -> int:
     return int(words)
 
 
-def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest) -> None:
+def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest, more: bool = False) -> None:
     """Raise LookupError if anything is asked for but to go on: it goes on as it was begun."""
-    if given != nothing:
+    if given != nothing or more:
         raise LookupError("--resume: the run goes on as it was begun; leave out all but --reports")
 
 

@@ -5,34 +5,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Console
 
 from bench.cli import documents, exits
 from bench.cli.exits import HELD
-from bench.cli.verbs import asked
+from bench.cli.verbs import asked, retries
+from bench.cli.verbs.retries import Judged
 from bench.recording import requests
 from bench.recording.records import Request
 from testbed.assembly import admit
 from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
-    from bench.analysis.summary import Summary
     from bench.cli.progress import Display
-    from bench.presentation.following import Following
     from bench.recording.directory import Recording
-    from testbed.scenario import Scenario
 
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
-
-
-class Judged(NamedTuple):
-    """A run that is complete, and what it shows."""
-
-    recording: Recording
-    summary: Summary
-    following: Following
 
 
 def bench(
@@ -40,31 +30,45 @@ def bench(
     kubeconfigs: Sequence[str],
     resume: str,
     json: bool = False,
+    retry: int = retries.MOST,
+    auto: bool = False,
     **options: Unpack[asked.Options],
 ) -> int:
     """Run scenarios one after another, or go on with a run; judge them, and return the worst exit status.
 
-    With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes.
+    With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes. A run that proves
+    nothing because of the machine leads to at most ``retry`` others; one that is gone on with, to none. With
+    ``auto`` it is begun at the largest scale at which a calibration says that this machine can tell.
     """
+    allowance = retries.Allowance(asked.retries(retry))
     wanted = [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER]
     with documents.document(json) as told:
         if resume:
             reports = options["reports"]
-            asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports))
+            asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
             judged = [resume_bench(resume, Path(reports))]
-        else:
-            # All are read before the first is started: a mistake in the second is no reason to lose it.
-            judged = [_run(*pair) for pair in [(request, requests.read(request)) for request in wanted]]
-        told["runs"] = [documents.run(*one) for one in judged]
-    return exits.worst(one.summary.verdict for one in judged)
+            told["runs"] = [documents.run(*one) for one in judged]
+            return exits.worst(one.summary.verdict for one in judged)
+        # All are read before the first is started: a mistake in the second is no reason to lose it.
+        for request in wanted:
+            requests.read(request)
+        answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
+        told["runs"] = [documents.run(*made.judged) for one in answers for made in one.attempts]
+    return exits.worst(one.asked.judged.summary.verdict for one in answers)
 
 
 def plan(
-    scenarios: Sequence[str], kubeconfigs: Sequence[str], resume: str, **options: Unpack[asked.Options]
+    scenarios: Sequence[str],
+    kubeconfigs: Sequence[str],
+    resume: str,
+    retry: int = retries.MOST,
+    auto: bool = False,
+    **options: Unpack[asked.Options],
 ) -> int:
     """Say what ``bench`` would do, as far as that can be known before. Raises LookupError, as it does."""
     from bench.cli.terminal import say
 
+    asked.retries(retry)
     if resume:
         from bench.recording import directory
 
@@ -79,6 +83,7 @@ def plan(
             f"{scenario.name}: on {where}, {len(scenario.pods)} pods by {request.orchestrator}, "
             f"guarantees by {scenario.kept_by}; {len(scenario.transfers)} transfers in "
             f"{scenario.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
+            f"{'; at the scale that a calibration finds' if auto else ''}"
         )
     say("--dry: nothing was done")
     return HELD
@@ -95,12 +100,43 @@ def resume_bench(run: str, reports: Path) -> Judged:
     return _judge(experiment.resume(found, display), display)
 
 
-def _run(request: Request, scenario: Scenario) -> Judged:
+def _answered(request: Request, allowance: retries.Allowance) -> retries.Answer:
+    """Run what is asked for, as often as may be; its last line is what to run next, knowing all of that."""
+    found = retries.answer(request, _run, allowance)
+    if found.further:
+        from bench.presentation import following, tables
+
+        last = found.attempts[-1].judged
+        tried = [one.request.scale for one in found.attempts]
+        step = following.of_run(last.recording, last.summary, tried)
+        found.attempts[-1] = found.attempts[-1]._replace(judged=last._replace(following=step))
+        Console().print(tables.next_step(step), soft_wrap=True)
+    return found
+
+
+def _calibrated(request: Request) -> Request:
+    """Return what is asked for at the largest scale at which this machine can tell, or at the smallest."""
+    from bench.cli.progress import Display
+    from bench.measurement import experiment, foresight
+    from bench.recording import foreseen
+
+    scenario = requests.read(request)
+    display = Display(Console(), scenario.name)
+    found = experiment.foresee(request, scenario, display)
+    smallest = foresight.SCALES[-1]
+    scale = next((one.scale for one in found if not foreseen.excluded(found, one.scale)), smallest)
+    scale = scale if found else 1.0  # nothing is promised, so nothing is foreseen
+    display.stage(f"--scale {scale:g}")
+    return request.model_copy(update={"scale": scale})
+
+
+def _run(request: Request, retry_of: str | None) -> Judged:
     from bench.cli.progress import Display
     from bench.measurement import experiment
 
+    scenario = requests.read(request)
     display = Display(Console(), scenario.name)
-    return _judge(experiment.run(request, scenario, display), display)
+    return _judge(experiment.run(request, scenario, display, retry_of=retry_of), display)
 
 
 def _judge(recording: Recording, display: Display) -> Judged:

@@ -1,4 +1,4 @@
-from bench.measurement.calibration import Probed, seconds_for, with_probes
+from bench.measurement.calibration import Probed, alone_for, seconds_for, with_probes
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
@@ -41,7 +41,7 @@ def test_a_probe_does_not_take_a_name_that_is_taken() -> None:
 
 def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
     scenario = load(CONTMEC, [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")])
-    assert with_probes(scenario) == Probed(scenario, {})
+    assert with_probes(scenario) == Probed(scenario, {}, [])
 
 
 def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None:
@@ -51,5 +51,28 @@ def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None
     }
     assert seconds_for(small()) == 1
     assert seconds_for(small(**zones)) == 6
+    assert alone_for(small(**zones)) == 6
     probed = with_probes(small(**zones))
-    assert {probe.duration for probe in probed.probes.values()} == {6}
+    assert {probe.duration for probe in probed.probes.values()} == {7}
+    assert [(one.start, one.duration) for one in probed.others] == [(6, 7)]
+
+
+def test_what_disturbs_is_on_for_the_rest_of_the_second() -> None:
+    scenario = load(CONTMEC)
+    (other,) = with_probes(scenario).others
+    (disturbance,) = scenario.disturbances
+    assert (other.source, other.destination) == (disturbance.source, disturbance.destination)
+    assert (other.start, other.parallel) == (0.4, disturbance.parallel)
+    assert other in with_probes(scenario).scenario.traffic
+    assert alone_for(scenario) == 0.4
+
+
+def test_the_moment_with_most_streams_that_disturb_counts() -> None:
+    between = {"from": "one", "to": "two", "duration": 3}
+    noises = [
+        {"name": "first", **between, "start": 1},
+        {"name": "second", **between, "start": 3, "parallel": 2},
+        {"name": "third", **between, "start": 7, "parallel": 2},
+    ]
+    others = with_probes(small(disturbances=noises)).others
+    assert [other.parallel for other in others] == [1, 2]  # the first two, from 3 s to 4 s
