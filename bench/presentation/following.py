@@ -27,7 +27,8 @@ class Following:
 def of_run(recording: Recording, summary: Summary, ruled_out: Collection[float] = ()) -> Following:
     """Return what to run after a run; ``ruled_out`` are scales that are no use here.
 
-    So are those that its calibration excludes. Raises StoredError and ScenarioError for a recording that cannot be read.
+    So are those that its calibration excludes. Raises StoredError and ScenarioError for a recording that
+    cannot be read.
     """
     request = again.asked(recording) or again.known(recording, recording.run_record())
     calibration = summary.calibration

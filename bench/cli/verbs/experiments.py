@@ -19,6 +19,7 @@ from testbed.assembly import admit
 from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
+    from bench.analysis.summary import Summary
     from bench.cli.progress import Display
     from bench.recording.directory import Recording
 
