@@ -68,6 +68,7 @@ OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.FloorDiv: ("//", "*"),
     ast.Mod: ("%", "+"),
 }
+DESCRIBING = ("About", "_about")  # what is made by these is for people to read: questions, links
 KINDS = ("operator", "constant", "line")
 LINES = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
@@ -148,6 +149,8 @@ def _other(value: object) -> str:
 def _code(node: ast.AST, in_function: bool) -> Iterator[ast.AST]:
     """Yield what is run of a tree: no texts, annotations, decorators; statements in functions alone."""
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DESCRIBING:
         return
     if isinstance(node, ast.If) and isinstance(node.test, ast.Compare | ast.Name):
         asked = node.test.left if isinstance(node.test, ast.Compare) else node.test

@@ -204,7 +204,7 @@ def _of_link(link: Link | None) -> tuple[Any, ...]:
 
 
 def _lease(row: tuple[Any, ...]) -> Lease:
-    """The lease of a row. Raises ValueError and TypeError for what ADD never wrote."""
+    """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
     container, interface, enforcement, *rest = row
     numbers, (subnet, bridge, host_veth) = rest[:6], rest[6:]
     if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):

@@ -56,6 +56,7 @@ def test_a_quantity_is_read_as_kubernetes_reads_it(text: str, expected: int) -> 
         "1e",
         "1e9G",
         "1e999",
+        "1e009",
         "1KiB",
         "0x10",
         "١G",

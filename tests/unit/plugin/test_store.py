@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from concorde import addresses
+from concorde import addresses, store
 from concorde.cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
 from concorde.leases import Lease, Link, Terms
 from concorde.store import Store
@@ -91,3 +92,39 @@ def test_no_two_leases_ever_share_an_address(
             assert address not in held.values()
             held[pod] = address
     assert len(store.leases()) == len(held) == SUBNET.size - store.free_addresses(SUBNET)
+
+
+ROW: dict[str, Any] = {
+    "container": "a", "interface": "eth0", "enforcement": "pod", "guarantee": 1, "ceiling": 2, "rate": 3,
+    "burst": 4, "mtu": 1450, "address": SUBNET.network + 2, "subnet": str(SUBNET), "bridge": "cni-a",
+    "host_veth": "veth1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"container": "a b"}, {"interface": "a/b"}, {"enforcement": "other"}, {"guarantee": "1"},
+        {"ceiling": 1.5}, {"rate": b"1"}, {"burst": ""}, {"bridge": "a/b"}, {"host_veth": ""}, {"mtu": None},
+        {"address": -1}, {"address": 1 << 32}, {"subnet": "172.16.1.1/29"}, {"subnet": None},
+        {"bridge": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_row_that_no_add_wrote_is_none(changed: dict[str, Any]) -> None:
+    assert vars(store._lease(tuple(ROW.values())).terms)["rate"] == 3
+    with pytest.raises((AttributeError, TypeError, ValueError)):
+        store._lease(tuple({**ROW, **changed}.values()))
+
+
+def test_a_row_says_what_a_lease_holds_and_the_least_and_last_address_are_some() -> None:
+    lease = store._lease(tuple(ROW.values()))
+    assert lease.link is not None
+    assert vars(lease.terms) == {"enforcement": "pod", "guarantee": 1, "ceiling": 2, "rate": 3, "burst": 4}
+    assert (lease.link.mtu, lease.link.bridge, lease.link.host_veth) == (1450, "cni-a", "veth1")
+    for address in (0, (1 << 32) - 1):
+        found = store._lease(tuple({**ROW, "address": address}.values())).link
+        assert found is not None
+        assert found.address == address
+    without = {**ROW, "address": None, "mtu": None, "subnet": None, "bridge": None, "host_veth": None}
+    assert store._lease(tuple(without.values())).link is None

@@ -105,7 +105,9 @@ def test_lateness_is_the_generators_own() -> None:
     [
         (100, 0.0006, False),
         (100, 0.0007, True),
+        (101, 0.0006, True),
         (1000, 0.0003, False),
+        (1001, 0.0003, True),
         (1000, 0.00031, True),
         (5000, 0.0001, False),  # a tenth of a millisecond,
         (5000, 0.00011, True),

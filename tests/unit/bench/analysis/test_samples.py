@@ -48,6 +48,12 @@ def test_times_are_on_the_runs_clock(recorded: Recorded) -> None:
     first = table[(table["flow"] == "disturbance") & (table["repetition"] == 0)].iloc[0]
     assert first["start_s"] == pytest.approx(transfer.started_s)
     assert transfer.started_s > 2
+    record = recording.run_record()
+    record.repetitions[0].transfers["disturbance"].started_s = 2.12345678
+    moved = samples.read(recording, recording.scenario(), record).samples
+    begun = moved[(moved["flow"] == "disturbance") & (moved["repetition"] == 0)].iloc[0]
+    assert begun["start_s"] == 2.123457  # microseconds, as generators tell them
+    assert begun["end_s"] - begun["start_s"] == pytest.approx(0.1, abs=0.05)
 
 
 def test_bytes_are_conserved(recorded: Recorded) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.analysis import intervals, machine, observations, summarising, summary, verdict
+from bench.analysis.summary import PhaseSummary, RepetitionSummary
 from bench.recording.atomic import StoredError
 from bench.recording.records import Delayed
 from tests.unit.bench.builders import record, samples, scenario
@@ -63,6 +64,25 @@ def test_delays_are_there_only_where_a_trunk_takes_time() -> None:
             "late": None, "p99_s": None, "worst_s": None, "dropped": None,
         },
     ]  # fmt: skip
+
+
+def test_a_phase_is_judged_by_the_worst_of_the_repetitions_that_missed() -> None:
+    def once(number: int, mean: float, met: bool | None) -> RepetitionSummary:
+        return RepetitionSummary(
+            repetition=number, mean_bps=mean, p01_bps=mean, attainment=1.0, samples=5, cpu_busy=None, met=met
+        )
+
+    def phase(*repetitions: RepetitionSummary) -> PhaseSummary:
+        return PhaseSummary(
+            mean_bps=7.0, p01_bps=7.0, attainment=1.0, samples=5, cpu_busy=None, shortfall=None, met=None,
+            repetitions=list(repetitions),
+        )  # fmt: skip
+
+    missed = phase(once(0, 1.0, True), once(1, 3.0, False), once(2, 2.0, False), once(3, 0.5, None))
+    assert missed.judged == missed.repetitions[2]
+    for met in (True, None):
+        whole = phase(once(0, 1.0, met))
+        assert whole.judged == whole
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:

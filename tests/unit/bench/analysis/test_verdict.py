@@ -179,6 +179,11 @@ def test_invalid_by_the_record(fields: dict[str, Any], words: str) -> None:
     assert any(words in reason for reason in found.reasons)
 
 
+def test_a_machine_that_carries_just_enough_more_than_the_promise_can_tell() -> None:
+    just = record(scenario(), calibration=calibrated(375e6))
+    assert verdict(QUIET, observation(measured()), made=just).outcome == "held"
+
+
 def test_a_promise_well_below_the_machines_limit() -> None:
     made = record(scenario(), calibration=calibrated(376e6))
     assert verdict(QUIET, observation(measured()), made=made).outcome == "held"

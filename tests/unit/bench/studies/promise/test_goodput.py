@@ -73,3 +73,10 @@ def test_the_stretches_outside_are_joined_and_the_warm_up_is_none_of_them() -> N
     (short,) = goodput.judge({"rates": run}, [("rates", "100M", 0)]).short
     assert (short.run, short.flow, short.repetition) == ("rates", "100M", 0)
     assert (short.start_s, short.end_s) == pytest.approx((3.506, 3.806))
+
+
+def test_what_begins_as_the_warm_up_ends_is_judged() -> None:
+    rates = [0.0] * 30 + [10e6] + [95e6] * 5
+    run = ran([flow("100M", 95e6, 100e6, 50e6)], samples=received("100M", rates, begin=0.0))
+    (short,) = goodput.judge({"rates": run}, [("rates", "100M", 0)]).short
+    assert (short.start_s, short.end_s) == pytest.approx((3.0, 3.1))
