@@ -10,7 +10,9 @@ from bench.analysis import intervals, spread
 class Part(BaseModel):
     """Base of everything in the summary; fields of later additions are ignored when reading."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class IntervalSummary(Part):

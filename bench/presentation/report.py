@@ -8,6 +8,7 @@ recording and on the versions of the libraries alone.
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import math
 from collections.abc import Mapping
@@ -139,8 +140,9 @@ def _full_packets(scenario: Scenario) -> list[dict[str, Any]]:
     ]
 
 
+@functools.cache
 def templates() -> Environment:
-    """Return what renders pages, with the filters they share."""
+    """Return what renders pages, with the filters they share; it keeps the templates that it has compiled."""
     environment = Environment(
         loader=PackageLoader("bench.presentation"),
         autoescape=True,

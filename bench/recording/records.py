@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 class Entry(BaseModel):
     """Base of everything stored as JSON: no unknown fields, so that a misspelt one is noticed."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 # As begin_directory (directory.py) makes them; what follows the time is a scenario's name.

@@ -73,4 +73,6 @@ Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.
 class Part(BaseModel):
     """Base of every part of a scenario: immutable, and an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, validate_default=True, defer_build=True
+    )
