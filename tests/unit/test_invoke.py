@@ -126,24 +126,21 @@ def test_who_imports_the_module_gets_the_module() -> None:
 def test_where_nothing_is_set_up_it_begins_to(tmp_path: Path, only_invoke: dict[str, str]) -> None:
     """As far as that goes without a network: here is nowhere to have packages from."""
 
-    def in_a_fresh_one(name: str, *argv: str) -> Ending:
-        checkout = tmp_path / name
-        checkout.mkdir()
-        for file in ("tasks.py", "invokew"):
-            shutil.copy(ROOT / file, checkout)
-        shutil.copytree(ROOT / "requirements", checkout / "requirements")
-        assert ending([*argv, "--complete", "--", "invoke"], only_invoke, checkout) == (0, "", "")
-        assert not (checkout / ".venv").exists()
-        # pip's own settings, this machine's among them, are others'.
-        settings = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
-        found = ending([*argv, "status"], {**only_invoke, **settings}, checkout)
-        assert (checkout / ".venv" / "bin" / "python").exists()
-        return found
-
-    by_itself = in_a_fresh_one("one", *INVOKEW)
-    assert by_itself[0] == 2
-    one = tmp_path / "one"
-    assert by_itself[2].startswith(f"invokew: installing Python packages into {one}/.venv\n")
-    assert by_itself[2].endswith(f"invokew: could not install the packages of {one}/requirements/run.txt\n")
-    status, told, words = in_a_fresh_one("two", *OUTSIDE)
-    assert (status, told, words.replace(f"{tmp_path}/two", str(one))) == by_itself
+    # pip's own settings, this machine's among them, are others'.
+    settings = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    environment = {**only_invoke, **settings}
+    for file in ("tasks.py", "invokew"):
+        shutil.copy(ROOT / file, tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    for argv in (INVOKEW, OUTSIDE):
+        assert ending([*argv, "--complete", "--", "invoke"], environment, tmp_path) == (0, "", "")
+    assert not (tmp_path / ".venv").exists()
+    by_another = ending([*OUTSIDE, "status"], environment, tmp_path)
+    assert (tmp_path / ".venv" / "bin" / "python").exists()
+    assert by_another[0] == 2
+    assert by_another[2].startswith(f"invokew: installing Python packages into {tmp_path}/.venv\n")
+    assert by_another[2].endswith(
+        f"invokew: could not install the packages of {tmp_path}/requirements/run.txt\n"
+    )
+    # There is a Python now, but none of its packages.
+    assert ending([*INVOKEW, "status"], environment, tmp_path) == by_another

@@ -73,6 +73,7 @@ def test_the_name_of_an_unfinished_recording_is_nowhere_in_what_is_made_of_it(re
     assert files(finished) == before
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_raw_output_that_is_broken_makes_an_invalid_run(recorded: Recorded) -> None:
     recording = recorded("held")
     recording.raw_file(1, "1-a-1-a-4", "receiver").write_text("")
@@ -103,6 +104,7 @@ def test_what_was_run_must_be_readable(recorded: Recorded) -> None:
         pipeline.analyse(recording)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_summary_is_plain_json(recorded: Recorded) -> None:
     recording = recorded("held")
     pipeline.analyse(recording)

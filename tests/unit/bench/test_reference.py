@@ -57,6 +57,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
     assert rows == set(CELLS)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("run", RUNS)
 def test_a_reference_recording_gives_the_same_again(run: str, tmp_path: Path) -> None:
     result = again(run, tmp_path)
@@ -73,6 +74,7 @@ def test_a_reference_recording_packed_again_is_the_same(tmp_path: Path) -> None:
     assert lzma.decompress(packed.read_bytes()) == lzma.decompress((kept / archive.ARCHIVE).read_bytes())
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.long(one_in=7)
 def test_a_case_of_a_reference_study_gives_the_same_again(cell: str, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_every_value_occurs_beside_ordinary_ones() -> None:
     assert {"tags": "0", "kind": "ARP", "sender": "forged"} in found
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_pair_occurs(seed: int) -> None:
     covered = {pair for row in covering(DIMENSIONS, Random(seed)) for pair in pairs_of(row)}
@@ -54,7 +55,8 @@ def test_rows_are_distinct_as_many_as_asked_for_and_the_same_for_a_seed() -> Non
     found = rows(DIMENSIONS, 5000, 1)
     assert len({tuple(row.items()) for row in found}) == len(found) == 5000
     assert {pair for row in found for pair in pairs_of(row)} == set(pairs(DIMENSIONS))
-    assert found == rows(DIMENSIONS, 5000, 1) != rows(DIMENSIONS, 5000, 2)
+    few = dict(list(DIMENSIONS.items())[:6])
+    assert rows(few, 50, 1) == rows(few, 50, 1) != rows(few, 50, 2)
 
 
 def test_no_possible_pair_is_forgotten() -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from tests.paths import ROOT
 
+Done = subprocess.CompletedProcess[str]
+Ends = dict[str, tuple[Done, Path]]
+
 KINDS = [
     "KeyError('kubernetes')",
     "IndexError(1)",
@@ -24,6 +27,13 @@ KINDS = [
     "MemoryError()",
     "ModuleNotFoundError('rich')",
 ]
+FORESEEN = {
+    "OSError(28, 'No space left on device')": 4,
+    "RuntimeError('down')": 4,
+    "LookupError('no such pod')": 2,
+    "KeyboardInterrupt()": 130,
+    "BrokenPipeError()": 141,
+}
 # The verb `status`, but what it does is an error.
 IN_A_VERB = """
 import tasks
@@ -31,6 +41,25 @@ from bench.cli.verbs import testbeds
 def fail(*_): raise {error}
 testbeds.show_status = fail
 tasks.main()
+"""
+# The same with each error, in a process of its own that has all imports already.
+IN_VERBS = """
+import os, sys, tasks
+from bench.cli import program
+from bench.cli.tasks import VERBS
+from bench.cli.verbs import testbeds
+def fail(*_): raise eval(error)
+testbeds.show_status = fail
+VERBS.tasks()
+place, *errors = sys.argv.pop(), *{errors!r}
+for number, error in enumerate(errors):
+    child = os.fork()
+    if child == 0:
+        os.environ["TMPDIR"] = f"{{place}}/{{number}}"
+        for stream, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{{place}}/{{number}}.{{name}}", os.O_WRONLY | os.O_CREAT), stream)
+        tasks.main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 # The verbs themselves cannot be had, as where a package is missing.
 BEFORE_ANY_VERB = """
@@ -47,18 +76,34 @@ tasks.main()
 """
 
 
-def run(program: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, tmp_path: Path, *arguments: str) -> Done:
     return subprocess.run(
-        [sys.executable, "-c", program, "status"],
+        [sys.executable, "-c", program, "status", *arguments],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path), **environment},
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def details(done: subprocess.CompletedProcess[str], directory: Path) -> str:
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> Ends:
+    """How the verb ends by each error, and the directory that was its own for temporary files."""
+    place = tmp_path_factory.mktemp("ends")
+    errors = [*KINDS, *FORESEEN]
+    for number in range(len(errors)):
+        (place / str(number)).mkdir()
+    done = run(IN_VERBS.format(errors=errors), place, str(place))
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for number, (error, status) in enumerate(zip(errors, done.stdout.split(), strict=True)):
+        out, err = ((place / f"{number}.{name}").read_text(encoding="utf-8") for name in ("out", "err"))
+        found[error] = subprocess.CompletedProcess(error, int(status), out, err), place / str(number)
+    return found
+
+
+def details(done: Done, directory: Path) -> str:
     """What is in the file that the one line names."""
     assert done.returncode == 70, done.stderr
     assert done.stdout == ""
@@ -69,8 +114,8 @@ def details(done: subprocess.CompletedProcess[str], directory: Path) -> str:
 
 
 @pytest.mark.parametrize("error", KINDS)
-def test_a_bug_in_a_verb_is_no_verdict(tmp_path: Path, error: str) -> None:
-    told = details(run(IN_A_VERB.format(error=error), tmp_path), tmp_path)
+def test_a_bug_in_a_verb_is_no_verdict(error: str, ends: Ends) -> None:
+    told = details(*ends[error])
     assert error.partition("(")[0] in told
     assert "Traceback (most recent call last):" in told
     assert "in fail" in told
@@ -93,18 +138,9 @@ def test_where_no_file_can_be_written_the_details_are_said(tmp_path: Path) -> No
     assert "KeyError: 'a'" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        ("OSError(28, 'No space left on device')", 4),
-        ("RuntimeError('down')", 4),
-        ("LookupError('no such pod')", 2),
-        ("KeyboardInterrupt()", 130),
-        ("BrokenPipeError()", 141),
-    ],
-)
-def test_an_error_that_is_foreseen_is_none(tmp_path: Path, error: str, status: int) -> None:
-    done = run(IN_A_VERB.format(error=error), tmp_path)
+@pytest.mark.parametrize(("error", "status"), FORESEEN.items())
+def test_an_error_that_is_foreseen_is_none(error: str, status: int, ends: Ends) -> None:
+    done, directory = ends[error]
     assert done.returncode == status
     assert "bug" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(directory.iterdir()) == []

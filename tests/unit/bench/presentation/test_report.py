@@ -44,6 +44,7 @@ def page(recording: Recording) -> tuple[str, Elements]:
     return html, elements
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_what_made_delays_between_zones_and_how_late_it_was(recorded: Recorded) -> None:
     recording = recorded("violated")
     data = json.loads(recording.run_file.read_text())
@@ -113,6 +114,7 @@ def test_nothing_is_loaded_from_anywhere(recorded: Recorded) -> None:
     assert not re.search(r"url\((?!#)", html)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_names_are_text_and_nothing_else(recorded: Recorded) -> None:
     recording = recorded("held")
     for file in (recording.scenario_file, recording.run_file):
@@ -128,6 +130,7 @@ def test_names_are_text_and_nothing_else(recorded: Recorded) -> None:
     assert elements.text.count(EVIL) >= 5
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("content", "shown"),
     [
@@ -149,6 +152,7 @@ def test_any_environment_can_be_shown(recorded: Recorded, content: str, shown: l
         assert text in elements.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_missing_environment_is_said(recorded: Recorded) -> None:
     recording = recorded("violated")
     recording.environment_file.unlink()

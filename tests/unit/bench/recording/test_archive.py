@@ -102,6 +102,7 @@ def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tm
     assert set(files_of(unpacked)) == {*inventory.take(held), "raw/run.json", "raw/analysis.json"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_path: Path) -> None:
     archive.pack(held.directory, tmp_path / "to")
     unpacked = Recording(archive.unpack(tmp_path / "to", tmp_path / "reports"))

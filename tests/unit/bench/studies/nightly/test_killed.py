@@ -19,8 +19,8 @@ from bench.studies.nightly.history import History
 from tests import cases
 from tests.paths import ROOT
 
-KILLS = cases.count("CONCORDE_KILLS", 2, 50)
-AT_ONCE = cases.count("CONCORDE_AT_ONCE", 3, 8)
+KILLS = cases.count("CONCORDE_KILLS", 1, 50)
+AT_ONCE = cases.count("CONCORDE_AT_ONCE", 2, 8)
 
 Recorded = Callable[[str], Recording]
 

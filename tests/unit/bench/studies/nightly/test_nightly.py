@@ -27,6 +27,9 @@ from bench.studies.nightly.history import History
 from testbed.scenario import Scenario
 from tests.unit.bench.studies.nightly.builders import MACHINE, night, scenario
 
+# Of a night nothing is drawn but its trend.
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Recorded = Callable[[str], Recording]
 OPTIONS: Options = {
     "overrides": [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ import pytest
 from bench.cli import extensions
 from bench.cli.exits import HELD, INVALID, VIOLATED
 from bench.cli.verbs import reproduction
-from bench.studies.reproduction import claims, page, trial
+from bench.studies.reproduction import claims, page, regeneration, trial
 from bench.studies.reproduction.claims import Claim, Claims, Expected, Unfit
+from bench.studies.reproduction.regeneration import Kept
 
 KNOWN = claims.read()
 CONTMEC = KNOWN.named(["figure-13"])[0]
@@ -46,6 +47,19 @@ def make(tmp_path: Path) -> Make:
         return CONTMEC.model_copy(update={"id": name, "command": command, "quick": command, **fields})
 
     return claim
+
+
+@pytest.fixture
+def made_here(
+    undrawn: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Let recordings be made again in this process, which has imported all that takes; undrawn."""
+
+    def again(directories: Sequence[Path], *_: object) -> Iterator[Kept]:
+        scratch = tmp_path_factory.mktemp("again")
+        return (regeneration.make(directory, scratch) for directory in directories)
+
+    monkeypatch.setattr(regeneration, "again", again)
 
 
 def test_a_command_is_run_once_for_all_its_claims(make: Make, tmp_path: Path) -> None:
@@ -92,6 +106,7 @@ def test_how_it_ends(
     assert len(list(directory.rglob("summary.json"))) == len(verdicts)
 
 
+@pytest.mark.usefixtures("made_here")
 def test_what_is_claimed_is_what_the_kept_recordings_show(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -106,6 +121,7 @@ def test_what_is_claimed_is_what_the_kept_recordings_show(
     assert "1 confirmed, 1 outside, 0 invalid" in said
 
 
+@pytest.mark.usefixtures("made_here")
 def test_what_is_not_recorded_yet_is_said_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -123,6 +139,7 @@ def test_what_is_not_recorded_yet_is_said_with_the_reason(
     assert "not recorded yet: scenario" in page.render(known)
 
 
+@pytest.mark.usefixtures("made_here")
 def test_a_run_of_several_is_meant_by_its_number(tmp_path: Path) -> None:
     other = CONTMEC.model_copy(update={"run": 1})
     with pytest.raises(LookupError, match="there is no run of 'contmec' with enforcement 'pod'"):
