@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.providers.netns.sandbox import Sandbox
+from tests import verbs
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
 
@@ -89,10 +90,7 @@ def test_nothing_is_left(
 
 
 def resume(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tasks.py", "bench", "--reports", str(reports), "--resume", *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return verbs.run("bench", "--reports", str(reports), "--resume", *arguments)
 
 
 @pytest.mark.long(one_in=0)
@@ -165,10 +163,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_bad_input_starts_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "tasks.py", "bench", "--reports", str(tmp_path / "reports"), *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = verbs.run("bench", "--reports", str(tmp_path / "reports"), *arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr

@@ -17,14 +17,9 @@ import pytest
 from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
 from testbed.providers.netns.sandbox import Sandbox
+from tests import verbs
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
-
-
-def invoke(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tasks.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture
@@ -38,51 +33,51 @@ def name(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.usefixtures("untouched_host")
 def test_from_up_to_down(name: str, tmp_path: Path) -> None:
-    up = invoke("up", "--name", name, "--scenario", "kubernetes")
+    up = verbs.run("up", "--name", name, "--scenario", "kubernetes")
     assert up.returncode == 0, up.stderr
     assert "172.16.1.2" in up.stdout
-    again = invoke("up", "--name", name)
+    again = verbs.run("up", "--name", name)
     assert again.returncode == 2
     assert f"testbed '{name}' is up already" in again.stderr
 
-    ran = invoke("exec", "A-1", "--name", name, "--", "sh", "-c", "ip -br address show eth0; exit 7")
+    ran = verbs.run("exec", "A-1", "--name", name, "--", "sh", "-c", "ip -br address show eth0; exit 7")
     assert ran.returncode == 7
     assert "172.16.1.2/24" in ran.stdout
-    on_node = invoke("exec", "worker-02", "--name", name, "--", "cat", "/run/flannel/subnet-a.env")
+    on_node = verbs.run("exec", "worker-02", "--name", name, "--", "cat", "/run/flannel/subnet-a.env")
     assert "FLANNEL_SUBNET=172.16.2.1/24" in on_node.stdout
     drawn = tmp_path / "drawn.svg"
-    shown = invoke("status", "--name", name, "--draw", str(drawn))
+    shown = verbs.run("status", "--name", name, "--draw", str(drawn))
     assert "A-1  cluster a  172.16.1.2" in shown.stdout, shown.stderr
     assert "172.16.1.2" in "".join(ET.parse(drawn).getroot().itertext())
 
-    between = invoke("iperf", "A-1", "A-2", "--name", name, "--duration", "2", "--json")
+    between = verbs.run("iperf", "A-1", "A-2", "--name", name, "--duration", "2", "--json")
     told = json.loads(between.stdout)
     # Whatever the verdict is: other tests have the processors too.
     assert between.returncode == {"held": 0, "violated": 1, "invalid": 3}[told["verdict"]], between.stderr
     assert told["flow"]["name"] == "A-1 -> A-2"
     assert told["flow"]["guarantee_bps"] == 1_000_000_000
     assert told["flow"]["phases"]["quiet"]["samples"] > 5
-    back = invoke("iperf", "A-3", "A-1", "--name", name, "--duration", "1")
+    back = verbs.run("iperf", "A-3", "A-1", "--name", name, "--duration", "1")
     assert back.returncode == 0, back.stderr
     assert "A-3 has no promise to judge" in back.stdout
     for ends, words in (
         (("A-1", "A-9"), "has no pod 'A-9' (pods: A-1, A-2, A-3, A-4)"),
         (("A-1", "A-1"), "two pods"),
     ):
-        refused = invoke("iperf", *ends, "--name", name)
+        refused = verbs.run("iperf", *ends, "--name", name)
         assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
-    nowhere = invoke("exec", "A-9", "--name", name, "--", "true")
+    nowhere = verbs.run("exec", "A-9", "--name", name, "--", "true")
     assert nowhere.returncode == 2
     assert "has no 'A-9': A-1, A-2" in nowhere.stderr
-    assert "no command" in invoke("exec", "A-1", "--name", name).stderr
+    assert "no command" in verbs.run("exec", "A-1", "--name", name).stderr
 
     box = Sandbox.find(name)
     assert box is not None
     namespace = pid_namespace(box.pid)
-    assert invoke("down", "--name", name).returncode == 0
+    assert verbs.run("down", "--name", name).returncode == 0
     assert all_gone(namespace)
     assert Sandbox.find(name) is None
-    gone = invoke("down", "--name", name)
+    gone = verbs.run("down", "--name", name)
     assert gone.returncode == 2
     assert f"no testbed '{name}' is up" in gone.stderr
 
@@ -91,21 +86,23 @@ def test_two_side_by_side(name: str) -> None:
     other = name + "b"
     try:
         for each in (name, other):
-            assert invoke("up", "--name", each, "--scenario", "kubernetes", "--scale", "0.1").returncode == 0
-        listed = invoke("status").stdout
+            assert (
+                verbs.run("up", "--name", each, "--scenario", "kubernetes", "--scale", "0.1").returncode == 0
+            )
+        listed = verbs.run("status").stdout
         assert name in listed
         assert other in listed
-        assert invoke("down", "--name", name).returncode == 0
-        assert invoke("exec", "A-1", "--name", other, "--", "true").returncode == 0
+        assert verbs.run("down", "--name", name).returncode == 0
+        assert verbs.run("exec", "A-1", "--name", other, "--", "true").returncode == 0
     finally:
         if box := Sandbox.find(other):
             box.stop()
 
 
 def test_capture_shows_the_packets_of_a_pod(name: str) -> None:
-    assert invoke("up", "--name", name, "--scenario", "kubernetes").returncode == 0
+    assert verbs.run("up", "--name", name, "--scenario", "kubernetes").returncode == 0
     if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]) is None:
-        refused = invoke("capture", "A-1", "--name", name)
+        refused = verbs.run("capture", "A-1", "--name", name)
         assert refused.returncode == 2
         assert "tcpdump is not installed: apt-get install tcpdump" in refused.stderr
         return
@@ -120,7 +117,7 @@ def test_capture_shows_the_packets_of_a_pod(name: str) -> None:
         [sys.executable, "tasks.py", "exec", "A-1", "--name", name, "--", "python3", "-c", send], cwd=ROOT
     )
     shown, _ = capture.communicate(timeout=30)
-    assert invoke("down", "--name", name).returncode == 0
+    assert verbs.run("down", "--name", name).returncode == 0
     sender.wait(10)
     assert "172.16.1.2" in shown
     assert "> 172.16.2.2.9: UDP, length 1" in shown
@@ -152,6 +149,6 @@ def test_an_ordinary_user_s_capture_is_a_pcap_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "a b", "-x", "../x", "x" * 40])
 def test_a_name_that_is_none(wrong: str) -> None:
-    done = invoke("up", f"--name={wrong}")
+    done = verbs.run("up", f"--name={wrong}")
     assert done.returncode == 2
     assert "is no name for a testbed" in done.stderr

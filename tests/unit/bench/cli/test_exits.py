@@ -15,6 +15,7 @@ from invoke.tasks import Task, task
 from bench.cli.exits import ends_with_status
 from bench.cli.program import collected
 from bench.cli.words import as_options
+from tests import verbs
 from tests.paths import ROOT
 
 
@@ -68,13 +69,6 @@ def test_a_second_signal_to_end_does_not_cut_the_way_down_short(number: signal.S
     assert steps == ["taken down"]
 
 
-def ran(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tasks.py", *arguments],
-        cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -89,7 +83,7 @@ def ran(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedP
     ids=" ".join,
 )
 def test_a_command_line_that_cannot_be_understood_is_bad_input(arguments: list[str]) -> None:
-    done = ran(*arguments)
+    done = verbs.run(*arguments)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
@@ -99,7 +93,7 @@ def test_who_stops_reading_gets_no_verdict(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = ran(*arguments, stdout=writer)
+        done = verbs.run(*arguments, stdout=writer)
     finally:
         os.close(writer)
     assert done.returncode == 128 + signal.SIGPIPE, done.stderr
@@ -108,7 +102,7 @@ def test_who_stops_reading_gets_no_verdict(arguments: list[str]) -> None:
 @pytest.mark.parametrize("arguments", [["status"], ["--version"], ["--list"]], ids=" ".join)
 def test_a_full_disk_is_no_verdict(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = ran(*arguments, stdout=full.fileno())
+        done = verbs.run(*arguments, stdout=full.fileno())
     assert done.returncode == 4
     assert done.stderr == "[Errno 28] No space left on device\n"
 

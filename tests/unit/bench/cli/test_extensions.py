@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from bench.cli import extensions
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known as studies
+from tests import verbs
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -93,10 +93,6 @@ def test_what_cannot_be_imported_is_bad_input(
 
 def test_what_is_no_module_of_python_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
-    done = subprocess.run(
-        [sys.executable, "tasks.py", "status"],
-        env={"CONCORDE_EXTENSIONS": str(tmp_path / "notes.txt")},
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = verbs.run("status", env={"CONCORDE_EXTENSIONS": str(tmp_path / "notes.txt")})
     assert done.returncode == 2
     assert done.stderr == f"CONCORDE_EXTENSIONS: {tmp_path}/notes.txt: not a file of Python\n"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -21,8 +19,7 @@ from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Finished
 from testbed.scenario import ScenarioError
 from testbed.scenario.found import Found
-from tests import cases
-from tests.paths import ROOT
+from tests import cases, verbs
 from tests.unit.bench.builders import DATA
 
 HELD = DATA / "held"
@@ -202,10 +199,7 @@ def test_nothing_is_started_to_go_on_with_what_is_damaged(path: str, damage: str
 
 
 def figures_of(recording: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "tasks.py", *(arguments or ("figures", str(recording)))],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = verbs.run(*(arguments or ("figures", str(recording))))
     assert "Traceback" not in done.stdout + done.stderr
     return done.returncode, done.stdout + done.stderr
 

@@ -27,6 +27,7 @@ from bench.recording.records import Beginning, Finished, StudyRequest
 from bench.studies.matrix import index
 from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario.found import Found
+from tests import verbs
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA
 
@@ -304,10 +305,7 @@ def test_what_may_not_be_read_is_named(path: str, recording: Recording) -> None:
 
 
 def test_nothing_is_written_for_no_repetitions(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "tasks.py", "bench", "--repetitions", "0", "--reports", str(tmp_path / "reports")],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = verbs.run("bench", "--repetitions", "0", "--reports", str(tmp_path / "reports"))
     assert done.returncode == exits.BAD_INPUT
     assert done.stderr == "--repetitions: '0' is no number of times; write 1 or more\n"
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +15,7 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.studies.nightly import machine, night
 from bench.studies.nightly.history import History
-from tests import cases
-from tests.paths import ROOT
+from tests import cases, verbs
 
 KILLS = cases.count("CONCORDE_KILLS", 1, 50)
 AT_ONCE = cases.count("CONCORDE_AT_ONCE", 2, 8)
@@ -40,15 +38,14 @@ class Nights:
         atomic.write_model(Recording(copy).run_file, record)
         return copy
 
-    def go_through(self, number: int) -> subprocess.Popen[bytes]:
+    def go_through(self, number: int) -> verbs.Started:
         where = ["--history", str(self._directory / "history"), "--to", str(self._directory / "exports")]
-        command = [sys.executable, "tasks.py", "nightly", "--replay", str(self.recordings[number]), *where]
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return verbs.start("nightly", "--replay", str(self.recordings[number]), *where)
 
-    def ends(self, process: subprocess.Popen[bytes]) -> int:
-        complaints = process.communicate(timeout=120)[1]
-        assert process.returncode <= 0, complaints
-        return process.returncode
+    def ends(self, process: verbs.Started) -> int:
+        done = process.communicate()
+        assert done.returncode <= 0, done.stderr
+        return done.returncode
 
     def written(self) -> list[str]:
         """Return the nights of which there are lines; a line that is none is an error."""
