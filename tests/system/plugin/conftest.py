@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,19 @@ class Node:
         done = subprocess.run(self.argv(*command), input=stdin, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}: {done.stdout} {done.stderr}"
         return done.stdout
+
+    @contextmanager
+    def running(self, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
+        """Lend a program that is at work on the node, and end it.
+
+        What nsenter leads into another process namespace is a child of its, and is to end with it.
+        """
+        argv = self.argv("setpriv", "--pdeathsig=KILL", *command)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def show(self, *command: str, pod: str = "") -> Any:
         """The JSON an `ip -j` or `tc -j` command prints, on the node or in a pod."""

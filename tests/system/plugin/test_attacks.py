@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import fmean
+from typing import IO
 
 import pytest
 
@@ -66,29 +67,28 @@ def under(attack: Attack, pair: Overlapped, count: int) -> tuple[list[float], in
 @contextmanager
 def everybody_else(pair: Overlapped) -> Iterator[None]:
     """Let the node want all of the link."""
-    pair.on("two", "iperf3", "--server", "--one-off", "--daemon", "--port", "5202")
-    client = ["iperf3", "--client", HOST["two"], "--port", "5202", "--time", "60", "--parallel", "4"]
-    with subprocess.Popen(pair.node.argv(*client), stdout=subprocess.DEVNULL) as sender:
+    send = ["iperf3", "--client", HOST["two"], "--port", "5202", "--time", "60", "--parallel", "4"]
+    with serving(pair, "two", "--port", "5202"), pair.node.running(*send):
         yield
-        sender.terminate()
+
+
+@contextmanager
+def serving(pair: Overlapped, namespace: str, *options: str) -> Iterator[IO[str]]:
+    """Have iperf3 listen; lend what it says from then on."""
+    serve = ["iperf3", "--server", "--one-off", "--forceflush", "--format", "k", *options]
+    with pair.node.running("nsenter", f"--net=/run/netns/{namespace}", *serve) as server:
+        assert server.stdout is not None
+        while "Server listening" not in (line := server.stdout.readline()):
+            assert line, "it has ended"
+        yield server.stdout
 
 
 @contextmanager
 def victim(pair: Overlapped) -> Iterator[Iterator[float]]:
     """Let A-1 send to a pod on the other node; what gets there, bits per second, second after second."""
-    serve = ["iperf3", "--server", "--one-off", "--forceflush", "--format", "k"]
-    send = ["iperf3", "--client", SCENE.remote, "--time", "60"]
-    server = subprocess.Popen(
-        pair.node.argv("nsenter", "--net=/run/netns/A-3", *serve), stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout is not None
-    while "Server listening" not in server.stdout.readline():
-        assert server.poll() is None
-    argv = pair.node.argv("nsenter", "--net=/run/netns/A-1", *send)
-    with server, subprocess.Popen(argv, stdout=subprocess.DEVNULL) as client:
-        yield (rate(line) for line in server.stdout if line.rstrip().endswith("Kbits/sec"))
-        client.terminate()
-        server.terminate()
+    send = ["nsenter", "--net=/run/netns/A-1", "iperf3", "--client", SCENE.remote, "--time", "60"]
+    with serving(pair, "A-3") as told, pair.node.running(*send):
+        yield (rate(line) for line in told if line.rstrip().endswith("Kbits/sec"))
 
 
 def rate(line: str) -> float:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -191,14 +189,14 @@ def test_a_guarantee_is_kept_on_a_full_uplink_and_idle_capacity_is_used(node: No
     for port in ("5201", "5202"):
         pair.on("two", "iperf3", "--server", "--daemon", "--port", port)
     flow = ["iperf3", "--client", HOST["two"], "--time", "90", "--port"]
-    with sending(node.argv("nsenter", "--net=/run/netns/A-1", *flow, "5201")):
+    with node.running("nsenter", "--net=/run/netns/A-1", *flow, "5201"):
         sent_by(pair, FIRST)
 
         def alone(factor: int) -> None:
             assert rates(pair, factor)[FIRST] > 80e6
 
         cases.with_more_samples(alone)
-        with sending(node.argv(*flow, "5202", "--parallel", "8")):
+        with node.running(*flow, "5202", "--parallel", "8"):
             sent_by(pair, DEFAULT)
 
             def beside(factor: int) -> None:
@@ -209,13 +207,6 @@ def test_a_guarantee_is_kept_on_a_full_uplink_and_idle_capacity_is_used(node: No
                 assert sum(found.values()) < 1.03 * 100e6
 
             cases.with_more_samples(beside)
-
-
-@contextmanager
-def sending(argv: list[str]) -> Iterator[None]:
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as client:
-        yield
-        client.terminate()
 
 
 def sent_by(pair: Pair, name: str) -> None:
