@@ -36,6 +36,8 @@ from testbed.scenario import Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench.presentation.figures.sheet import Sheet
+
 
 def prepare() -> None:
     """Import all that an analysis takes. Until then nothing of it is: beside traffic that would disturb."""
@@ -45,8 +47,8 @@ def prepare() -> None:
     from bench.presentation import report  # noqa: F401
 
 
-def analyse(recording: Recording) -> Summary:
-    """Make samples, summary, figures, report and crate.
+def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
+    """Make samples, summary, figures, report and crate; with a sheet, figures for that, too.
 
     Raw output that is missing or broken makes the verdict invalid and is no error. Raises ScenarioError or
     StoredError if the scenario or the run's record cannot be read, OSError if something cannot be written.
@@ -56,26 +58,21 @@ def analyse(recording: Recording) -> Summary:
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
     from bench.presentation import crate, report
-    from bench.presentation.figures.known import FIGURES
+    from bench.presentation.figures import known
+    from bench.presentation.figures.sheet import PAGE
+    from bench.presentation.figures.subject import Subject
 
     found = _judged(recording, scenario, record, _changed(recording, record))
     result = found.summary
-    drawn_of = {
-        **({"samples": found.samples} if scenario.traffic else {}),
-        **({"exchanges": found.exchanges} if scenario.requests else {}),
-    }
-    drawn = {
-        name: figure.render(drawn_of[figure.of], scenario, result)
-        for name, figure in FIGURES.items()
-        if figure.of in drawn_of
-    }
+    subject = Subject(scenario, record, result, found.samples, found.exchanges)
+    drawn = known.draw(subject, PAGE)
     page = report.render(recording, scenario, record, result, found.samples, drawn)
 
     made = {
         recording.samples_file: parquet(found.samples),
         **({recording.exchanges_file: parquet(found.exchanges)} if scenario.requests else {}),
         **{
-            recording.figures_directory / f"{name}.{kind}": content
+            recording.figures_directory / PAGE.file(name, kind): content
             for name, files in drawn.items()
             for kind, content in files.items()
         },
@@ -83,6 +80,10 @@ def analyse(recording: Recording) -> Summary:
     }
     for file, content in made.items():
         atomic.write(file, content)
+    if sheet is not None:
+        for name, files in known.draw(subject, sheet).items():
+            for kind, content in files.items():
+                atomic.write(recording.figures_directory / sheet.file(name, kind), content)
     if earlier is None:
         earlier = round(time.perf_counter() - begun, 3)
     if not os.path.lexists(recording.analysis_file):

@@ -14,11 +14,13 @@ along. These two are doubts only where they are the exception.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
+from bench.analysis.phases import Span
 from bench.generators import generator_of
-from bench.recording.records import Repetition, Stretch
+from bench.recording.records import Repetition
 from testbed.scenario import Scenario, Traffic, frames, links
 from testbed.scenario.networks import path_of
 
@@ -59,21 +61,54 @@ BEGIN_SECONDS = 0.01
 MOST = 0.5  # of the samples of a flow in one phase
 
 
+class Moments(NamedTuple):
+    """When the machine had no time to spare, in order; what touches is one."""
+
+    stalls: list[Span]  # it stood still
+    saturated: list[Span]  # a processor was saturated, or its host took processors away
+
+
+def moments(repetition: Repetition) -> Moments:
+    """Return the machine's bad moments in a repetition."""
+    saturated = [Span(stretch.start_s, stretch.end_s) for stretch in repetition.saturated]
+    # One processor is enough: a flow's packets, and a link's queue, are one processor's at a time.
+    saturated += [
+        Span(use.start_s, use.end_s)
+        for use in repetition.cpu
+        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
+    ]
+    return Moments(
+        _merged(Span(stall.start_s, stall.end_s) for stall in repetition.stalls), _merged(saturated)
+    )
+
+
+def together(several: Iterable[Moments]) -> Moments:
+    """Return the moments of several repetitions as those of one."""
+    found = list(several)
+    return Moments(
+        _merged(chain.from_iterable(one.stalls for one in found)),
+        _merged(chain.from_iterable(one.saturated for one in found)),
+    )
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
+        else:
+            merged.append(span)
+    return merged
+
+
 def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: float) -> Flags:
     """Tell for each sample whether the machine had no time to spare in it, or just before it."""
     import numpy as np
 
-    stretches: list[Stretch] = [*repetition.stalls, *repetition.saturated]
-    # One processor is enough: a flow's packets, and a link's queue, are one processor's at a time.
-    stretches += [
-        use
-        for use in repetition.cpu
-        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
-    ]
     flags = np.zeros(len(starts), dtype=np.bool_)
-    for stretch in stretches:
+    for start, end in chain.from_iterable(moments(repetition)):
         # What was held up arrives in the interval after.
-        flags |= (starts < stretch.end_s + interval) & (ends + BEGIN_SECONDS > stretch.start_s)
+        flags |= (starts < end + interval) & (ends + BEGIN_SECONDS > start)
     return flags
 
 

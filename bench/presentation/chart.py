@@ -17,11 +17,9 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.analysis import phases
-from bench.analysis.excuses import CPU_SATURATED, CPU_STOLEN
-from bench.analysis.phases import Span
+from bench.analysis import excuses, phases
 from bench.analysis.summary import FlowSummary, Summary
-from bench.presentation.figures.style import COLOURS
+from bench.presentation.palette import looks
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Scenario
 from testbed.scenario.units import unit_for
@@ -51,7 +49,7 @@ def library() -> dict[str, str]:
 
 def data(samples: pd.DataFrame, scenario: Scenario, record: RunRecord, summary: Summary) -> dict[str, Any]:
     """Return what ``chart.js`` draws, as JSON can hold it; rates are bits per second, times seconds."""
-    names = [flow.name for flow in summary.flows]
+    names, drawn = [flow.name for flow in summary.flows], looks(scenario)
     tables = list(samples.groupby(["repetition", "flow", "source"], sort=False))
     transfers = [
         {
@@ -64,7 +62,7 @@ def data(samples: pd.DataFrame, scenario: Scenario, record: RunRecord, summary: 
         for (number, flow, source), table in tables
     ]
     return {
-        "flows": [_flow(flow, index, samples, scenario) for index, flow in enumerate(summary.flows)],
+        "flows": [_flow(flow, scenario, drawn[flow.name].colour) for flow in summary.flows],
         "panels": _panels(summary.flows),
         "repetitions": [_marks(scenario, repetition) for repetition in record.repetitions],
         "end_s": max(traffic.end for traffic in scenario.traffic),
@@ -126,19 +124,16 @@ def _digits(rates: NDArray[np.float64]) -> Integers:
     return packed
 
 
-def _flow(flow: FlowSummary, index: int, samples: pd.DataFrame, scenario: Scenario) -> dict[str, Any]:
+def _flow(flow: FlowSummary, scenario: Scenario, colour: str) -> dict[str, Any]:
     traffic = next(traffic for traffic in scenario.traffic if traffic.label == flow.name)
-    own = samples[samples["flow"] == flow.name]
-    judged = own[own["start_s"] >= traffic.start + scenario.measurement.warm_up]
     return {
         "name": flow.name,
-        "colour": COLOURS[index % len(COLOURS)],
+        "colour": colour,
         "guarantee": flow.guarantee_bps,
         "expected": flow.expected_goodput_bps,
         "start_s": traffic.start,
         "end_s": traffic.end,
         "warm_up_s": 0 if flow.role == "disturbance" else scenario.measurement.warm_up,
-        "peak": max(flow.guarantee_bps or 0.0, *(judged if len(judged) else own)["bits_per_second"], 0.0),
     }
 
 
@@ -163,15 +158,10 @@ def _means(flow: FlowSummary) -> list[float]:
 
 def _marks(scenario: Scenario, repetition: Repetition) -> dict[str, Any]:
     """Return what else there was to see at which time of a repetition; phases by flow."""
-    saturated = [Span(stretch.start_s, stretch.end_s) for stretch in repetition.saturated]
-    saturated += [
-        Span(use.start_s, use.end_s)
-        for use in repetition.cpu
-        if (use.busy if use.busiest is None else use.busiest) >= CPU_SATURATED or use.steal >= CPU_STOLEN
-    ]
+    stalls, saturated = excuses.moments(repetition)
     return {
         "disturbances": sorted(phases.span_of(one, repetition) for one in scenario.disturbances),
         "phases": [phases.disturbances(scenario, one, repetition) for one in scenario.traffic],
-        "stalls": [Span(stall.start_s, stall.end_s) for stall in repetition.stalls],
-        "saturated": sorted(saturated),
+        "stalls": stalls,
+        "saturated": saturated,
     }

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping
 from rich.text import Text
 
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary
+from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary, Summary
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped
 from testbed.scenario.units import format_digits, format_percentage, format_seconds
 
 NOT_RECORDED = "not recorded"
+# What a verdict is about, by the kind of its first cause; a promise is called by its flow, if it has one.
+BRIEFLY = {
+    "promise": "a promise was not kept",
+    "machine": "the machine may have been the limit",
+    "measurement": "the measurement has gaps or contradicts itself",
+    "state": "the kernel was not as configured",
+}
 
 
 def on_the_network(scenario: Scenario, verdict: str) -> str:
@@ -23,6 +30,18 @@ def on_the_network(scenario: Scenario, verdict: str) -> str:
     if "ceiling" in kind.claims:
         return f"{kind.name} claims a ceiling, not a floor: it keeps no room, there was some"
     return f"{kind.name} claims nothing: it keeps no room, there was some"
+
+
+def briefly(summary: Summary) -> str:
+    """Return a verdict and what it is about in a line, for where there is no room; empty if it is *held*."""
+    if summary.verdict == "held":
+        return ""
+    kind = summary.causes[0].kind if summary.causes else None
+    flows = list(dict.fromkeys(one.flow for one in summary.causes if one.kind == "promise" and one.flow))
+    if kind == "promise" and flows:
+        more = f" and {len(flows) - 1} more" if len(flows) > 1 else ""
+        return f"{summary.verdict}: {flows[0]}{more}".replace("->", "→")
+    return f"{summary.verdict}: {BRIEFLY[kind]}" if kind else summary.verdict
 
 
 def judged_in(name: str, phase: PhaseSummary) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bench.measurement.display import Displays
+    from bench.presentation.figures.sheet import Sheet
 
 
 REQUEST = "request.json"
@@ -35,6 +36,15 @@ def request(directory: Path) -> StudyRequest | None:
     """Return what a study was asked for; None: it is from before that was recorded. Raises StoredError."""
     with atomic.remedy("restore it; without it the study can be shown, but not gone on with"):
         return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
+
+
+def figure_files(drawn: Mapping[str, Mapping[str, bytes]], sheet: Sheet) -> dict[str, bytes]:
+    """Return figures' files by path in the directory."""
+    return {
+        f"figures/{sheet.file(name, kind)}": content
+        for name, files in drawn.items()
+        for kind, content in files.items()
+    }
 
 
 def read_index(file: Path, kind: type[atomic.Model]) -> atomic.Model:
@@ -137,11 +147,21 @@ class Study(ABC):
         """Return the files that are made of the recordings, by path in the directory."""
         return {}
 
-    def analyse(self, directory: Path) -> None:
-        """Write what is made of the recordings. Raises StoredError and ScenarioError as they are read."""
+    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+        """Return the files of each figure for a sheet, by its name and their format."""
+        return {}
+
+    def analyse(self, directory: Path, sheet: Sheet | None = None) -> None:
+        """Write what is made of the recordings; with a sheet, figures for that, too.
+
+        Raises StoredError and ScenarioError as they are read.
+        """
         outputs = self.outputs(directory)
         for path, content in outputs.items():
             atomic.write(directory / path, content)
+        if sheet is not None:
+            for path, content in figure_files(self.figures(directory, sheet), sheet).items():
+                atomic.write(directory / path, content)
         recordings = [Recording(directory / row.recording) for row in self.rows(directory) if row.recording]
         if recordings:
             atomic.write(directory / CRATE, self._crate(directory, recordings, outputs))

@@ -8,31 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bench.analysis.summary import Summary
 from bench.presentation.figures import style
 from bench.presentation.figures.known import Figure, register
+from bench.presentation.figures.sheet import Sheet
+from bench.presentation.figures.subject import Subject
+from bench.presentation.palette import looks
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib import figure
 
 
-def render(samples: pd.DataFrame, scenario: Scenario, summary: Summary) -> Mapping[str, bytes]:
+def render(subject: Subject, sheet: Sheet) -> Mapping[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(samples, summary))
+    return style.files(lambda: _draw(subject, sheet), sheet)
 
 
-def _draw(samples: pd.DataFrame, summary: Summary) -> figure.Figure:
-    from matplotlib.figure import Figure as Drawing
-
-    drawing = Drawing(figsize=(7.0, 2.8), layout="constrained")
+def _draw(subject: Subject, sheet: Sheet) -> figure.Figure:
+    drawing = sheet.figure(height=2.8)
+    drawing.set_layout_engine("constrained")
     axes = drawing.add_subplot(xlabel="share of the expected goodput", ylabel="share of samples")
-    received = samples[samples["source"] == "receiver"]
-    for flow in summary.flows:
+    received = subject.samples[subject.samples["source"] == "receiver"]
+    for flow in subject.summary.flows:
         rates = received[received["flow"] == flow.name]["bits_per_second"]
         if flow.expected_goodput_bps and len(rates):
-            axes.ecdf(rates / flow.expected_goodput_bps, label=flow.name)
+            colour = looks(subject.scenario)[flow.name].colour
+            axes.ecdf(rates / flow.expected_goodput_bps, label=flow.name, color=colour)
     if axes.lines:
         axes.legend(frameon=False)
     return drawing

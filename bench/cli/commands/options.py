@@ -38,6 +38,12 @@ PROVIDER = {
 ORCHESTRATOR = {"orchestrator": "what runs the pods: cni, kubernetes"}
 REPORTS = {"reports": "directory of the recordings"}
 JSON = {"json": "one JSON document on standard output; what people are told goes to standard error"}
+SHEET = {
+    "preset": "draw for a column (3.5in), a page (7in) or a slide (10in, in text of 12 points)",
+    "width": "how wide figures are, as in 3.5in, 89mm, 8.9cm or 252pt",
+    "font_size": "points of their text, as in 8",
+    "format": "which of svg, pdf, png, as in pdf,png (default: all)",
+}
 RUN = {**CHANGES, **PROVIDER, **ORCHESTRATOR, **REPORTS}
 STUDY = {
     **RUN,

@@ -7,12 +7,13 @@ from pathlib import Path
 from invoke.context import Context
 
 from bench.cli import exits
-from bench.cli.commands.options import JSON, REPORTS, task
+from bench.cli.commands.options import JSON, REPORTS, SHEET, task
 
 
 @task(
     help={
         **REPORTS,
+        **SHEET,
         **JSON,
         "run": "a recording or a study: its directory, run id, packed file, or latest",
         "all_": "those of every recording and study, packed or not",
@@ -24,13 +25,18 @@ def figures(
     run: str = "",
     all_: bool = False,
     check: bool = False,
+    preset: str = "",
+    width: str = "",
+    font_size: str = "",
+    format: str = "",
     reports: str = "reports",
     json: bool = False,
 ) -> None:
-    """Make samples, summary, figures and report again from a recording alone."""
+    """Make samples, summary, figures and report again from a recording alone; figures of other sizes, too."""
     from bench.cli.verbs import reproduction
 
-    exits.ends_with_status(reproduction.figures)(run, all_, check, Path(reports), json)
+    asked = preset, width, font_size, format
+    exits.ends_with_status(reproduction.figures)(run, all_, check, Path(reports), json, asked)
 
 
 @task(

@@ -21,6 +21,7 @@ from testbed.scenario.addressing import Addressing
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
     from bench.cli.progress import Display
+    from bench.presentation.figures.sheet import Sheet
     from bench.recording.directory import Recording
 
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
@@ -168,16 +169,16 @@ def _shown(recording: Recording, summary: Summary) -> Judged:
     return Judged(recording, summary, step)
 
 
-def draw_figures(run: str, reports: Path, json: bool = False) -> int:
+def draw_figures(run: str, reports: Path, json: bool = False, sheet: Sheet | None = None) -> int:
     """Make everything that follows from a recording, or from a study's recordings, again, and show it.
 
-    What is packed is unpacked into ``reports`` first.
+    What is packed is unpacked into ``reports`` first. With a sheet, draw the figures for that, too.
     """
     with documents.document(json) as told:
-        return _draw_figures(run, reports, told)
+        return _draw_figures(run, reports, told, sheet)
 
 
-def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
+def _draw_figures(run: str, reports: Path, told: documents.Document, sheet: Sheet | None) -> int:
     from bench import pipeline
     from bench.cli.verbs import studies
     from bench.recording import archive, directory
@@ -190,13 +191,27 @@ def _draw_figures(run: str, reports: Path, told: documents.Document) -> int:
         run = str(unpacked)
     if found := known.find(run, reports):
         study, place = found
-        study.analyse(place)
+        study.analyse(place, sheet)
         told |= documents.study(study, place)
+        _say_drawn(place / "figures", sheet)
         return studies.show(study, place)
     recording = directory.find(run, reports)
-    judged = _shown(recording, pipeline.analyse(recording))
+    summary = pipeline.analyse(recording, sheet)
+    _say_drawn(recording.figures_directory, sheet)
+    judged = _shown(recording, summary)
     told["runs"] = [documents.run(*judged)]
     return exits.worst([judged.summary.verdict])
+
+
+def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
+    """Say which files were drawn for a sheet that is none of those that are always there."""
+    from bench.cli.terminal import say
+
+    if sheet is None or not sheet.name:
+        return
+    for kind in sheet.formats:
+        for file in sorted(figures.glob(sheet.file("*", kind))):
+            say(f"drawn: {file}")
 
 
 def pack(run: str, to: str, reports: Path) -> int:

@@ -18,12 +18,29 @@ if TYPE_CHECKING:
     from bench.studies.reproduction.trial import Trial
 
 
-def figures(run: str, everything: bool, check: bool, reports: Path, json: bool = False) -> int:
-    """Make again what follows from one recording or study, or from all; or check all."""
+def figures(
+    run: str,
+    everything: bool,
+    check: bool,
+    reports: Path,
+    json: bool = False,
+    size: Sequence[str] = (),
+) -> int:
+    """Make again what follows from one recording or study, or from all; or check all.
+
+    ``size``: preset, width, font size and formats of figures to draw besides, empty where it was not said.
+    """
+    from bench.presentation.figures import sheet
+
+    wanted = sheet.asked(*size)
+    if wanted and not run:
+        raise LookupError(
+            "--preset, --width, --font-size, --format: for the figures of one recording or study"
+        )
     if everything == bool(run) or (check and not everything):
         raise LookupError("figures: of which recording? Or of all of them: --all, or --all --check")
     if run:
-        return experiments.draw_figures(run, reports, json)
+        return experiments.draw_figures(run, reports, json, wanted)
     with documents.document(json) as told:
         return check_all_figures(reports, told) if check else draw_all_figures(reports, told)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from bench.analysis.summary import Summary
 from bench.presentation.figures import latency, throughput
+from bench.presentation.figures.sheet import Sheet
+from bench.presentation.figures.subject import Subject
 from testbed.scenario import Scenario
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -21,8 +19,8 @@ class Figure:
     name: str  # of its files, as in figures/NAME.svg
     title: str  # what it shows, for who cannot see it
     caption: Callable[[Scenario], str]  # what stands below it in the report
-    # Returns the content of its files by format, of which one is png and one pdf; see ``style.files``.
-    render: Callable[[pd.DataFrame, Scenario, Summary], Mapping[str, bytes]]
+    # Returns the content of its files, by those formats that the sheet asks for; see ``style.files``.
+    render: Callable[[Subject, Sheet], Mapping[str, bytes]]
     charted: bool = False  # whether the report's chart shows the same, where scripts run
     # What it is drawn of: what each flow got, or when each request was answered; without any it is not drawn.
     of: Literal["samples", "exchanges"] = "samples"
@@ -36,6 +34,12 @@ def register(figure: Figure) -> None:
     if figure.name in FIGURES:
         raise LookupError(f"there is a figure {figure.name!r} already")
     FIGURES[figure.name] = figure
+
+
+def draw(subject: Subject, sheet: Sheet) -> dict[str, Mapping[str, bytes]]:
+    """Return the files of every figure that there is of a recording, by its name and their format."""
+    there = {"samples": subject.scenario.traffic, "exchanges": subject.scenario.requests}
+    return {name: figure.render(subject, sheet) for name, figure in FIGURES.items() if there[figure.of]}
 
 
 register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render, charted=True))

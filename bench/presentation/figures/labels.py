@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.presentation.figures.sheet import SMALL, TEXT, Sheet
+from bench.presentation.palette import INK, MUTED, Look
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAME_SIZE, REMARK_SIZE = 7.5, 6.5  # points
-MUTED = "#595959"
-LONGEST_NAME = 22
+LONGEST_NAME = 20
 # Up to so many labels have room for a remark on a second line.
 MOST_WITH_REMARKS = 8
 
@@ -22,13 +23,12 @@ class Label:
 
     name: str
     remark: str
-    level: float  # where the line is, in inches above the panel's bottom
-    colour: str
-    marker: str
+    level: float  # where the line is, in units above the panel's bottom
+    look: Look
 
 
 def gap(count: int) -> float:
-    """Return the inches from one label to the next if there are so many."""
+    """Return the units from one label to the next if there are so many."""
     return 0.3 if count <= MOST_WITH_REMARKS else 0.16
 
 
@@ -50,46 +50,44 @@ def spread(wanted: Sequence[float], gap: float, room: float) -> list[float]:
     return places
 
 
-def draw(axes: Axes, labels: Sequence[Label], width: float, height: float) -> None:
-    """Draw the labels of a panel of ``width`` by ``height`` inches, each with a leader in its line's look."""
+def draw(axes: Axes, labels: Sequence[Label], width: float, height: float, sheet: Sheet) -> None:
+    """Draw the labels of a panel of ``width`` by ``height`` units, each with a leader in its line's look."""
     places = spread([label.level for label in labels], gap(len(labels)), height)
     for label, place in zip(labels, places, strict=True):
         level, beside = label.level / height, place / height
         axes.plot(
-            [1 + inches / width for inches in (0.04, 0.14, 0.2, 0.27)],
+            [1 + units / width for units in (0.04, 0.14, 0.2, 0.27)],
             [level, level, beside, beside],
-            color=label.colour,
-            marker=label.marker,
-            markersize=3.5,
+            color=label.look.colour,
+            marker=label.look.marker,
+            markersize=sheet.points(3.5),
             markeredgewidth=0,
             markevery=[3],
-            linewidth=0.8,
+            linewidth=sheet.points(0.8),
             transform=axes.transAxes,
             clip_on=False,
         )
         remarks = len(labels) <= MOST_WITH_REMARKS
-        _write(
-            axes,
-            1 + 0.34 / width,
-            beside,
-            shortened(label.name),
-            NAME_SIZE,
-            "bottom" if remarks else "center",
-        )
+        x = 1 + 0.34 / width
+        anchor = "bottom" if remarks else "center"
+        _write(axes, x, beside, shortened(label.name), sheet.points(TEXT), anchor)
         if remarks:
-            _write(axes, 1 + 0.34 / width, beside, label.remark, REMARK_SIZE, "top", MUTED)
+            _write(axes, x, beside, label.remark, sheet.points(SMALL), "top", MUTED)
 
 
 def shortened(name: str) -> str:
     """Return a name that fits; long ones differ at their beginning or end more often than in the middle."""
-    name = name.replace("->", "→")
+    name = arrowed(name)
     half = LONGEST_NAME // 2
     return name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
 
 
-def _write(
-    axes: Axes, x: float, y: float, text: str, size: float, anchor: str, colour: str = "black"
-) -> None:
+def arrowed(name: str) -> str:
+    """Return a name of a transfer as figures write it."""
+    return name.replace("->", "→")
+
+
+def _write(axes: Axes, x: float, y: float, text: str, size: float, anchor: str, colour: str = INK) -> None:
     axes.text(
         x,
         y,

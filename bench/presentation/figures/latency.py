@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from bench.analysis.exchanges import latencies
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import Summary
-from bench.presentation.figures.labels import MUTED, shortened
-from bench.presentation.figures.style import COLOURS, bands, files, key, line, shade
+from bench.presentation.figures import style
+from bench.presentation.figures.head import EDGE, Key, above
+from bench.presentation.figures.labels import shortened
+from bench.presentation.figures.sheet import SMALL, Sheet
+from bench.presentation.figures.style import bands, files, line, shade
+from bench.presentation.figures.subject import Subject
+from bench.presentation.palette import INK, MUTED, looks
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps, format_digits
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from bench.analysis.excuses import Moments
     from bench.analysis.statistics import Floats
     from bench.presentation.figures.style import Entries
 
@@ -32,13 +36,20 @@ if TYPE_CHECKING:
 
 TITLE = "How long each request took, against time, and the share of them that took longer"
 MILLISECONDS = 1000
-# Inches.
-WIDTH, HEIGHT, GAP, BETWEEN = 7.0, 1.7, 0.5, 0.62
-LEFT, RIGHT, TOP, BOTTOM = 0.55, 0.12, 0.3, 0.45
-WIDE = 4.0  # of the left panel
+# Units.
+LEFT, RIGHT, BOTTOM, HEADING = 0.55, 0.12, 0.42, 0.15
+HEIGHT, LOW = 1.6, 1.1  # of a panel where both have a row, and where each has its own
+GAP, BETWEEN, OWN = (
+    0.5,
+    0.62,
+    0.45,
+)  # below a row; between its panels beside each other, and one above the other
+WIDE = 5.5  # from this room on, both are beside each other
+SHARE = 0.68  # of the left one, then
 LINES = ("-", "--", ":", "-.")  # of the phases
 RANGE = (0.01, 1e5)  # milliseconds, of what can be drawn
-LEAST = 0.0005  # share of the exchanges
+# Share of the exchanges to which the axis reaches: of many, and of a few.
+LEAST, SEVERAL = 0.0001, 0.001
 POINTS = 100  # of a line, in each of its powers of ten
 
 
@@ -56,51 +67,66 @@ def caption(scenario: Scenario) -> str:
     return text
 
 
-def render(exchanges: pd.DataFrame, scenario: Scenario, summary: Summary) -> dict[str, bytes]:
-    """Return the figure by format: ``svg``, ``pdf`` and ``png``."""
-    return files(lambda: _draw(exchanges, scenario, summary), every_point=True)
+def render(subject: Subject, sheet: Sheet) -> dict[str, bytes]:
+    """Return the figure by format."""
+    return files(lambda: _draw(subject, sheet), sheet, every_point=True)
 
 
-def _draw(exchanges: pd.DataFrame, scenario: Scenario, summary: Summary) -> Figure:
-    from matplotlib.figure import Figure
-
-    rows = len(summary.requests)
-    total = TOP + rows * HEIGHT + (rows - 1) * GAP + BOTTOM + 0.2
-    figure = Figure(figsize=(WIDTH, total))
-    took = latencies(exchanges) * MILLISECONDS
-    low, high = _limits(took)
-    phases = list(dict.fromkeys(phase for one in summary.requests for phase in one.phases))
-    for index, requests in enumerate(summary.requests):
-        bottom = (total - TOP - 0.2 - (index + 1) * HEIGHT - index * GAP) / total
-        last = index == rows - 1
-        colour = COLOURS[index % len(COLOURS)]
+def _draw(subject: Subject, sheet: Sheet) -> Figure:
+    scenario, exchanges, all_of_them = subject.scenario, subject.exchanges, subject.summary.requests
+    took, looked = latencies(exchanges) * MILLISECONDS, looks(scenario)
+    phases = list(dict.fromkeys(phase for one in all_of_them for phase in one.phases))
+    found = style.moments(subject.record)
+    wide, rows = sheet.room >= WIDE, len(all_of_them)
+    head = above(subject.summary, Key(sheet, _entries(phases, subject, found), LEFT if wide else EDGE))
+    rest = head.height + HEADING + BOTTOM + (rows - 1) * GAP
+    (height,) = {*sheet.fitted([HEIGHT] * rows, rest)} if wide else {2 * LOW + OWN}
+    figure = sheet.figure(rest + rows * height)
+    for index, requests in enumerate(all_of_them):
+        top = head.height + HEADING + index * (height + GAP)
+        colour = looked[requests.name].colour
         own = (exchanges["requests"] == requests.name).to_numpy()
-        over_time = figure.add_axes((LEFT / WIDTH, bottom, WIDE / WIDTH, HEIGHT / total))
-        _over_time(over_time, exchanges[own]["due_s"].to_numpy(), took[own], colour, scenario)
-        narrow = WIDTH - LEFT - WIDE - BETWEEN - RIGHT
-        left = LEFT + WIDE + BETWEEN
-        exceeding = figure.add_axes((left / WIDTH, bottom, narrow / WIDTH, HEIGHT / total))
-        _exceeding(exceeding, exchanges[own]["phase"].to_numpy(), took[own], colour, phases)
-        for axes in (over_time, exceeding):
-            axes.grid(color="#DDDDDD", linewidth=0.5)
-            axes.set_axisbelow(True)
-            axes.tick_params(labelbottom=last)
+        panels = _panels(figure, sheet, top, height)
+        over_time, exceeding = panels
+        _over_time(over_time, exchanges[own]["due_s"].to_numpy(), took[own], colour, scenario, sheet)
+        style.mark(over_time, found)
+        _exceeding(exceeding, exchanges[own]["phase"].to_numpy(), took[own], colour, phases, sheet)
+        low, high = _limits(took)
         over_time.set_ylim(low, high)
         exceeding.set_xlim(low, high)
         over_time.yaxis.set_major_formatter("{x:g}")
         exceeding.xaxis.set_major_formatter("{x:g}")
         if requests.latency_s is not None:
-            over_time.axhline(requests.latency_s * MILLISECONDS, color="black", linestyle=":", linewidth=0.8)
-            exceeding.axvline(requests.latency_s * MILLISECONDS, color="black", linestyle=":", linewidth=0.8)
-        over_time.set_title(_heading(requests), fontsize=7.5, loc="left", pad=3, parse_math=False)
-        if last:
+            look: Any = {"color": INK, "linestyle": ":", "linewidth": sheet.points(0.8)}
+            over_time.axhline(requests.latency_s * MILLISECONDS, **look)
+            exceeding.axvline(requests.latency_s * MILLISECONDS, **look)
+        over_time.set_title(_heading(requests), fontsize=sheet.points(SMALL), loc="left", parse_math=False)
+        if index == rows - 1 or not wide:
             over_time.set_xlabel("due at, in s")
             exceeding.set_xlabel("time in ms")
-    _key(figure, phases, scenario, summary, total)
+        else:
+            for axes in panels:
+                axes.tick_params(labelbottom=False)
+    head.draw(figure)
     return figure
 
 
-def _over_time(axes: Axes, due: Floats, took: Floats, colour: str, scenario: Scenario) -> None:
+def _panels(figure: Figure, sheet: Sheet, top: float, height: float) -> tuple[Axes, Axes]:
+    """Return a row's panels, which begin ``top`` units from the figure's upper edge and are as high."""
+    total, inner = figure.get_figheight() / sheet.scale, sheet.room - LEFT - RIGHT
+
+    def panel(left: float, top: float, width: float, height: float) -> Axes:
+        place = (left / sheet.room, 1 - (top + height) / total, width / sheet.room, height / total)
+        return figure.add_axes(place)
+
+    if sheet.room >= WIDE:
+        wide = SHARE * (inner - BETWEEN)
+        right = panel(LEFT + wide + BETWEEN, top, inner - BETWEEN - wide, height)
+        return panel(LEFT, top, wide, height), right
+    return panel(LEFT, top, inner, LOW), panel(LEFT, top + LOW + OWN, inner, LOW)
+
+
+def _over_time(axes: Axes, due: Floats, took: Floats, colour: str, scenario: Scenario, sheet: Sheet) -> None:
     import numpy as np
 
     axes.set_xlim(0, scenario.duration)
@@ -110,22 +136,40 @@ def _over_time(axes: Axes, due: Floats, took: Floats, colour: str, scenario: Sce
     bands(axes, scenario)
     # Points by the ten thousand are a picture in the vector formats, too.
     look: Any = {"linestyle": "none", "marker": ".", "markeredgewidth": 0, "rasterized": True}
-    axes.plot(due, took, color=colour, markersize=2, zorder=3, **look)
+    axes.plot(due, took, color=colour, markersize=sheet.points(2), zorder=3, **look)
     lost = due[np.isinf(took)]
     if len(lost):
         look = {"linestyle": "none", "marker": "v", "color": "black", "clip_on": False, "rasterized": True}
-        axes.plot(lost, [1] * len(lost), markersize=3, transform=axes.get_xaxis_transform(), zorder=4, **look)
+        axes.plot(
+            lost,
+            [1] * len(lost),
+            markersize=sheet.points(3),
+            transform=axes.get_xaxis_transform(),
+            zorder=4,
+            **look,
+        )
 
 
-def _exceeding(axes: Axes, found: Phases, took: Floats, colour: str, phases: list[str]) -> None:
+def _exceeding(axes: Axes, found: Phases, took: Floats, colour: str, phases: list[str], sheet: Sheet) -> None:
+    least = LEAST if len(took) > 1 / SEVERAL else SEVERAL
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_ylim(LEAST, 1)
-    axes.set_yticks([1, 0.1, 0.01, 0.001], ["100 %", "10 %", "1 %", "0.1 %"])
+    axes.set_ylim(least, 1)
+    axes.set_title("share that took longer", fontsize=sheet.points(SMALL), loc="left")
+    ticks = [10.0**power for power in range(round(math.log10(least)), 1)]
+    axes.set_yticks(ticks, [f"{tick * 100:g} %" for tick in ticks])
+    axes.grid(axis="both")
     for number, phase in enumerate(phases):
         times, shares = exceeding(took[found == phase])
         look = LINES[number % len(LINES)]
-        axes.plot(times, shares, look, color=colour, drawstyle="steps-post", linewidth=1)
+        axes.plot(
+            times,
+            shares.clip(least),  # nothing took longer than the longest: the line ends on the axis
+            look,
+            color=colour,
+            drawstyle="steps-post",
+            linewidth=sheet.points(1),
+        )
 
 
 def exceeding(took: Floats) -> tuple[Floats, Floats]:
@@ -148,18 +192,18 @@ def _heading(requests: RequestsSummary) -> str:
     return f"{shortened(requests.name)}: {format_digits(requests.rate)} a second, {promise}"
 
 
-def _key(figure: Figure, phases: list[str], scenario: Scenario, summary: Summary, total: float) -> None:
-    entries: Entries = {
-        phase: line(linestyle=LINES[number % len(LINES)], color=MUTED, linewidth=1)
+def _entries(phases: list[str], subject: Subject, found: Moments) -> Entries:
+    entries: Entries = [
+        (phase, line(linestyle=LINES[number % len(LINES)], color=MUTED, linewidth=1))
         for number, phase in enumerate(phases)
-    }
-    if any(phase.lost for one in summary.requests for phase in one.phases.values()):
-        entries["lost"] = line(linestyle="none", marker="v", markersize=3)
-    if any(one.latency_s is not None for one in summary.requests):
-        entries["99 % at most"] = line(linestyle=":", linewidth=0.8)
-    if scenario.disturbances:
-        entries["disturbance"] = shade()
-    key(figure, entries, (LEFT / WIDTH, 1 - 0.04 / total), len(entries), fontsize=7, columnspacing=1.6)
+    ]
+    if any(phase.lost for one in subject.summary.requests for phase in one.phases.values()):
+        entries += [("lost", line(linestyle="none", marker="v", markersize=3))]
+    if any(one.latency_s is not None for one in subject.summary.requests):
+        entries += [("99 % at most", line(linestyle=":", linewidth=0.8))]
+    if subject.scenario.disturbances:
+        entries += [("time of the disturbance", shade())]
+    return entries + style.of_moments(found)
 
 
 def _limits(took: Floats) -> tuple[float, float]:

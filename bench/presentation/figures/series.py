@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+LOOSEST = 1.6
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,11 @@ class Series:
     low: Floats
     high: Floats
     peak: float  # the highest sample after the warm-up
+
+    @property
+    def most(self) -> float:
+        """The highest of all that is drawn."""
+        return float(max(self.high, default=0.0))
 
     @property
     def level(self) -> float:
@@ -53,3 +62,22 @@ def series(samples: pd.DataFrame, scenario: Scenario) -> dict[str, Series]:
             peak=float((table if judged.empty else judged)["bits_per_second"].max()),
         )
     return result
+
+
+def ceiling(lines: Iterable[Series], promised: Iterable[float]) -> float:
+    """Return the rate that axes have to reach for all of these to be on them, bits per second.
+
+    It is at most LOOSEST times what is judged: what begins with a saved-up burst would flatten the rest. What
+    is above that is drawn at the upper edge (``cut``).
+    """
+    known = list(lines)
+    judged = max([*promised, *(line.peak for line in known)], default=0.0)
+    most = max([judged, *(line.most for line in known)])
+    return min(most, LOOSEST * judged) if judged else most
+
+
+def cut(values: Floats, most: float) -> tuple[Floats, Flags]:
+    """Return values that are not above the upper edge, and which of them were."""
+    import numpy as np
+
+    return np.minimum(values, most), values > most

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from bench.analysis import phases
+from bench.analysis import excuses, phases
+from bench.analysis.excuses import Moments
+from bench.analysis.phases import Span
+from bench.presentation.figures.sheet import PAGE, SMALL, TEXT, Sheet
+from bench.presentation.palette import GRID, INK, SATURATED, SHADES, STALL, VERDICTS
+from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -15,30 +20,36 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    Entries = dict[str, Line2D | Patch]  # of a key: by what is said of each
-
-FORMATS = ("svg", "pdf", "png")
-
-# Okabe & Ito, "Color Universal Design" (2008), without the yellow that vanishes on white paper.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-
-# Of the time of the disturbances; what disturbs in other company has the other one.
-SHADES = ("#EEEEEE", "#DDDDDD")
+    Entry = tuple[str, Line2D | Patch]  # of a key: what is said of what
+    Entries = list[Entry]
 
 STYLE: dict[Any, Any] = {
     # The first comes with matplotlib; an SVG is shown with whatever there is.
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "font.size": 8,
-    "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.3,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
     "svg.hashsalt": "throughput",
     "svg.fonttype": "none",  # text stays text: it can be searched, selected and read aloud
     "pdf.fonttype": 42,
-    "savefig.dpi": 200,
+}
+# Points beside text of 8, in which lines and ticks grow with the text.
+SIZES = {
+    "font.size": TEXT,
+    "axes.linewidth": 0.6,
+    "axes.labelpad": 4,
+    "axes.titlepad": 3,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.2,
+    **{
+        f"{axis}tick.{which}.{what}": points
+        for axis in "xy"
+        for which, sizes in {"major": (0.6, 3.0, 3.0), "minor": (0.4, 1.7, 3.0)}.items()
+        for what, points in zip(("width", "size", "pad"), sizes, strict=True)
+    },
 }
 
 METADATA: dict[str, dict[str, Any]] = {
@@ -47,8 +58,13 @@ METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
 }
 
+# Of the height of a panel, from its top: where the machine's bad moments are marked.
+STALL_HEIGHT, SATURATED_HEIGHT = 0.07, 0.035
+SHORTEST = 0.006  # share of the time shown that the mark of a moment has at least: it must be seen
+FAINT = 0.15  # of a mark all the way down
 
-def files(draw: Callable[[], Figure], every_point: bool = False) -> dict[str, bytes]:
+
+def files(draw: Callable[[], Figure], sheet: Sheet = PAGE, every_point: bool = False) -> dict[str, bytes]:
     """Draw a figure once, in the project's style and nobody else's, and return its files by format.
 
     ``every_point``: lines have all their points. Which of them matplotlib leaves out hangs on the last bit
@@ -58,22 +74,47 @@ def files(draw: Callable[[], Figure], every_point: bool = False) -> dict[str, by
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE | {"path.simplify": not every_point})
+        matplotlib.rcParams.update(parameters(sheet) | {"path.simplify": not every_point})
         figure = draw()
-        return {kind: _save(figure, kind) for kind in FORMATS}
+        return {kind: _save(figure, kind, sheet.dpi) for kind in sheet.formats}
 
 
-def _save(figure: Figure, kind: str) -> bytes:
+def parameters(sheet: Sheet) -> dict[Any, Any]:
+    """Return matplotlib's parameters for a sheet."""
+    return STYLE | {name: sheet.points(size) for name, size in SIZES.items()}
+
+
+def _save(figure: Figure, kind: str, dpi: int) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=METADATA[kind])
+    figure.savefig(buffer, format=kind, metadata=METADATA[kind], dpi=dpi)
     return buffer.getvalue()
 
 
 def line(**look: Any) -> Line2D:
-    """Return a line as it stands in a key; black, if its look does not say otherwise."""
+    """Return a line as it stands in a key beside text of 8 points; black, if its look says nothing else."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], **{"color": "black", **look})
+    return Line2D([], [], **{"color": INK, "linewidth": SIZES["lines.linewidth"], **look})
+
+
+def shade(colour: str = SHADES[0]) -> Patch:
+    """Return what stands in a key for some time: without a colour, for that of the disturbances."""
+    from matplotlib.patches import Patch
+
+    return Patch(color=colour, linewidth=0)
+
+
+def headings(axes: Axes, name: str, verdict: str, sheet: Sheet) -> None:
+    """Write above a small panel what it shows, and below that how it was judged."""
+    look: Any = {
+        "xycoords": "axes fraction",
+        "textcoords": "offset points",
+        "fontsize": sheet.points(SMALL),
+        "parse_math": False,
+    }
+    low, line = sheet.points(2), sheet.points(SMALL * 1.4)
+    axes.annotate(name, (0, 1), xytext=(0, low + line), **look)
+    axes.annotate(verdict, (0, 1), xytext=(0, low), color=VERDICTS.get(verdict, INK), weight="bold", **look)
 
 
 def bands(axes: Axes, scenario: Scenario) -> None:
@@ -85,29 +126,31 @@ def bands(axes: Axes, scenario: Scenario) -> None:
         axes.axvspan(stretch.start, stretch.end, color=shade, linewidth=0, zorder=0)
 
 
-def shade() -> Patch:
-    """Return what stands in a key for the time of the disturbances."""
-    from matplotlib.patches import Patch
-
-    return Patch(color=SHADES[0])
+def moments(record: RunRecord) -> Moments:
+    """Return the machine's bad moments in any repetition."""
+    return excuses.together(excuses.moments(repetition) for repetition in record.repetitions)
 
 
-def small_key(figure: Figure, entries: Entries, columns: int) -> None:
-    """Say what lines mean, above many small panels."""
-    place = (0.01, 1 - 0.03 / figure.get_figheight())
-    key(figure, entries, place, columns, fontsize=6.5, handlelength=1.8, columnspacing=1.2)
+def mark(axes: Axes, found: Moments) -> None:
+    """Mark the machine's bad moments at the top of a panel; where it stood still, all the way down."""
+    _, duration = axes.get_xlim()
+    for start, end in _seen(found.saturated, duration):
+        axes.axvspan(start, end, 1 - SATURATED_HEIGHT, 1, color=SATURATED, linewidth=0, zorder=4)
+    for start, end in _seen(found.stalls, duration):
+        axes.axvspan(start, end, color=STALL, alpha=FAINT, linewidth=0, zorder=1)
+        axes.axvspan(start, end, 1 - STALL_HEIGHT, 1, color=STALL, linewidth=0, zorder=5)
 
 
-def key(figure: Figure, entries: Entries, place: tuple[float, float], columns: int, **sizes: float) -> None:
-    """Say what lines mean, without a frame; ``place`` is that of the upper left corner."""
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="upper left",
-        bbox_to_anchor=place,
-        ncols=columns,
-        frameon=False,
-        borderaxespad=0,
-        borderpad=0,
-        **sizes,
-    )
+def _seen(spans: Iterable[Span], duration: float) -> Iterator[Span]:
+    """Yield the spans that begin in the time shown, each long enough to be seen, and none beyond its end."""
+    least = SHORTEST * duration
+    for span in spans:
+        if span.start < duration:
+            end = min(max(span.end, span.start + least), duration)
+            yield Span(min(span.start, end - least), end)
+
+
+def of_moments(found: Moments) -> Entries:
+    """Return what stands in a key for the machine's bad moments, if it had any."""
+    entries: Entries = [("machine stood still", shade(STALL))] if found.stalls else []
+    return [*entries, *([("processor saturated", shade(SATURATED))] if found.saturated else [])]

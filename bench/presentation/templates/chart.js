@@ -87,7 +87,6 @@
 
   // --- Drawing -------------------------------------------------------------------------------------------
   const colour = (name) => getComputedStyle(root).getPropertyValue(name);
-  const line = (flow) => (flows[flow].colour === "#000000" ? colour("--ink") : flows[flow].colour);
   function band(u, spans, fill, height) {
     for (const [start, end] of spans) {
       const from = Math.max(u.valToPos(start, "x", true), u.bbox.left);
@@ -123,8 +122,9 @@
     const own = samples(flow);
     return [Array.from(own.middle), Array.from(own.rate, (bps) => bps / each.bps)];
   }));
-  const top = (each) =>
-    Math.max(0, ...each.flows.filter((flow) => shown[flow]).map((flow) => flows[flow].peak / each.bps)) * 1.06 || 1;
+  const top = (each, most) => // of all that is shown; nothing leaves at the top
+    Math.max(most ?? 0, ...each.flows.filter((flow) => shown[flow]).map((flow) => flows[flow].guarantee / each.bps)) *
+    1.06 || 1;
   const height = (index) => (index ? 160 : innerWidth < 600 ? 240 : 320);
   const width = () => Math.max(part("plots").clientWidth, 200);
   const plots = data.panels.map((each, index) => {
@@ -133,12 +133,12 @@
     const last = index === data.panels.length - 1;
     return new uPlot({
       width: width(), height: height(index), legend: { show: false }, focus: { alpha: FADED },
-      scales: { x: { time: false, range: () => view }, y: { range: () => [0, top(each)] } },
+      scales: { x: { time: false, range: () => view }, y: { range: (u, least, most) => [0, top(each, most)] } },
       axes: [
         { ...axis, size: last ? 44 : 24, label: last ? "time in s" : undefined, labelSize: 20, labelFont: axis.font },
         { ...axis, size: 54, label: each.unit, labelSize: 20, labelFont: axis.font },
       ],
-      series: [{}, ...each.flows.map((flow) => ({ stroke: () => line(flow), width: 1.5 }))],
+      series: [{}, ...each.flows.map((flow) => ({ stroke: flows[flow].colour, width: 1.5 }))],
       cursor: {
         sync: { key: "time", setSeries: false }, y: false, drag: { x: true, y: false, setScale: false },
         bind: { dblclick: () => () => { zoom(0, data.end_s); return null; } },
@@ -244,7 +244,7 @@
     const box = make("input", { type: "checkbox", checked: true });
     box.addEventListener("change", () => show(index, box.checked));
     const swatch = make("span", { className: "swatch" });
-    swatch.style.background = flow.colour === "#000000" ? "var(--ink)" : flow.colour;
+    swatch.style.background = flow.colour;
     part("flows").append(make("label", {}, box, swatch, make("span", { textContent: flow.name }), values[index]));
     return box;
   });

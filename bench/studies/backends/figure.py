@@ -8,7 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.presentation.figures import style
-from bench.presentation.figures.style import COLOURS
+from bench.presentation.figures.grid import Grid
+from bench.presentation.figures.head import EDGE, Key
+from bench.presentation.figures.sheet import SMALL, Sheet
+from bench.presentation.palette import Look, look
 from bench.studies.backends.convergence import too_late
 from bench.studies.backends.index import Backends, PacketCost, Size
 
@@ -16,9 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Inches.
-WIDTH, HEIGHT = 7.2, 4.6
-MARKERS = ("o", "s", "^", "v", "D", "P", "X")
+    Looks = dict[str, Look]
+
+# Units.
+HEIGHT, TITLES, BELOW, BOTTOM, AXIS, LEAST = 1.3, 0.2, 0.55, 0.5, 0.45, 1.1
 # What is drawn against the number of nodes: heading, event, and what of it.
 EVENTS = (
     ("a node joins", "join"),
@@ -27,43 +31,55 @@ EVENTS = (
 )
 
 
-def render(found: Backends) -> dict[str, bytes]:
+def render(found: Backends, sheet: Sheet) -> dict[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(found))
+    return style.files(lambda: _draw(found, sheet), sheet)
 
 
-def _draw(found: Backends) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, HEIGHT))
+def _draw(found: Backends, sheet: Sheet) -> Figure:
     names = [name for name in found.backends if _is_drawn(found, name)]
-    looks = {name: _look(place) for place, name in enumerate(names)}
-    panels = figure.subplots(2, 3, gridspec_kw={"hspace": 0.62, "wspace": 0.42})
-    figure.subplots_adjust(left=0.08, right=0.99, top=0.86, bottom=0.1)
-    _throughput(panels[0][0], found, names, looks)
-    _cost(panels[0][1], found, names, looks)
-    _against_nodes(panels[0][2], found, looks, "entries of a node", lambda size: size.rest)
-    for axes, (heading, event) in zip(panels[1], EVENTS, strict=True):
-        _against_nodes(axes, found, looks, f"{heading}, s", partial(_arrive, event))
-        _decades(axes)
-    entries: style.Entries = {
-        name: style.line(color=colour, marker=marker, markersize=3, linewidth=1.0)
+    looks = {name: look(place) for place, name in enumerate(names)}
+    panels: list[Callable[[Axes], None]] = [
+        partial(_throughput, found=found, looks=looks, sheet=sheet),
+        partial(_cost, found=found, looks=looks, sheet=sheet),
+        partial(
+            _against_nodes,
+            found=found,
+            looks=looks,
+            heading="entries of a node",
+            value=lambda size: size.rest,
+            sheet=sheet,
+        ),
+        *(
+            partial(
+                _events,
+                found=found,
+                looks=looks,
+                heading=f"{heading}, s",
+                value=partial(_arrive, event),
+                sheet=sheet,
+            )
+            for heading, event in EVENTS
+        ),
+    ]
+    grid = Grid(sheet, 3, HEIGHT, TITLES, gap=AXIS, least=LEAST)
+    entries: style.Entries = [
+        (name, style.line(color=colour, marker=marker, markersize=3, linewidth=1.0))
         for name, (colour, marker) in looks.items()
-    }
-    if entries:
-        style.small_key(figure, entries, columns=6)
+    ]
+    key = Key(sheet, entries, EDGE)
+    top = EDGE + key.height + 0.1
+    rows = grid.rows(len(panels))
+    figure = sheet.figure(top + rows * (TITLES + HEIGHT) + (rows - 1) * BELOW + BOTTOM)
+    for draw, axes in zip(panels, grid.panels(figure, len(panels), top, BELOW), strict=True):
+        draw(axes)
+    key.draw(figure, EDGE)
     return figure
 
 
 def _is_drawn(found: Backends, name: str) -> bool:
     measured = found.measured.get(name)
     return measured is not None and bool(measured.throughput_bps or measured.cost or measured.sizes)
-
-
-def _look(place: int) -> tuple[str, str]:
-    """Return colour and marker: when colours begin again, each has another marker."""
-    again = place // len(COLOURS)
-    return COLOURS[place % len(COLOURS)], MARKERS[(place + again) % len(MARKERS)]
 
 
 def _decades(axes: Axes) -> None:
@@ -77,69 +93,87 @@ def _decades(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _throughput(axes: Axes, found: Backends, names: list[str], looks: dict[str, tuple[str, str]]) -> None:
-    _heading(axes, "one TCP flow, Gbit/s")
-    for place, name in enumerate(names):
+def _throughput(axes: Axes, found: Backends, looks: Looks, sheet: Sheet) -> None:
+    _heading(axes, "one TCP flow, Gbit/s", sheet)
+    for place, name in enumerate(looks):
         if carried := found.measured[name].throughput_bps:
-            _mark(axes, place, (carried.median, carried.least, carried.most), 1e-9, looks[name])
+            _mark(axes, place, (carried.median, carried.least, carried.most), 1e-9, looks[name], sheet)
     axes.set_xticks([])
     axes.margins(0.15)
     axes.set_ylim(bottom=0)
 
 
-def _cost(axes: Axes, found: Backends, names: list[str], looks: dict[str, tuple[str, str]]) -> None:
-    _heading(axes, "processor time a packet, µs")
-    kinds = list(dict.fromkeys((one.size, one.rate) for name in names for one in found.measured[name].cost))
+def _cost(axes: Axes, found: Backends, looks: Looks, sheet: Sheet) -> None:
+    _heading(axes, "processor time a packet, µs", sheet)
+    kinds = list(dict.fromkeys((one.size, one.rate) for name in looks for one in found.measured[name].cost))
     for group, kind in enumerate(kinds):
-        for place, name in enumerate(names):
+        for place, name in enumerate(looks):
             cost = _of(found.measured[name].cost, kind)
             if cost and cost.ns:
-                where = group * (len(names) + 1) + place
-                _mark(axes, where, (cost.ns.median, cost.ns.least, cost.ns.most), 1e-3, looks[name])
-    middles = [group * (len(names) + 1) + (len(names) - 1) / 2 for group in range(len(kinds))]
-    axes.set_xticks(middles, [f"{size} B\n{rate / 1000:g} k/s" for size, rate in kinds], fontsize=6)
+                where = group * (len(looks) + 1) + place
+                _mark(axes, where, (cost.ns.median, cost.ns.least, cost.ns.most), 1e-3, looks[name], sheet)
+    middles = [group * (len(looks) + 1) + (len(looks) - 1) / 2 for group in range(len(kinds))]
+    names = [f"{size} B\n{rate / 1000:g} k/s" for size, rate in kinds]
+    axes.set_xticks(middles, names, fontsize=sheet.points(SMALL))
     axes.margins(0.1)
     axes.set_ylim(bottom=0)
+
+
+def _events(
+    axes: Axes,
+    found: Backends,
+    looks: Looks,
+    heading: str,
+    value: Callable[[Size], float | None],
+    sheet: Sheet,
+) -> None:
+    _against_nodes(axes, found, looks, heading, value, sheet)
+    _decades(axes)
 
 
 def _against_nodes(
     axes: Axes,
     found: Backends,
-    looks: dict[str, tuple[str, str]],
+    looks: Looks,
     heading: str,
     value: Callable[[Size], float | None],
+    sheet: Sheet,
 ) -> None:
-    _heading(axes, heading)
+    _heading(axes, heading, sheet)
     for name, (colour, marker) in looks.items():
         points = [
             (size.nodes, seen) for size in found.measured[name].sizes if (seen := value(size)) is not None
         ]
         if points:
-            axes.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=3, linewidth=1.0)
+            axes.plot(
+                *zip(*points, strict=True),
+                color=colour,
+                marker=marker,
+                markersize=sheet.points(3),
+                linewidth=sheet.points(1),
+            )
     axes.set_xticks(sorted({size.nodes for each in found.measured.values() for size in each.sizes}))
     axes.set_xlabel("nodes")
 
 
 def _mark(
-    axes: Axes, where: float, values: tuple[float, float, float], unit: float, look: tuple[str, str]
+    axes: Axes, where: float, values: tuple[float, float, float], unit: float, look: Look, sheet: Sheet
 ) -> None:
     median, least, most = (value * unit for value in values)
     axes.errorbar(
         [where],
         [median],
         yerr=[[median - least], [most - median]],
-        color=look[0],
-        marker=look[1],
-        markersize=3,
-        linewidth=0.8,
-        capsize=1.5,
+        color=look.colour,
+        marker=look.marker,
+        markersize=sheet.points(3),
+        linewidth=sheet.points(0.8),
+        capsize=sheet.points(1.5),
     )
 
 
-def _heading(axes: Axes, text: str) -> None:
-    axes.set_title(text, fontsize=7.5, loc="left", pad=3)
-    axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-    axes.set_axisbelow(True)
+def _heading(axes: Axes, text: str, sheet: Sheet) -> None:
+    axes.set_title(text, fontsize=sheet.points(SMALL), loc="left")
 
 
 def _of(costs: list[PacketCost], kind: tuple[int, int]) -> PacketCost | None:

@@ -25,11 +25,13 @@ from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throu
 from bench.studies.backends.round_trip import round_trips
 from bench.studies.backends.spread import spread
 from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
-from bench.studies.study import Case, Promised, Study
+from bench.studies.study import Case, Promised, Study, figure_files
 from testbed.scenario import Scenario, ScenarioError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from bench.presentation.figures.sheet import Sheet
 
 # The recordings, by part: the scenario, and what is set in it beside the backend. On links that are too slow
 # for all that wants to pass, enforcement node can keep a promise.
@@ -116,12 +118,19 @@ class BackendsStudy(Study):
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``backends.json`` with what was measured, ``figures/backends.*`` and ``backends.md``."""
+        from bench.presentation.figures.sheet import PAGE
         from bench.studies.backends import figure, page
 
         found = self.summed_up(directory)
-        drawn = figure.render(found)
-        images = {f"figures/backends.{kind}": content for kind, content in drawn.items()}
-        return {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode(), **images}
+        drawn = {"backends": figure.render(found, PAGE)}
+        files = {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode()}
+        return {**files, **figure_files(drawn, PAGE)}
+
+    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+        """Return ``backends``."""
+        from bench.studies.backends import figure
+
+        return {"backends": figure.render(self.summed_up(directory), sheet)}
 
     def summed_up(self, directory: Path) -> Backends:
         """Return the index with all that the recordings and the files in ``measured/`` show."""

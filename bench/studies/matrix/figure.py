@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.analysis import samples
+from bench.analysis.excuses import Moments, together
 from bench.analysis.phases import planned
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import style
-from bench.presentation.figures.series import series
-from bench.presentation.figures.style import COLOURS, bands
+from bench.presentation.figures.grid import LEFT, Grid
+from bench.presentation.figures.head import EDGE, Key, extent
+from bench.presentation.figures.labels import shortened
+from bench.presentation.figures.series import Series, ceiling, cut, series
+from bench.presentation.figures.sheet import SMALL, Sheet
+from bench.presentation.figures.style import bands
+from bench.presentation.palette import INK, looks
 from bench.recording.directory import Recording
-from bench.studies.matrix.index import HEADINGS, Matrix, MatrixCase
+from bench.recording.records import RunRecord
+from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
 
@@ -20,110 +29,151 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of a mean: a dot, and its interval.
-MARK: Any = {"fmt": "o", "color": "black", "markersize": 2.2, "elinewidth": 0.8, "capsize": 1.5, "zorder": 5}
-# Inches.
-PANEL_WIDTH, PANEL_HEIGHT, GAP = 1.9, 1.6, 0.12
-LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.6, 0.1, 0.55, 0.45, 0.4
+# Units.
+HEIGHT, TITLES, BELOW, BOTTOM, BETWEEN, LINE = 1.35, 0.36, 0.28, 0.5, 0.14, 0.2
 
 
-def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary]) -> dict[str, bytes]:
+@dataclass(frozen=True)
+class _Run:
+    """What is drawn of one case."""
+
+    scenario: Scenario
+    record: RunRecord
+    summary: Summary
+    lines: Mapping[str, Series]
+
+    @property
+    def guaranteed(self) -> list[FlowSummary]:
+        return [flow for flow in self.summary.flows if flow.role == "guaranteed"]
+
+    @property
+    def repeated(self) -> bool:
+        return len(self.record.repetitions) > 1
+
+
+def render(
+    directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary], sheet: Sheet
+) -> dict[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(directory, index, summaries))
+    runs = {
+        (case.scenario, case.enforcement): _read(Recording(directory / case.recording), summary)
+        for case in index.cells
+        if case.recording and (summary := summaries.get((case.scenario, case.enforcement)))
+    }
+    return style.files(lambda: _draw(index, runs, sheet), sheet)
 
 
-def _draw(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary]) -> Figure:
-    from matplotlib.figure import Figure
+def _read(recording: Recording, summary: Summary) -> _Run:
+    scenario = recording.scenario()
+    lines = series(samples.table(recording.samples_file), scenario)
+    return _Run(scenario, recording.run_record(), summary, lines)
 
-    rows, columns = index.scenarios, index.enforcements
-    width = LEFT + len(columns) * PANEL_WIDTH + (len(columns) - 1) * GAP + RIGHT
-    height = TOP + len(rows) * PANEL_HEIGHT + (len(rows) - 1) * ROW_GAP + BOTTOM
-    figure = Figure(figsize=(width, height))
-    for row, scenario in enumerate(rows):
-        known = [summary for (name, _), summary in summaries.items() if name == scenario]
-        unit, peak = _scale(known)
-        for column, enforcement in enumerate(columns):
-            left = LEFT + column * (PANEL_WIDTH + GAP)
-            bottom = height - TOP - (row + 1) * PANEL_HEIGHT - row * ROW_GAP
-            axes = figure.add_axes(
-                (left / width, bottom / height, PANEL_WIDTH / width, PANEL_HEIGHT / height)
-            )
-            summary = summaries.get((scenario, enforcement))
-            _heading(axes, enforcement, summary)
-            _panel(axes, directory, index.case(scenario, enforcement), summary, unit, peak)
-            if column == 0:
-                axes.set_ylabel(f"{scenario}\n{unit.name}")
-            else:
-                axes.tick_params(labelleft=False)
-            if row == len(rows) - 1:
-                axes.set_xlabel("time in s")
-            else:
-                axes.tick_params(labelbottom=False)
-    _key(figure, list(summaries.values()))
+
+def _draw(index: Matrix, runs: Mapping[tuple[str, str], _Run], sheet: Sheet) -> Figure:
+    columns = index.enforcements
+    grid = Grid(sheet, len(columns), HEIGHT, TITLES)
+    found = together(style.moments(run.record) for run in runs.values())
+    key = Key(sheet, _entries(runs.values(), found), EDGE)
+    keys = {
+        scenario: Key(sheet, _flows([run for (of, _), run in runs.items() if of == scenario]), heading_end)
+        for scenario in index.scenarios
+        for heading_end in [EDGE + extent(scenario, SMALL, bold=True) + BETWEEN]
+    }
+    deep = grid.rows(len(columns)) * (TITLES + HEIGHT + BELOW) - BELOW + BOTTOM
+    total = EDGE + key.height + sum(BETWEEN + max(one.height, LINE) + deep for one in keys.values())
+    figure = sheet.figure(total)
+    key.draw(figure, EDGE)
+    top = EDGE + key.height
+    for scenario, own in keys.items():
+        top += BETWEEN
+        figure.text(
+            EDGE / sheet.room, 1 - top / total, scenario, va="top", weight="bold",
+            fontsize=sheet.points(SMALL), parse_math=False,
+        )  # fmt: skip
+        own.draw(figure, top)
+        top += max(own.height, LINE)
+        panels = grid.panels(figure, len(columns), top, BELOW)
+        _row(index, runs, scenario, grid, panels)
+        top += deep
     return figure
 
 
-def _scale(summaries: list[Summary]) -> tuple[Unit, float]:
-    """Return the unit of a row and the highest guarantee or mean of a guaranteed flow in it."""
-    rates = [0.0]
-    for summary in summaries:
-        for flow in _guaranteed(summary):
-            rates += [flow.guarantee_bps or 0.0, *(phase.mean_bps for phase in flow.phases.values())]
-    return unit_for(rates), max(rates)
-
-
-def _guaranteed(summary: Summary) -> list[FlowSummary]:
-    return [flow for flow in summary.flows if flow.role == "guaranteed"]
-
-
-def _heading(axes: Axes, enforcement: str, summary: Summary | None) -> None:
-    verdict = "not run" if summary is None else summary.verdict
-    heading = HEADINGS.get(enforcement, enforcement)
-    axes.set_title(f"{heading}\n{verdict}", fontsize=7.5, loc="left", pad=3)
-
-
-def _panel(
-    axes: Axes, directory: Path, case: MatrixCase, summary: Summary | None, unit: Unit, peak: float
+def _row(
+    index: Matrix,
+    runs: Mapping[tuple[str, str], _Run],
+    scenario: str,
+    grid: Grid,
+    panels: Sequence[Axes],
 ) -> None:
-    axes.set_ylim(0, (peak or unit.bits_per_second) / unit.bits_per_second * 1.12)
-    axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-    axes.set_axisbelow(True)
-    if summary is None or case.recording is None:
-        axes.set_xticks([])
-        words = "does not apply" if case.reason else "not run"
-        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", fontsize=7)
-        return
-    recording = Recording(directory / case.recording)
-    scenario = recording.scenario()
+    """Draw the cases of one scenario, all on one scale."""
+    known = [run for (of, _), run in runs.items() if of == scenario]
+    lines = [run.lines[flow.name] for run in known for flow in run.guaranteed if flow.name in run.lines]
+    promised = [flow.guarantee_bps or 0.0 for run in known for flow in run.guaranteed]
+    most = ceiling(lines, promised)
+    unit = unit_for([most])
+    for number, (enforcement, axes) in enumerate(zip(index.enforcements, panels, strict=True)):
+        run = runs.get((scenario, enforcement))
+        verdict = "not run" if run is None else run.summary.verdict
+        style.headings(axes, HEADINGS.get(enforcement, enforcement), verdict, grid.sheet)
+        axes.set_ylim(0, (most or unit.bits_per_second) / unit.bits_per_second * 1.08)
+        axes.locator_params(axis="y", nbins=5, steps=[1, 2, 2.5, 5, 10])
+        if run is None:
+            axes.set_xticks([])
+            text = "does not apply" if index.case(scenario, enforcement).reason else "not run"
+            axes.text(
+                0.5, 0.5, text, transform=axes.transAxes, ha="center", fontsize=grid.sheet.points(SMALL)
+            )
+        else:
+            _panel(axes, run, unit, most, grid.sheet)
+        if number % grid.columns == 0:
+            axes.set_ylabel(unit.name)
+            axes.yaxis.set_label_coords(-0.72 * LEFT / grid.width, 0.5)
+        else:
+            axes.tick_params(labelleft=False)
+        if number + grid.columns >= len(index.enforcements):
+            axes.set_xlabel("time in s")
+
+
+def _panel(axes: Axes, run: _Run, unit: Unit, most: float, sheet: Sheet) -> None:
+    scenario, looked, scale = run.scenario, looks(run.scenario), unit.bits_per_second
     axes.set_xlim(0, scenario.duration)
     # Few, and none at the right end, where the next panel's first is.
     axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10], prune="upper")
     axes.xaxis.set_major_formatter("{x:g}")
     bands(axes, scenario)
-    lines = series(samples.table(recording.samples_file), scenario)
-    for number, flow in enumerate(_guaranteed(summary)):
-        expected = (flow.expected_goodput_bps or 0.0) / unit.bits_per_second
-        axes.axhline(expected, color="black", linestyle="--", linewidth=0.6, zorder=2)
-        if flow.name in lines:
-            line = lines[flow.name]
-            colour = COLOURS[number % len(COLOURS)]
-            axes.plot(line.seconds, line.median / unit.bits_per_second, color=colour, linewidth=1.0, zorder=3)
-        if len(recording.run_record().repetitions) > 1:
-            _intervals(axes, flow, scenario, unit, number)
+    style.mark(axes, style.moments(run.record))
+    for number, flow in enumerate(run.guaranteed):
+        expected = (flow.expected_goodput_bps or 0.0) / scale
+        axes.axhline(expected, color=INK, linestyle="--", linewidth=sheet.points(0.6), zorder=2)
+        if line := run.lines.get(flow.name):
+            rates, _ = cut(line.median, most)
+            colour = looked[flow.name].colour
+            axes.plot(line.seconds, rates / scale, color=colour, linewidth=sheet.points(1), zorder=3)
+        if run.repeated:
+            _intervals(axes, flow, scenario, unit, most, number, sheet)
 
 
-def _intervals(axes: Axes, flow: FlowSummary, scenario: Scenario, unit: Unit, number: int) -> None:
+def _intervals(
+    axes: Axes, flow: FlowSummary, scenario: Scenario, unit: Unit, most: float, number: int, sheet: Sheet
+) -> None:
     """Mark the mean of each phase and its 95 % interval in the middle of the phase, beside other flows'."""
     for name, phase in flow.phases.items():
         if phase.intervals:
             low, high = phase.intervals.mean_bps.low, phase.intervals.mean_bps.high
-            mean, lowest, highest = (value / unit.bits_per_second for value in (phase.mean_bps, low, high))
+            mean, lowest, highest = (
+                min(value, most) / unit.bits_per_second for value in (phase.mean_bps, low, high)
+            )
             begun, end = stretch(scenario, name)
             axes.errorbar(
                 [begun + (end - begun) * (number + 1) / (len(scenario.flows) + 1)],
                 [mean],
                 yerr=[[max(mean - lowest, 0)], [max(highest - mean, 0)]],
-                **MARK,
+                fmt="o",
+                color=INK,
+                markersize=sheet.points(2.2),
+                elinewidth=sheet.points(0.8),
+                capsize=sheet.points(1.5),
+                zorder=6,
             )
 
 
@@ -139,19 +189,24 @@ def stretch(scenario: Scenario, phase: str) -> tuple[float, float]:
     return begun, disturbed[0].start if disturbed else scenario.duration
 
 
-def _key(figure: Figure, summaries: list[Summary]) -> None:
-    """Name the flows and the dashes."""
-    names: dict[str, str] = {}
-    for summary in summaries:
-        for flow in _guaranteed(summary):
-            names.setdefault(flow.name, f"{flow.name}: {format_bps(flow.guarantee_bps or 0.0)}")
-    entries: style.Entries = {
-        name: style.line(color=COLOURS[number % len(COLOURS)]) for number, name in enumerate(names.values())
-    }
-    entries["expected"] = style.line(linestyle="--", linewidth=0.6)
-    entries["disturbance"] = style.shade()
-    if any(
-        len(phase.repetitions) > 1 for s in summaries for f in _guaranteed(s) for phase in f.phases.values()
-    ):
-        entries["mean, 95 %"] = style.line(linestyle="none", marker="o", markersize=2.2)
-    style.small_key(figure, entries, columns=5)
+def _flows(runs: Sequence[_Run]) -> style.Entries:
+    """Name the flows of a scenario, each with its rate and in its colour."""
+    names = {flow.name: (flow, run) for run in reversed(runs) for flow in run.guaranteed}
+    return [
+        (
+            f"{shortened(name)}: {format_bps(flow.guarantee_bps or 0.0)}",
+            style.line(color=looks(run.scenario)[name].colour),
+        )
+        for name, (flow, run) in names.items()
+    ]
+
+
+def _entries(runs: Iterable[_Run], found: Moments) -> style.Entries:
+    """Name what is the same in all panels."""
+    known = list(runs)
+    entries: style.Entries = [("expected", style.line(linestyle="--", linewidth=0.6))]
+    if any(run.scenario.disturbances for run in known):
+        entries += [("disturbed", style.shade())]
+    if any(run.repeated for run in known):
+        entries += [("mean, 95 %", style.line(linestyle="none", marker="o", markersize=2.2))]
+    return entries + style.of_moments(found)

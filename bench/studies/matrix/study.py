@@ -16,13 +16,15 @@ from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Promised, Study, Visit
+from bench.studies.study import Case, Promised, Study, Visit, figure_files
 from testbed import assembly
 from testbed.scenario import ScenarioError
 from testbed.scenario.enforcements import shall_hold
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from bench.presentation.figures.sheet import Sheet
 
 COMPARED = ("contmec", "congested", "latency")
 
@@ -100,12 +102,18 @@ class MatrixStudy(Study):
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``figures/matrix.*`` and ``matrix.html``."""
-        from bench.studies.matrix import figure, page
+        from bench.presentation.figures.sheet import PAGE
+        from bench.studies.matrix import page
 
-        index, summaries = read(directory)
-        drawn = figure.render(directory, index, summaries)
-        files = {f"figures/matrix.{kind}": content for kind, content in drawn.items()}
-        return {**files, "matrix.html": page.render(directory, index, summaries, drawn["png"]).encode()}
+        drawn = self.figures(directory, PAGE)
+        text = page.render(directory, *read(directory), drawn["matrix"]["png"])
+        return {**figure_files(drawn, PAGE), "matrix.html": text.encode()}
+
+    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+        """Return ``matrix``."""
+        from bench.studies.matrix import figure
+
+        return {"matrix": figure.render(directory, *read(directory), sheet)}
 
     def valid(self, directory: Path) -> bool:
         """Tell whether no run is invalid; a case that does not apply is as it should be."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.analysis import samples
+from bench.analysis.excuses import Moments, together
 from bench.presentation.figures import style
-from bench.presentation.figures.series import series
-from bench.presentation.figures.style import COLOURS, bands
+from bench.presentation.figures.grid import LEFT, Grid
+from bench.presentation.figures.head import EDGE, Key
+from bench.presentation.figures.series import Series, ceiling, cut, series
+from bench.presentation.figures.sheet import SMALL, Sheet
+from bench.presentation.figures.style import bands
+from bench.presentation.palette import look
 from bench.recording.directory import Recording
 from bench.studies.places.index import Places, Row
+from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
 
 if TYPE_CHECKING:
@@ -18,70 +26,104 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 4
-# Inches.
-PANEL_WIDTH, PANEL_HEIGHT, GAP = 1.7, 1.15, 0.12
-LEFT, RIGHT, TOP, BOTTOM, ROW_GAP = 0.55, 0.1, 0.5, 0.45, 0.4
+HEIGHT, TITLES, BELOW, BOTTOM = 1.05, 0.34, 0.26, 0.45  # units
 
 
-def render(directory: Path, study: Places) -> dict[str, bytes]:
+@dataclass(frozen=True)
+class _Run:
+    """What is drawn of one case."""
+
+    scenario: Scenario
+    lines: Mapping[str, Series]
+    moments: Moments
+
+
+def render(directory: Path, study: Places, sheet: Sheet) -> dict[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(directory, study))
+    runs = [None if row.recording is None else _read(directory / row.recording) for row in study.rows]
+    return style.files(lambda: _draw(study, runs, sheet), sheet)
 
 
-def _draw(directory: Path, study: Places) -> Figure:
-    from matplotlib.figure import Figure
+def _read(directory: Path) -> _Run:
+    recording = Recording(directory)
+    scenario = recording.scenario()
+    lines = series(samples.table(recording.samples_file), scenario)
+    return _Run(scenario, lines, style.moments(recording.run_record()))
 
-    count = -(-len(study.rows) // COLUMNS)
-    width = LEFT + COLUMNS * PANEL_WIDTH + (COLUMNS - 1) * GAP + RIGHT
-    height = TOP + count * PANEL_HEIGHT + (count - 1) * ROW_GAP + BOTTOM
-    figure = Figure(figsize=(width, height))
-    means = [rate for row in study.rows for got in row.rates_bps.values() for rate in got.values()]
-    unit, peak = unit_for(means), max(means, default=1.0)
-    for index, row in enumerate(study.rows):
-        line, column = divmod(index, COLUMNS)
-        left = LEFT + column * (PANEL_WIDTH + GAP)
-        bottom = height - TOP - (line + 1) * PANEL_HEIGHT - line * ROW_GAP
-        axes = figure.add_axes((left / width, bottom / height, PANEL_WIDTH / width, PANEL_HEIGHT / height))
-        axes.set_title(f"{row.place}: {row.classes}", fontsize=7, loc="left", pad=3)
-        axes.set_ylim(0, peak / unit.bits_per_second * 1.12)
-        axes.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-        axes.set_axisbelow(True)
-        _panel(axes, directory, row, unit)
-        axes.tick_params(labelleft=column == 0)
-        if column == 0:
+
+def _draw(study: Places, runs: Sequence[_Run | None], sheet: Sheet) -> Figure:
+    grid, count = Grid(sheet, COLUMNS, HEIGHT, TITLES), len(study.rows)
+    found = together(run.moments for run in runs if run)
+    key = Key(sheet, _entries(study, found), EDGE)
+    deep = grid.rows(count) * (TITLES + HEIGHT + BELOW) - BELOW + BOTTOM
+    figure = sheet.figure(EDGE + key.height + deep)
+    drawn = [run.lines[name] for run in runs if run for name in _drawn(study, run)]
+    most = ceiling(drawn, [])
+    unit = unit_for([most])
+    panels = grid.panels(figure, count, EDGE + key.height, BELOW)
+    for number, (row, run, axes) in enumerate(zip(study.rows, runs, panels, strict=True)):
+        style.headings(axes, f"{row.place}: {row.classes}", row.verdict or "", sheet)
+        axes.set_ylim(0, (most or unit.bits_per_second) / unit.bits_per_second * 1.08)
+        _panel(axes, row, run, unit, most, sheet)
+        axes.tick_params(labelleft=number % grid.columns == 0)
+        if number % grid.columns == 0:
             axes.set_ylabel(unit.name)
-        if index + COLUMNS >= len(study.rows):
+            axes.yaxis.set_label_coords(-0.72 * LEFT / grid.width, 0.5)
+        if number + grid.columns >= count:
             axes.set_xlabel("time in s")
-    _key(figure, study)
+    key.draw(figure, EDGE)
     return figure
 
 
-def _panel(axes: Axes, directory: Path, row: Row, unit: Unit) -> None:
-    if row.recording is None:
+def _drawn(study: Places, run: _Run) -> list[str]:
+    pods = {pod for row in study.rows for pod in row.expected_bps}
+    return [name for pod in sorted(pods) for name in _names(pod) if name in run.lines]
+
+
+def _names(pod: str) -> dict[str, str]:
+    """Return what is drawn of a pod, each with its dashes."""
+    return {f"{pod} alone": "-", pod: "-", f"to {pod}": "--"}
+
+
+def _panel(axes: Axes, row: Row, run: _Run | None, unit: Unit, most: float, sheet: Sheet) -> None:
+    if run is None:
         axes.set_xticks([])
-        axes.text(0.5, 0.5, "could not be run", transform=axes.transAxes, ha="center", fontsize=7)
+        axes.text(
+            0.5, 0.5, "could not be run", transform=axes.transAxes, ha="center", fontsize=sheet.points(SMALL)
+        )
         return
-    recording = Recording(directory / row.recording)
-    scenario = recording.scenario()
-    axes.set_xlim(0, scenario.duration)
-    bands(axes, scenario)
-    lines = series(samples.table(recording.samples_file), scenario)
+    axes.set_xlim(0, run.scenario.duration)
+    axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10], prune="upper")
+    axes.xaxis.set_major_formatter("{x:g}")
+    bands(axes, run.scenario)
+    style.mark(axes, run.moments)
     for number, (pod, expected) in enumerate(row.expected_bps.items()):
-        axes.axhline(expected / unit.bits_per_second, color=COLOURS[number], linestyle=":", linewidth=0.7)
-        for name, dashes in ((f"{pod} alone", "-"), (pod, "-"), (f"to {pod}", "--")):
-            if name in lines:
-                rate = lines[name].median / unit.bits_per_second
-                axes.plot(lines[name].seconds, rate, dashes, color=COLOURS[number], linewidth=1.0)
+        colour = look(number).colour
+        axes.axhline(
+            expected / unit.bits_per_second, color=colour, linestyle=":", linewidth=sheet.points(0.7)
+        )
+        for name, dashes in _names(pod).items():
+            if line := run.lines.get(name):
+                rates, _ = cut(line.median, most)
+                axes.plot(
+                    line.seconds,
+                    rates / unit.bits_per_second,
+                    dashes,
+                    color=colour,
+                    linewidth=sheet.points(1),
+                )
 
 
-def _key(figure: Figure, study: Places) -> None:
+def _entries(study: Places, found: Moments) -> style.Entries:
     """Name the lines."""
     expected = next((row.expected_bps for row in study.rows if row.expected_bps), {})
-    entries: style.Entries = {
-        f"{pod} sends (promised {format_bps(rate)})": style.line(color=COLOURS[number])
-        for number, (pod, rate) in enumerate(expected.items())
-    }
-    entries["pod receives"] = style.line(linestyle="--")
-    entries["promised goodput"] = style.line(linestyle=":")
-    entries["containers want the link too"] = style.shade()
-    style.small_key(figure, entries, columns=6)
+    return [
+        *(
+            (f"{pod} sends (promised {format_bps(rate)})", style.line(color=look(number).colour))
+            for number, (pod, rate) in enumerate(expected.items())
+        ),
+        ("pod receives", style.line(linestyle="--")),
+        ("promised goodput", style.line(linestyle=":")),
+        ("containers want the link too", style.shade()),
+        *style.of_moments(found),
+    ]

@@ -31,10 +31,12 @@ from bench.studies.places.index import (
     Situation,
     read,
 )
-from bench.studies.study import Case, Study
+from bench.studies.study import Case, Study, figure_files
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from bench.presentation.figures.sheet import Sheet
 
 # A direction counts as shaped if it carries less than this share of what it carries unshaped.
 SHAPED = 0.9
@@ -85,12 +87,16 @@ class PlacesStudy(Study):
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``places.json`` with its measured part, and ``figures/places.*``."""
-        from bench.studies.places import figure
+        from bench.presentation.figures.sheet import PAGE
 
         found = self.measured(directory)
-        drawn = figure.render(directory, found)
-        files = {f"figures/places.{kind}": content for kind, content in drawn.items()}
-        return {INDEX: atomic.model_bytes(found), **files}
+        return {INDEX: atomic.model_bytes(found), **figure_files(self.figures(directory, PAGE), PAGE)}
+
+    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+        """Return ``places``."""
+        from bench.studies.places import figure
+
+        return {"places": figure.render(directory, self.measured(directory), sheet)}
 
     def measured(self, directory: Path) -> Places:
         """Return every row with what its recording shows."""

@@ -66,7 +66,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
     """Return what runs a line as a shell would, up to what it begins, which is returned."""
     begun: list[object] = []
 
-    def begin(what: object) -> None:
+    def begin(what: object, *_others: object) -> None:
         begun.append(what)
         raise RuntimeError("enough")
 

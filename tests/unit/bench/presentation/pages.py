@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 
 from bench import pipeline
-from bench.analysis import machine, observations, summarising, summary, verdict
+from bench.analysis import exchanges, machine, observations, summarising, summary, verdict
 from bench.analysis.samples import COLUMNS, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
-from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures import known
+from bench.presentation.figures.sheet import PAGE
+from bench.presentation.figures.subject import Subject
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord, Stall, Stretch
 from testbed.scenario import Scenario
@@ -97,8 +99,7 @@ def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:
     recording.scenario_file.write_text("name: small\n")
     recording.environment_file.write_text('{"host": {"kernel": "none"}}')
     made, result = recorded(of), summarised(of, table)
-    kept = {name: figure for name, figure in FIGURES.items() if figure.of == "samples"}
-    drawn = {name: figure.render(table, of, result) for name, figure in kept.items()}
+    drawn = known.draw(Subject(of, made, result, table, exchanges.joined([])), PAGE)
     recording.report_file.write_text(report.render(recording, of, made, result, table, drawn), "utf-8")
     recording.samples_file.write_bytes(pipeline.parquet(table))
     recording.summary_file.write_text(summary.render(result), "utf-8")

@@ -13,6 +13,7 @@ from bench import pipeline
 from bench.analysis.summary import FlowSummary, PhaseSummary, SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.verbs import experiments
+from bench.presentation.figures.sheet import PAGE
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
@@ -159,7 +160,7 @@ def test_what_was_not_measured_or_may_be_the_machines_fault_is_no_answer() -> No
 
 def test_a_study_of_which_nothing_could_be_run_still_has_a_figure(tmp_path: Path) -> None:
     study = Places(rows=[Row(place="physical", classes="one", reason="tc ended with 1")])
-    first, second = (figure.render(tmp_path, study) for _ in range(2))
+    first, second = (figure.render(tmp_path, study, PAGE) for _ in range(2))
     assert first == second
     assert b"<svg" in first["svg"]
 

@@ -4,21 +4,28 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.analysis import observations, summarising, verdict
+from bench.analysis import exchanges, observations, summarising, verdict
 from bench.presentation.figures import throughput
-from bench.presentation.figures.style import COLOURS
+from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet
+from bench.presentation.figures.subject import Subject
+from bench.presentation.palette import COLOURS, DISTURBANCE, STALL
+from bench.recording.records import Stall
 from testbed.scenario import Scenario
 from tests.paths import ROOT
-from tests.unit.bench.builders import DATA, record, samples, scenario
+from tests.unit.bench.builders import DATA, Rate, record, repetition, samples, scenario
+from tests.unit.bench.presentation.figures import looked_at
+from tests.unit.bench.presentation.figures.looked_at import drawn
 
 DIGESTS = """
 import hashlib, sys
 from pathlib import Path
-from bench.analysis import observations, samples, summarising, verdict
-from bench.presentation.figures import throughput
+from bench.analysis import exchanges, observations, samples, summarising, verdict
+from bench.presentation.figures import sheet, throughput
+from bench.presentation.figures.subject import Subject
 from bench.recording.directory import Recording
 recording = Recording(Path(sys.argv[1]))
 scenario, record = recording.scenario(), recording.run_record()
@@ -26,8 +33,10 @@ table = samples.read(recording, scenario, record).samples
 observed = observations.observe(table, scenario, record)
 judged = verdict.judge(scenario, record, observed, [])
 result = summarising.build(scenario, record, observed, judged)
-for kind, content in throughput.render(table, scenario, result).items():
-    print(kind, hashlib.sha256(content).hexdigest())
+subject = Subject(scenario, record, result, table, exchanges.joined([]))
+for of in (sheet.PAGE, sheet.PRESETS["column"]):
+    for kind, content in throughput.render(subject, of).items():
+        print(kind, hashlib.sha256(content).hexdigest())
 """
 
 
@@ -51,9 +60,13 @@ def test_bytes_are_the_same_in_any_process_whatever_its_surroundings(tmp_path: P
         "axes.formatter.use_locale: True\npdf.compression: 0\n"
     )
     plain = digests()
-    assert [line.split()[0] for line in plain.splitlines()] == ["svg", "pdf", "png"]
+    assert [line.split()[0] for line in plain.splitlines()] == ["svg", "pdf", "png"] * 2
     assert plain == digests(
-        MATPLOTLIBRC=str(style), SOURCE_DATE_EPOCH="86400", TZ="Asia/Tokyo", PYTHONHASHSEED="7", LC_ALL="C"
+        MATPLOTLIBRC=str(style),
+        SOURCE_DATE_EPOCH="86400",
+        TZ="Asia/Tokyo",
+        PYTHONHASHSEED="7",
+        LC_ALL="C",
     )
 
 
@@ -72,12 +85,17 @@ def many(count: int) -> Scenario:
     return scenario(pods=pods, flows=flows, disturbances=[], containers={})
 
 
-def rendered(experiment: Scenario, rate: float = 1e8) -> dict[str, bytes]:
-    made = record(experiment)
-    table = samples(experiment, lambda _f, _t: rate)
+def subject(experiment: Scenario, rate: Rate = lambda _f, _t: 1e8, **fields: Any) -> Subject:
+    """A run in which the flows got as much; ``fields`` are of its record."""
+    made = record(experiment, **fields)
+    table = samples(experiment, rate) if made.repetitions else samples(experiment, rate).iloc[:0]
     observed = observations.observe(table, experiment, made)
     result = summarising.build(experiment, made, observed, verdict.judge(experiment, made, observed, []))
-    return throughput.render(table, experiment, result)
+    return Subject(experiment, made, result, table, exchanges.joined([]))
+
+
+def rendered(experiment: Scenario, rate: float = 1e8) -> dict[str, bytes]:
+    return throughput.render(subject(experiment, lambda _f, _t: rate), PAGE)
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -107,8 +125,63 @@ def test_a_flow_that_got_nothing_can_be_drawn() -> None:
 
 
 def test_no_samples_can_be_drawn() -> None:
+    assert throughput.render(subject(scenario(), repetitions=[]), PAGE)["png"]
+
+
+def burst(flow: str, time: float) -> float:
+    """What begins with eight times as much as is kept up."""
+    return 8e8 if time < 0.2 and flow != "noise" else 1e8
+
+
+@pytest.mark.parametrize("sheet", [PAGE, *PRESETS.values(), Sheet("own", 3.5, 6.0)], ids=lambda one: one.name)
+@pytest.mark.parametrize("count", [1, 30])
+def test_all_text_is_as_large_as_asked_and_nothing_leaves(sheet: Sheet, count: int) -> None:
+    with drawn(lambda: throughput.draw(subject(many(count), burst), sheet), sheet) as figure:
+        assert figure.get_figwidth() == sheet.width
+        assert looked_at.small(figure, sheet) == []
+        assert looked_at.outside(figure) == []
+        assert looked_at.beyond_axes(figure) == []
+        assert looked_at.covered(figure) == []
+
+
+def test_what_is_cut_off_is_marked_with_its_rate() -> None:
+    with drawn(lambda: throughput.draw(subject(scenario(), burst), PAGE), PAGE) as figure:
+        assert "800 Mbit/s" in looked_at.texts(figure)
+
+
+def test_a_slide_is_not_taller_than_its_screen() -> None:
+    slide = PRESETS["slide"]
+    with drawn(lambda: throughput.draw(subject(scenario()), slide), slide) as figure:
+        assert figure.get_figheight() <= (slide.tallest or 0) + 1e-9
+
+
+@pytest.mark.parametrize("names", [("noise",), ("noise", "more noise")])
+def test_a_disturbance_has_its_colour_in_any_scenario(names: tuple[str, ...]) -> None:
+    others = [
+        {"name": name, "from": "one", "to": "two", "start": 2 + 3 * place, "duration": 2}
+        for place, name in enumerate(names)
+    ]
+    for experiment in (scenario(disturbances=others), scenario(flows=[{"from": "A", "to": "C"}])):
+        panel = throughput.render(subject(experiment), PAGE)["svg"].decode().partition('id="axes_2"')[2]
+        assert f"stroke: {DISTURBANCE.lower()}" in panel
+        assert not any(f"stroke: {colour.lower()}" in panel for colour in COLOURS)
+
+
+def test_a_verdict_other_than_held_and_the_machines_bad_moments_are_in_the_file() -> None:
     experiment = scenario()
-    made = record(experiment, repetitions=[])
-    table = samples(experiment, lambda _f, _t: 0.0).iloc[:0]
-    result = summarising.build(experiment, made, [], verdict.judge(experiment, made, [], []))
-    assert throughput.render(table, experiment, result)["png"]
+    done = repetition(experiment).model_copy(update={"stalls": [Stall(start_s=2.0, end_s=2.04)]})
+    drawn = throughput.render(subject(experiment, repetitions=[done]), PAGE)["svg"].decode()
+    assert ">violated: B → D</text>" in drawn
+    assert ">machine stood still</text>" in drawn
+    assert drawn.count(f"fill: {STALL}") == 2 * 2 + 1  # down, and at the top, of two panels; and in the key
+    calm = throughput.render(subject(experiment, lambda f, _t: 2e8 if f == "B -> D" else 1e8), PAGE)["svg"]
+    assert b"held" not in calm
+    assert STALL.encode() not in calm
+
+
+def test_the_machine_is_named_if_it_may_have_been_the_limit() -> None:
+    experiment = scenario()
+    busy = subject(experiment, repetitions=[repetition(experiment, busy=1.0)])
+    drawn = throughput.render(busy, PRESETS["column"])["svg"].decode()
+    assert ">invalid: the machine may have been the limit</text>" in drawn
+    assert ">processor saturated</text>" in drawn
