@@ -70,7 +70,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
         begun.append(what)
         raise RuntimeError("enough")
 
-    def run(request: Request, scenario: Scenario, *_others: object) -> None:
+    def run(request: Request, scenario: Scenario, *_others: object, **_more: object) -> None:
         begin((request, scenario))
 
     monkeypatch.setattr(experiment, "run", run)
