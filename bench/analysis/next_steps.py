@@ -145,6 +145,18 @@ def of_study(asked: StudyRequest, outcome: Outcome, leads_to: NextStudy | None) 
     return NextStep(_study(leads_to.name, asked), leads_to.reason)
 
 
+def of_recording(run: str | None, reports: str) -> NextStep:
+    """Return what to run after many were judged together, of which this says most; None: it has none."""
+    if run is None:
+        return NextStep(DOCTOR, "what this machine lacks")
+    return NextStep(("figures", run, *_where(reports)), "why, and what follows of it")
+
+
+def _where(reports: str) -> Words:
+    """Return the option for the directory of the recordings, if it is not the usual one."""
+    return () if reports == Request.model_fields["reports"].default else ("--reports", reports)
+
+
 def _study(name: str, asked: Asked, **choices: Sequence[str]) -> StudyRequest:
     """Return a study asked for where something else was: of its own scenarios, on nodes made alike."""
     return StudyRequest(
@@ -248,9 +260,7 @@ def _as_run(case: Case) -> Ask | None:
 
 
 def _resumed(case: Case) -> Ask:
-    reports = case.request.reports
-    where = () if reports == Request.model_fields["reports"].default else ("--reports", reports)
-    return ("bench", "--resume", case.summary.run_id, *where)
+    return ("bench", "--resume", case.summary.run_id, *_where(case.request.reports))
 
 
 def _promised(case: Case) -> Ask | None:

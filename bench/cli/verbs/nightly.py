@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Unpack
 
 from rich.console import Console
 
+from bench.analysis import next_steps
 from bench.cli.exits import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.cli.terminal import say
 from bench.cli.verbs import asked
@@ -17,6 +19,7 @@ from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
 from bench.studies.nightly import nightly
+from bench.studies.nightly.night import Verdict
 from bench.studies.nightly.report import Report, line
 from testbed.assembly import admit
 from testbed.scenario import Scenario
@@ -31,6 +34,7 @@ STATUS_OF_GATE = {
     "advice": HELD,
     "acknowledged": HELD,
 }
+WORST_FIRST: Sequence[Verdict] = ("failed", "violated", "invalid", "held")
 ACKNOWLEDGEMENTS = "nightly.yaml"
 
 
@@ -47,7 +51,7 @@ def run(
     from bench.cli.progress import Display
 
     read = _asked(scenarios, repetitions, **options)
-    return _show(nightly.run(read, places, partial(Display, Console())), places)
+    return _show(nightly.run(read, places, partial(Display, Console())), places, options["reports"])
 
 
 def plan(scenarios: Sequence[str], repetitions: int, **options: Unpack[asked.Options]) -> int:
@@ -74,7 +78,10 @@ def _asked(
 def replay(runs: Sequence[str], repetitions: int, places: nightly.Places, reports: Path) -> int:
     """Do the same with recordings in place of runs."""
     _check_repetitions(repetitions)
-    return _show(nightly.replay([_found(run, reports) for run in runs], places), places)
+    found = [_found(run, reports) for run in runs]
+    report = nightly.replay(found, places)
+    kept = {one.run_record().run_id: str(one.directory) for one in found}
+    return _show(report, places, str(reports), kept)
 
 
 def identify() -> int:
@@ -96,7 +103,12 @@ def _check_repetitions(repetitions: int) -> None:
         raise LookupError(f"--repetitions: {repetitions} is too few; at least 1, as in --repetitions 5")
 
 
-def _show(report: Report, places: nightly.Places) -> int:
+def _show(
+    report: Report, places: nightly.Places, reports: str, kept: Mapping[str, str] = MappingProxyType({})
+) -> int:
+    """Say how a night ended, and what to run next; ``kept`` has the directories of runs elsewhere."""
+    from bench.presentation import following, tables
+
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
     for text in (*report.reasons(), *map(line, report.findings), *report.notes()):
@@ -104,4 +116,8 @@ def _show(report: Report, places: nightly.Places) -> int:
     say(report.judgement.sentence)
     say(f"history: {places.history / report.tonight.machine}.jsonl")
     say(f"exports: {places.exports}")
+    worst = min(report.tonight.scenarios.values(), key=lambda one: WORST_FIRST.index(one.verdict))
+    run = worst.recording and kept.get(worst.recording, worst.recording)
+    step = following.said(next_steps.of_recording(run, reports))
+    Console().print(tables.next_step(step), soft_wrap=True)
     return STATUS_OF_GATE[report.judgement.gate]

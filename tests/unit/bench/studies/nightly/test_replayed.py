@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -156,3 +157,9 @@ def test_a_night_that_is_gone_through_again_comes_to_the_same(nights: Nights) ->
     nights.number = 25
     assert nights.replay(FALLEN) == CHANGED  # as it was that night, and not as it is now
     assert {file.name: file.read_bytes() for file in nights.places.exports.iterdir()} == exports
+
+
+def test_the_run_that_says_most_is_next(nights: Nights, capsys: pytest.CaptureFixture[str]) -> None:
+    nights.replay(1.0)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert shlex.split(last) == ["next:", "./invokew", "figures", str(nights.recording.directory)]
