@@ -152,6 +152,8 @@ def _code(node: ast.AST, in_function: bool) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DESCRIBING:
         return
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TYPE_CHECKING":
+        return
     if isinstance(node, ast.If) and isinstance(node.test, ast.Compare | ast.Name):
         asked = node.test.left if isinstance(node.test, ast.Compare) else node.test
         if isinstance(asked, ast.Name) and asked.id in ("__name__", "TYPE_CHECKING"):

@@ -8,7 +8,7 @@ import pytest
 from bench.analysis import intervals, machine, observations, summarising, summary, verdict
 from bench.analysis.summary import PhaseSummary, RepetitionSummary
 from bench.recording.atomic import StoredError
-from bench.recording.records import Delayed
+from bench.recording.records import Calibration, Delayed
 from tests.unit.bench.builders import record, samples, scenario
 
 
@@ -64,6 +64,21 @@ def test_delays_are_there_only_where_a_trunk_takes_time() -> None:
             "late": None, "p99_s": None, "worst_s": None, "dropped": None,
         },
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("totals", "before", "after"), [([], None, None), ([5e9], 5e9, None), ([5e9, 4e9], 5e9, 4e9)]
+)
+def test_the_first_calibration_and_the_last(
+    totals: list[float], before: float | None, after: float | None
+) -> None:
+    experiment = scenario()
+    made = record(
+        experiment, calibrations=[Calibration(seconds=1.0, bits_per_second={"A -> C": one}) for one in totals]
+    )
+    found = summarising._calibration(made)
+    assert found is not None
+    assert (found.before_bps, found.after_bps, found.total_bps) == (before, after, 1e10)
 
 
 def test_a_phase_is_judged_by_the_worst_of_the_repetitions_that_missed() -> None:

@@ -1,0 +1,397 @@
+"""ADD, CHECK, GC, DEL and `rebuild`, with a kernel that notes and says what it is told to say."""
+
+from __future__ import annotations
+
+import errno
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde import addresses, links, names, rebuild, rtnetlink, tools
+from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, CniError
+from concorde.node import observe, remains
+from concorde.node.ledger import Ledger
+from concorde.requests import Request
+from concorde.store import Store
+from concorde.verbs import gc
+from concorde.verbs.add import add
+from concorde.verbs.check import check
+from concorde.verbs.delete import delete
+
+from tests.unit.plugin.node.kernels import NotingKernel, failure
+
+NETNS = "/proc/self/ns/net"  # some path that is there
+SUBNET = addresses.parse_subnet("172.16.1.0/24")
+HOST_MAC, POD_MAC = addresses.host_mac(SUBNET.network + 2), addresses.pod_mac(SUBNET.network + 2)
+
+
+class Node:
+    """A node's kernel and its state directory."""
+
+    def __init__(self, noting: NotingKernel, state: Path) -> None:
+        self.noting, self.state, self.there = noting, state, {"eth0", "cni-a"}
+
+    def document(self, **keys: Any) -> dict[str, Any]:
+        return {
+            "cniVersion": "1.1.0", "name": "net", "type": "concorde", "bridge": "cni-a",
+            "stateDir": str(self.state), "subnet": "172.16.1.0/24", "enforcement": "none", **keys,
+        }  # fmt: skip
+
+    def request(self, pod: str = "a", **keys: Any) -> Request:
+        return Request(self.document(**keys), pod, "eth0", NETNS, f"default/{pod}")
+
+    def leases(self) -> list[str]:
+        return [lease.container for lease in Store(f"{self.state}/net").leases()]
+
+    def entries(self) -> list[str]:
+        return [entry.container for entry in Ledger(f"{self.state}/node").entries()]
+
+    def shows(self, veths: list[dict[str, Any]]) -> None:
+        self.noting.answers["ip -j -d link show type veth"] = json.dumps(veths)
+
+
+class Running:
+    """A command at work, for links.Creation and links.Removal."""
+
+    def __init__(self, node: Node, words: tuple[str, ...]) -> None:
+        self._node, self._words = node, words
+
+    def finish(self, _batch: str = "") -> str:
+        self._node.noting.asked.append(self._words)
+        for beginning, error in self._node.noting.failing.items():
+            if self._words[: len(beginning)] == beginning:
+                raise error
+        if self._words[1:3] == ("link", "delete"):
+            self._node.there.discard(self._words[-1])
+        return ""
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
+    node = Node(NotingKernel(monkeypatch, observe.State()), tmp_path / "state")
+
+    def begin(*batches: tuple[str, str]) -> list[str]:
+        for tool, text in batches:
+            node.noting.asked.append(("begin", tool, text))
+            node.there |= {line.split()[3] for line in text.splitlines() if line.startswith("link add name ")}
+        return ["at work"]
+
+    def ended(running: list[str]) -> Exception | None:
+        return node.noting.failing.get(("ended",)) if running else None
+
+    monkeypatch.setattr(tools, "start", lambda *words, netns="": Running(node, words))
+    monkeypatch.setattr(tools, "prepare", lambda *words: node.noting.asked.append(("prepare", *words)))
+    monkeypatch.setattr(tools, "begin", begin)
+    monkeypatch.setattr(tools, "ended", ended)
+    monkeypatch.setattr(links, "exists", lambda name: name in node.there)
+    monkeypatch.setattr(links, "_ensure_forwarding", lambda: None)
+    monkeypatch.setattr(rtnetlink, "link_kind", lambda name: "bridge" if name in node.there else None)
+    monkeypatch.setattr(remains, "elements", list)
+    node.shows([])
+    node.noting.state.ports = {names.host_veth("net", pod, "eth0") for pod in "abc"}
+    return node
+
+
+def veth(pod: str) -> str:
+    return names.host_veth("net", pod, "eth0")
+
+
+def test_an_add_prepares_its_tools_makes_the_pair_and_answers_with_it(node: Node) -> None:
+    answer = add(node.request())
+    assert answer is not None
+    assert [(end["name"], end.get("mac")) for end in answer["interfaces"]] == [
+        ("cni-a", None), (veth("a"), HOST_MAC), ("eth0", POD_MAC),
+    ]  # fmt: skip
+    assert answer["ips"][0]["address"] == "172.16.1.2/24"
+    asked = node.noting.asked
+    assert [one for one in asked if one[0] == "prepare"] == [("prepare", "ip"), ("prepare", "ip", NETNS)]
+    assert [one[0] for one in asked if one[0] in ("begin", "close", "batch")] == ["begin", "close", "batch"]
+    assert asked[-1][3] == NETNS
+    assert (node.leases(), node.entries()) == (["a"], ["a"])
+    assert add(node.request("b"))["ips"][0]["address"] == "172.16.1.3/24"
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [("ended",), ("close",), ("batch",)],
+    ids=["its pair", "its port", "its pod"],
+)
+def test_an_add_that_fails_leaves_no_lease_entry_or_link(failing: tuple[str, ...], node: Node) -> None:
+    add(node.request())
+    node.noting.failing[failing] = (
+        OSError(errno.EPERM, "no") if failing == ("close",) else failure("Error: no")
+    )
+    with pytest.raises((OSError, tools.CommandError)):
+        add(node.request("b"))
+    assert (node.leases(), node.entries()) == (["a"], ["a"])
+    assert ("ip", "link", "delete", "dev", veth("b")) in node.noting.asked
+    assert veth("b") not in node.there
+
+
+def test_an_address_that_a_pod_has_whom_no_lease_tells_of_is_damage(node: Node) -> None:
+    node.noting.failing["ended",] = failure("Error: altname cni-a-172.16.1.2: File exists")
+    with pytest.raises(CniError, match="no lease tells of it: run concorde rebuild") as caught:
+        add(node.request())
+    assert caught.value.code == DAMAGED
+
+
+def test_an_add_that_can_neither_go_on_nor_back_keeps_its_lease(node: Node) -> None:
+    node.noting.failing = {
+        ("batch",): failure("Error: first"),
+        ("ip", "link", "delete"): failure("Error: second"),
+    }
+    with pytest.raises(CniError, match=r"first.*undoing it failed.*second") as caught:
+        add(node.request())
+    assert caught.value.code == COMMAND_FAILED
+    assert node.leases() == ["a"]
+
+
+def test_who_follows_another_plugin_passes_its_result_on(node: Node) -> None:
+    told = {
+        "interfaces": [{"name": "br0"}, {"name": "veth7"}, {"name": "eth0", "mac": POD_MAC, "sandbox": "/n"}]
+    }
+    answer = add(node.request(subnet=None, prevResult={**told, "ips": [{"address": "10.0.0.2/24"}]}))
+    assert answer is not None
+    assert answer["interfaces"] == told["interfaces"]
+    assert (answer["cniVersion"], node.leases(), node.entries()) == ("1.1.0", ["a"], ["a"])
+    assert not any(asked[0] in ("begin", "prepare") for asked in node.noting.asked)
+
+
+# CHECK
+
+
+def whole(node: Node) -> dict[str, Any]:
+    """What the kernel shows of pod a where all is well, by the command."""
+    flags = ["BROADCAST", "UP"]
+    return {
+        f"ip -j link show dev {veth('a')}": {"master": "cni-a", "flags": flags},
+        "ip -j addr show dev cni-a": {
+            "flags": flags, "addr_info": [{"local": "172.16.1.1", "prefixlen": 24}],
+        },
+        "ip -j addr show dev eth0": {
+            "flags": flags, "address": POD_MAC, "addr_info": [{"local": "172.16.1.2", "prefixlen": 24}],
+        },
+        "ip -j route show default": {"gateway": "172.16.1.1", "dev": "eth0"},
+    }  # fmt: skip
+
+
+def answer(node: Node, shown: dict[str, Any]) -> None:
+    node.noting.answers.update({command: json.dumps([one]) for command, one in shown.items()})
+    entries = Ledger(f"{node.state}/node").entries()
+    from concorde.node import tables
+
+    node.noting.state.elements = {element for entry in entries for element in tables.elements(entry)}
+    node.noting.state.elements |= {("ip", "vteps", '"of "'), ("ip", "bridges", '"cni-a"')}
+
+
+@pytest.fixture
+def no_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("concorde.node.differences.differences", lambda *_: [])
+
+
+@pytest.mark.usefixtures("no_differences")
+def test_a_check_finds_what_was_made(node: Node) -> None:
+    result = add(node.request())
+    answer(node, whole(node))
+    check(node.request(prevResult=result))
+    for missing in ("b", "a"):
+        with pytest.raises(CniError) as caught:
+            check(node.request(missing, **({"prevResult": result} if missing == "b" else {})))
+        assert caught.value.code == (CHECK_FAILED if missing == "b" else INVALID_CONFIGURATION)
+
+
+@pytest.mark.parametrize(
+    ("command", "changed", "words"),
+    [
+        ("link show dev veth", {"master": "br0"}, "is not a port of cni-a"),
+        ("link show dev veth", {"flags": []}, "is down"),
+        ("addr show dev cni-a", {"addr_info": []}, "cni-a has lost its address 172.16.1.1/24"),
+        ("addr show dev cni-a", {"flags": ["DOWN"]}, "cni-a is down"),
+        (
+            "addr show dev eth0",
+            {"addr_info": [{"local": "172.16.1.2", "prefixlen": 16}]},
+            "eth0 has lost its address",
+        ),
+        ("addr show dev eth0", {"flags": []}, "eth0 is down"),
+        ("addr show dev eth0", {"address": HOST_MAC}, "eth0 has hardware address"),
+        ("route show default", {"gateway": "172.16.1.9"}, "has lost its default route via 172.16.1.1"),
+        ("route show default", {"dev": "eth1"}, "has lost its default route"),
+    ],
+)
+@pytest.mark.usefixtures("no_differences")
+def test_a_check_names_what_is_no_more_as_it_was_made(
+    command: str, changed: dict[str, Any], words: str, node: Node
+) -> None:
+    result = add(node.request())
+    shown = whole(node)
+    (at,) = [one for one in shown if command in one]
+    answer(node, {**shown, at: {**shown[at], **changed}})
+    with pytest.raises(CniError, match=words) as caught:
+        check(node.request(prevResult=result))
+    assert caught.value.code == CHECK_FAILED
+
+
+@pytest.mark.usefixtures("no_differences")
+def test_a_check_compares_the_lease_with_result_and_configuration(node: Node) -> None:
+    result = add(node.request())
+    assert result is not None
+    answer(node, whole(node))
+    for keys, words in (
+        ({"prevResult": {**result, "ips": [{"address": "172.16.1.9/24"}]}}, "is not in prevResult"),
+        ({"prevResult": result, "enforcement": "pod"}, "the lease says"),
+    ):
+        with pytest.raises(CniError, match=words):
+            check(node.request(**keys))
+    # A result without a default route asks for none.
+    answer(node, {**whole(node), "ip -j route show default": {"dev": "eth9"}})
+    check(node.request(prevResult={**result, "routes": [{"dst": "10.0.0.0/8"}]}))
+    node.noting.failing["run", "ip", "-j", "addr"] = failure("Error: gone")
+    with pytest.raises(CniError, match="gone") as caught:
+        check(node.request(prevResult=result))
+    assert caught.value.code == CHECK_FAILED
+
+
+# DEL and GC
+
+
+def test_a_del_stops_the_link_removes_it_and_forgets_the_lease_last(node: Node) -> None:
+    for pod in ("a", "b"):
+        add(node.request(pod))
+    node.noting.asked.clear()
+    delete(node.request())
+    assert node.noting.asked[0] == ("down", veth("a"))
+    assert ("ip", "link", "delete", "dev", veth("a")) in node.noting.asked
+    assert (node.leases(), node.entries()) == (["b"], ["b"])
+    delete(node.request())
+    assert node.leases() == ["b"]
+
+
+def test_a_del_whose_link_stays_keeps_the_lease(node: Node) -> None:
+    add(node.request())
+    node.noting.failing["ip", "link", "delete"] = failure("Error: busy")
+    with pytest.raises(tools.CommandError, match="busy"):
+        delete(node.request())
+    assert node.leases() == ["a"]
+    node.there.discard(veth("a"))  # the kernel has deleted it meanwhile
+    delete(node.request())
+    assert node.leases() == []
+
+
+def collect(node: Node, *valid: str) -> None:
+    kept = [{"containerID": pod, "ifname": "eth0"} for pod in valid]
+    gc.gc(Request(node.document(**{gc.VALID: kept}), "", "", ""))
+
+
+def test_gc_releases_what_is_not_valid_and_ports_of_nobody(node: Node) -> None:
+    for pod in ("a", "b"):
+        add(node.request(pod))
+    node.there.add(veth("c"))
+    ports = [{"ifname": name} for name in (veth("a"), veth("c"), "eth9")]
+    node.noting.answers["ip -j link show master cni-a"] = json.dumps(ports)
+    node.noting.asked.clear()
+    collect(node, "a")
+    assert (node.leases(), node.entries()) == (["a"], ["a"])
+    assert {asked[-1] for asked in node.noting.asked if asked[1:3] == ("link", "delete")} == {
+        veth("b"),
+        veth("c"),
+    }
+    node.there.discard("cni-a")
+    collect(node)
+    assert node.leases() == []
+
+
+def test_gc_goes_on_after_an_error_and_tells_all(node: Node) -> None:
+    for pod in ("a", "b"):
+        add(node.request(pod))
+    node.noting.failing["ip", "link", "delete", "dev", veth("a")] = failure("Error: busy")
+    with pytest.raises(CniError, match="busy") as caught:
+        collect(node)
+    assert caught.value.code == COMMAND_FAILED
+    assert (node.leases(), caught.value.details.count("busy")) == (["a"], 1)
+    node.noting.failing["run", "ip", "-j", "link"] = failure("Error: no list")
+    with pytest.raises(CniError) as caught:
+        collect(node, "a")
+    assert "no list" in caught.value.details
+
+
+NAMES: list[dict[str, object]] = [{}, {"containerID": "a"}, {"containerID": "a b", "ifname": "eth0"}]
+NAMES += [{"containerID": "a", "ifname": "a/b"}, {"containerID": 1, "ifname": "eth0"}]
+
+
+@pytest.mark.parametrize("valid", [None, {}, "a", [1], *([one] for one in NAMES)], ids=str)
+def test_a_list_that_is_none_is_not_taken_for_an_empty_one(valid: object, node: Node) -> None:
+    add(node.request())
+    document = node.document(**({} if valid is None else {gc.VALID: valid}))
+    with pytest.raises(CniError) as caught:
+        gc.gc(Request(document, "", "", ""))
+    assert (caught.value.code, node.leases()) == (INVALID_CONFIGURATION, ["a"])
+
+
+# rebuild
+
+
+def kept(node: Node, directory: Path, *pods: str, **keys: Any) -> list[str]:
+    """Write what a runtime keeps of pods."""
+    directory.mkdir(exist_ok=True)
+    for pod in pods:
+        network = {"cniVersion": "1.1.0", "name": "net", "plugins": [{**node.document(), **keys}]}
+        whole = {
+            "kind": "cniCacheV1", "containerId": pod, "ifName": "eth0", "networkName": "net",
+            "config": b64encode(json.dumps(network).encode()).decode(),
+        }  # fmt: skip
+        (directory / f"net-{pod}-eth0").write_text(json.dumps(whole))
+    return [str(directory)]
+
+
+def port(pod: str, number: int) -> dict[str, Any]:
+    mac = addresses.host_mac(SUBNET.network + number)
+    return {"ifname": veth(pod), "address": mac, "master": "cni-a", "mtu": 1500}
+
+
+def test_without_anything_there_is_nothing_to_rebuild(node: Node, tmp_path: Path) -> None:
+    assert rebuild.rebuild(str(node.state), kept(node, tmp_path / "cache")) == []
+    assert not node.state.exists()
+    assert "No such file" in rebuild.rebuild(str(node.state), [str(tmp_path / "nowhere")])[0]
+
+
+def test_a_rebuild_learns_who_lives_from_caches_and_ports(node: Node, tmp_path: Path) -> None:
+    caches = kept(node, tmp_path / "cache", "a", "b", "gone")
+    kept(node, tmp_path / "cache", "other", stateDir="/somewhere/else")
+    kept(node, tmp_path / "cache", "bad", bridge="a/b")
+    node.shows([port("a", 2), port("b", 3), port("nobody", 4)])
+    said = rebuild.rebuild(f"{node.state}/", caches)
+    assert (node.leases(), node.entries()) == (["a", "b"], ["a", "b"])
+    for file in ("net/leases.sqlite", "node/ledger.sqlite"):
+        assert f"made: {node.state}/{file}, attachments: 2" in said
+    assert f"not learned: whose port {veth('nobody')} of cni-a is; nobody else gets its address" in said
+    assert [line for line in said if "'a/b' is not an interface name" in line]
+    assert add(node.request("c"))["ips"][0]["address"] == "172.16.1.5/24"
+    assert not [file for file in node.state.rglob("*") if ".new" in file.name]
+
+
+def test_a_rebuild_keeps_damaged_files_and_what_whole_ones_tell(node: Node, tmp_path: Path) -> None:
+    caches = kept(node, tmp_path / "cache", "a")
+    for pod in ("a", "b"):
+        add(node.request(pod))
+    node.shows([port("a", 2), port("b", 3)])
+    said = rebuild.rebuild(str(node.state), caches)
+    assert (node.leases(), node.entries()) == (["a", "b"], ["a", "b"])
+    assert not any(line.startswith("kept: ") for line in said)
+    damaged = [node.state / "net" / "leases.sqlite", node.state / "node" / "ledger.sqlite"]
+    for file in damaged:
+        file.write_bytes(b"nonsense")
+    said = rebuild.rebuild(str(node.state), caches)
+    assert (node.leases(), node.entries()) == (["a"], ["a"])
+    assert [line.partition(".damaged-")[0] for line in said if line.startswith("kept: ")] == [
+        f"kept: {file}" for file in damaged
+    ]
+    assert f"not learned: whose port {veth('b')} of cni-a is; nobody else gets its address" in said
+
+
+def test_two_that_say_they_have_one_address_are_not_both_believed(node: Node, tmp_path: Path) -> None:
+    node.shows([port("a", 2), port("b", 2)])
+    said = rebuild.rebuild(str(node.state), kept(node, tmp_path / "cache", "a", "b"))
+    assert len(node.leases()) == 1
+    assert sum("has another's address" in line for line in said) == 1
