@@ -70,7 +70,8 @@ def levels(values: Sequence[float]) -> list[Level]:
     """
     if not all(map(math.isfinite, values)):
         raise ValueError("a series is made of finite numbers")
-    borders = [0, *(_points(values) if len(values) >= 2 * CONFIRMED else []), len(values)]
+    may_change = len(values) >= 2 * CONFIRMED and min(values) < max(values)
+    borders = [0, *(_points(values) if may_change else []), len(values)]
     found: list[Level] = []
     end = 0  # of the last level
     for begin, stop in pairwise(borders):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -108,7 +108,7 @@ class Acknowledgements:
             if entry.until < today:
                 yield f"{where}: it expired on {entry.until}, and holds no more"
             elif not any(entry.covers(name) for name in names):
-                nearest = ", ".join(get_close_matches(entry.metric, names, n=1, cutoff=0)) or "none"
+                nearest = max(names, key=lambda name: _alike(name, entry.metric), default="none")
                 yield f"{where}.metric: {entry.metric!r} matches nothing (nearest: {nearest})"
             elif entry.first_night not in known:
                 yield f"{where}.first_night: {entry.first_night!r} is from before this history"
@@ -126,6 +126,11 @@ def _lost(entry: Acknowledgement, known: Sequence[str]) -> bool:
     """Tell whether a night is from before all that is known: names begin with their time."""
     named = _TIME.match(entry.first_night)
     return named is not None and all(entry.first_night[:16] < one[:16] for one in known)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return with how many characters both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _distance(one: str, other: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from bench.studies.nightly.night import Night, ScenarioNight
-from testbed.scenario.units import format_bps
+from testbed.scenario.units import format_bps, unit_for
 
 CALIBRATION = "calibration"
 RATE = "bit/s"
@@ -64,12 +64,14 @@ def title(metric: str) -> str:
     return f"{scenario}: {flow}, {phase}"
 
 
-def shown(metric: str, value: float | None) -> str:
-    """Return a value of a metric with its unit, or a dash for none."""
-    unit = kind_of(metric).unit
-    if value is None:
-        return "–"
-    return format_bps(value) if unit == RATE else f"{value:.4g} {unit}"
+def shown(metric: str, *values: float | None) -> list[str]:
+    """Return values of a metric with their unit, which is the same for all; a dash for none."""
+    unit, of_rates = kind_of(metric).unit, unit_for(values)
+
+    def text(value: float) -> str:
+        return format_bps(value, of_rates) if unit == RATE else f"{value:.4g} {unit}"
+
+    return ["–" if value is None else text(value) for value in values]
 
 
 def pattern(names: Iterable[str]) -> str:

@@ -128,7 +128,9 @@ class Report:
         case = Xml.SubElement(suite, "testcase", classname="nightly.history", name="as good as before")
         worse = [finding for finding in self.findings if finding.kind == "worse"]
         found = _xml("\n".join(text for one in worse for text in (line(one), *details(one))))
-        message = "; ".join(line(finding) for finding in worse)
+        message = line(worse[0]) if worse else ""
+        if len(worse) > 1:
+            message += f"; and {len(worse) - 1} more"
         if self.judgement.history == "worse":
             Xml.SubElement(case, "failure", message=_xml(message)).text = found
         elif worse:  # acknowledged, or advice
@@ -164,7 +166,7 @@ def line(finding: Finding) -> str:
 def details(finding: Finding) -> Iterator[str]:
     """Yield the rest: how much each series changed, what else changed then, and who takes it for right."""
     for shift in finding.shifts:
-        before, now = (metrics.shown(shift.metric, value) for value in (shift.now.before, shift.now.after))
+        before, now = metrics.shown(shift.metric, shift.now.before, shift.now.after)
         yield f"{shift.metric}: {before} to {now}, {table.size(shift)}"
     yield from circumstances(finding)
 

@@ -33,8 +33,7 @@ class Row:
     @property
     def texts(self) -> Sequence[str]:
         """Its cells, in the order of HEADINGS."""
-        numbers = (metrics.shown(self.metric, value) for value in (self.tonight, self.median))
-        return self.name, *numbers, self.change, self.since
+        return self.name, *metrics.shown(self.metric, self.tonight, self.median), self.change, self.since
 
 
 def rows(nights: Sequence[Night], findings: Sequence[Finding]) -> tuple[list[Row], list[Row]]:

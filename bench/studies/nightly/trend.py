@@ -21,6 +21,7 @@ from bench.studies.nightly.shifts import Shift
 from testbed.scenario.units import unit_for
 
 Values = Sequence[float | None]  # by night; None: it has none
+NEWEST = 30  # nights that are open in the page
 COLUMNS = 5  # of numbers, beside the night: more than six columns are hard to read
 MARGIN = 0.02  # of the level: a chart shows so much above and below it at least, so that noise looks small
 AROUND = 0.08  # of what all numbers span: what is left free above and below them
@@ -31,11 +32,14 @@ class Frame:
     """Where in a chart its axes are, in units of its own."""
 
     width: int = 440
-    height: int = 180
+    height: int = 202
     left: int = 54
     right: int = 432
-    top: int = 34
-    bottom: int = 158
+    top: int = 56
+    bottom: int = 180
+    rows: int = 4  # of texts above the line, of changes
+    row: int = 13  # its height
+    text: int = 125  # its width: a day and a commit
 
 
 FRAME = Frame()
@@ -52,8 +56,11 @@ def render(report: Report) -> str:
     main, rest = table.rows(nights, report.findings)
     series = {metric["name"]: metric["values"] for metric in shown["metrics"]}
 
-    def charts(rows: Sequence[table.Row]) -> list[dict[str, Any]]:
-        return [_chart(row.metric, series[row.metric], nights, report.shifts) for row in rows]
+    charts = [
+        [_chart(row.metric, series[row.metric], nights, report.shifts) for row in rows]
+        for rows in (main, rest)
+    ]
+    used = [mark["row"] or 0 for each in charts for one in each for mark in one["changes"]]
 
     return (
         pages.templates()
@@ -68,10 +75,12 @@ def render(report: Report) -> str:
             changes=[_change(shift, nights, report.findings) for shift in reversed(report.shifts)],
             headings=table.HEADINGS,
             explanation=table.EXPLANATION,
-            tables=[(main, charts(main)), (rest, charts(rest))],
+            tables=list(zip((main, rest), charts, strict=True)),
+            unused=FRAME.row * (FRAME.rows - 1 - max(used, default=0)),  # above all charts
             frame=FRAME,
             marks=[", ".join(_marks(index, report.shifts)) for index in range(len(nights))],
             worse=[_is_worse(index, report.shifts) for index in range(len(nights))],
+            newest=NEWEST,
             groups=list(_groups(shown["metrics"])),
         )
     )
@@ -122,6 +131,7 @@ def _change(shift: Shift, nights: Sequence[Night], findings: Sequence[Finding]) 
     first, before = nights[shift.first], nights[shift.last]
     by = next((one.acknowledged for one in findings if shift in one.shifts), None)
     state = WORDS[shift.kind]
+    levels = metrics.shown(shift.metric, shift.change.before, shift.change.after)
     if shift.undone is not None:
         state += f", until {nights[shift.undone].started_at[:10]}"
     elif by is not None:
@@ -132,8 +142,8 @@ def _change(shift: Shift, nights: Sequence[Night], findings: Sequence[Finding]) 
         if first.commit == before.commit
         else f"{before.commit[:12]}..{first.commit[:12]}",
         "name": metrics.title(shift.metric),
-        "before": metrics.shown(shift.metric, shift.change.before),
-        "after": metrics.shown(shift.metric, shift.change.after),
+        "before": levels[0],
+        "after": levels[1],
         "state": state,
     }
 
@@ -196,13 +206,28 @@ def _chart(metric: str, values: Values, nights: Sequence[Night], shifts: Sequenc
         "changes": [
             {
                 "x": across[shift.first],
-                "y": 12 + 13 * (number % 2),
-                "end": across[shift.first] > (FRAME.left + FRAME.right) / 2,
+                "row": row,
+                "left": _left(across[shift.first]),
                 "text": f"{nights[shift.first].started_at[:10]} {nights[shift.first].commit[:7]}",
             }
-            for number, shift in enumerate(own)
+            for shift, row in zip(own, _rows([across[shift.first] for shift in own]), strict=True)
         ],
     }
+
+
+def _left(x: float) -> bool:
+    """Tell whether a mark's text stands left of it."""
+    return x > (FRAME.left + FRAME.right) / 2
+
+
+def _rows(places: Sequence[float]) -> list[int | None]:
+    """Return for each mark the lowest row in which its text meets no later one; None: there is none."""
+    taken: list[tuple[float, int | None]] = []  # where texts begin, and their rows
+    for x in reversed(places):
+        begin = x - FRAME.text if _left(x) else x
+        near = {row for other, row in taken if abs(begin - other) <= FRAME.text}
+        taken.append((begin, next((row for row in range(FRAME.rows) if row not in near), None)))
+    return [row for _, row in reversed(taken)]
 
 
 def _unit(metric: str, values: Values) -> tuple[float, str]:

@@ -67,6 +67,23 @@ def test_several_windows_are_looked_at() -> None:
     assert [one.at for one in changes(values)] == [45, 85]
 
 
+@pytest.mark.parametrize("short", [[70.0], [70.0, 71.0], [70.0, 71.0, 70.0, 71.0]])
+def test_what_lasts_less_than_five_nights_is_no_level(short: list[float]) -> None:
+    before, after = noise(1, 15, spread=0.1), noise(2, 15, spread=0.1)
+    assert changes([*before, *short, *after]) == []
+    (found,) = changes([*before, *short, *(value - 10 for value in after)])
+    assert found.at == 15 + len(short)
+    assert found.difference == pytest.approx(-10, abs=0.2)
+    assert changes([*before, *short]) == []  # not yet
+    assert changes([*short, *after]) == []
+
+
+@pytest.mark.parametrize("short", range(1, 5))
+def test_levels_without_spread_may_be_short(short: int) -> None:
+    (found,) = changes([100.0] * 10 + [50.0] * short + [80.0] * 10)
+    assert (found.at, found.before, found.after) == (10 + short, 100.0, 80.0)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_no_number_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):
