@@ -23,8 +23,8 @@ TRIES = 10
 LINES = [
     ("./invokew", 0, r"(?s)bandwidth.*To begin with:\n(  \./invokew .*\n){4}.*\n  bench  .*VERB --help"),
     ("./invokew help", 0, "To begin with:"),
-    ("./invokew bench --scale abc", 2, r"\A--scale: 'abc' is not a number\n\Z"),
-    ("./invokew bench --scale=abc", 2, r"\A--scale: 'abc' is not a number\n\Z"),
+    ("./invokew bench --scale abc", 2, r"\A--scale: 'abc' is not a number, nor auto\n\Z"),
+    ("./invokew bench --scale=abc", 2, r"\A--scale: 'abc' is not a number, nor auto\n\Z"),
     ("./invokew benchh", 2, r"\Ano verb 'benchh'; did you mean bench\?\n\Z"),
     ("./invokew bench --scenarios", 2, r"\Abench: no option --scenarios; did you mean --scenario\?\n\Z"),
     ("./invokew bench contmc", 2, r"did you mean contmec\?"),

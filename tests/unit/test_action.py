@@ -170,7 +170,7 @@ def test_more_than_the_api_takes_is_cut(runner: Runner) -> None:
 def test_files_of_the_repository_are_found_from_where_the_action_is(runner: Runner) -> None:
     runner.run(document("held"), 0, scenario="my own.yaml", enforcement="node", scale="1", repetitions="5")
     assert runner.words("asked") == [
-        "bench", "--json", f"--reports={runner.home / 'workspace' / 'reports'}", "--scale=1",
+        "bench", "--json", "--retry=0", f"--reports={runner.home / 'workspace' / 'reports'}", "--scale=1",
         "--repetitions=5", "--scenario=my own.yaml", "--enforcement=node",
     ]  # fmt: skip
     assert runner.words("stood") == [str(runner.home / "workspace")]

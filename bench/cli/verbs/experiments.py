@@ -55,7 +55,11 @@ def bench(
         for request in wanted:
             requests.read(request)
         answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
-        told["runs"] = [documents.run(*made.judged) for one in answers for made in one.attempts]
+        told["runs"] = [
+            {**documents.run(*made.judged), "scale": made.request.scale}
+            for one in answers
+            for made in one.attempts
+        ]
     return exits.worst(one.asked.judged.summary.verdict for one in answers)
 
 

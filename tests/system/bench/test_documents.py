@@ -24,8 +24,8 @@ SHORT = [
 def test_a_program_is_told_of_every_run(tmp_path: Path) -> None:
     settings = [word for setting in SHORT for word in ("--set", setting)]
     done = subprocess.run(
-        [sys.executable, "tasks.py", "bench", "--json", "--scale", "0.05", "--reports", str(tmp_path),
-         "--scenario", "kubernetes", "--scenario", "kubernetes", *settings],
+        [sys.executable, "tasks.py", "bench", "--json", "--retry", "0", "--scale", "0.05",
+         "--reports", str(tmp_path), "--scenario", "kubernetes", "--scenario", "kubernetes", *settings],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     told = json.loads(done.stdout)
