@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import partial
 
@@ -194,6 +195,18 @@ def test_a_miss_only_while_the_machine_stood_still_is_the_machines() -> None:
     # The same without a stall is a broken promise.
     found = latency.observe(made(of, stood), of, record(of))
     assert judge(of, record(of), [], [], found).outcome == "violated"
+
+
+@pytest.mark.parametrize(("sound", "machine"), [(20, False), (19, True), (0, True)])
+def test_a_miss_of_which_hardly_an_exchange_is_beyond_doubt_may_be_the_machines(
+    sound: int, machine: bool
+) -> None:
+    """A fifth of a hundred is enough, and those missed it, too."""
+    slow = latency.Took(sound, 0, {"p99": 0.02}, 0.02, 0.0, 0.0, None, None)
+    took = dataclasses.replace(slow, exchanges=100, doubtful=100 - sound, sound=slow if sound else None)
+    of = asking(latency=0.01)
+    (cause,) = promptness.causes(latency.Latency(of.requests[0], "quiet", took, {0: took}))
+    assert cause.kind == ("machine" if machine else "promise")
 
 
 def test_a_miss_by_a_late_generator_is_the_machines() -> None:

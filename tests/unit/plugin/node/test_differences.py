@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-from concorde.node.differences import differences
+from collections.abc import Callable
 
-from tests.unit.plugin.node.examples import TREE, entry, whole
+import pytest
+from concorde.node import neighbours
+from concorde.node.differences import differences
+from concorde.node.observe import State
+
+from tests.unit.plugin.node.examples import MAC, TREE, entry, whole
 
 
 def test_what_was_made_is_read_back_without_a_difference() -> None:
@@ -23,3 +28,166 @@ def test_a_repair_lowers_the_default_class_first_and_raises_it_last() -> None:
         "delete element ip concorde classes { 172.16.1.2 : c0de:10 }",
         "add element ip concorde classes { 172.16.1.2 : c0de:11 }",
     ]
+
+
+CLASS = "c0de:10 of cluster-a A-1 of eth0"
+KEY = ("cluster-a", "A-1", "eth0")
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "repair", "key"),
+    [
+        (
+            lambda s: s.classes.pop(0x10),
+            f"class {CLASS} is missing",
+            "class add dev eth0 parent c0de:1 classid c0de:10",
+            KEY,
+        ),
+        (
+            lambda s: s.classes.pop(1),
+            "class c0de:1 (all) of eth0 is missing",
+            "class add dev eth0 parent c0de: classid c0de:1 ",
+            None,
+        ),
+        (
+            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit")}),
+            f"class {CLASS} has rate 2Gbit, ceil 9Gbit; expected 1Gbit, 9Gbit",
+            "class change dev eth0 parent c0de:1 classid c0de:10",
+            KEY,
+        ),
+        (
+            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit")}),
+            "class c0de:20 of eth0 belongs to nobody",
+            "class delete dev eth0 classid c0de:20",
+            None,
+        ),
+        (
+            lambda s: s.queues.pop(0xFFFD),
+            "class c0de:fffd (control) of eth0 has not its queue of 2250000 bytes",
+            "qdisc replace dev eth0 parent c0de:fffd handle fffd: bfifo limit 2250000",
+            None,
+        ),
+        (
+            lambda s: s.queues.update({0x10: 1}),
+            f"class {CLASS} has not its queue of 1250000 bytes",
+            "qdisc replace dev eth0 parent c0de:10",
+            KEY,
+        ),
+        (
+            lambda s: setattr(s, "arp_filter", False),
+            "eth0 has no filter for ARP",
+            "filter add dev eth0",
+            None,
+        ),
+        (lambda s: s.waiting.update(arp_cache=neighbours.MOST + 1), "eth0 keeps", "ntable change", None),
+        (
+            lambda s: s.families.discard("ip6"),
+            "nftables: table ip6 concorde is missing",
+            "add table ip6 concorde",
+            None,
+        ),
+        (
+            lambda s: s.sets.discard(("ip", "ways")),
+            "nftables: table ip concorde is not as made",
+            "add set ip concorde ways",
+            None,
+        ),
+        (
+            lambda s: s.comments.pop(("ip", "refusing")),
+            "nftables: table ip concorde is not as made",
+            "add chain ip concorde refusing",
+            None,
+        ),
+        (
+            lambda s: s.sets.add(("ip", "odd")),
+            "nftables: ip concorde odd belongs to nobody",
+            "delete set ip concorde odd",
+            None,
+        ),
+        (
+            lambda s: s.comments.pop(("ip", "forward")),
+            "nftables: ip concorde forward is missing",
+            "flush chain ip concorde forward",
+            None,
+        ),
+        (
+            lambda s: s.comments.update({("ip", "forward"): []}),
+            "nftables: ip concorde forward is not as made",
+            "flush chain ip concorde forward",
+            None,
+        ),
+        (
+            lambda s: s.elements.discard(("ip", "ways", '"cni-a" . 172.16.1.2')),
+            'nftables: ip concorde ways { "cni-a" . 172.16.1.2 } of cluster-a A-1 is missing',
+            "add element ip concorde ways",
+            KEY,
+        ),
+        (
+            lambda s: s.elements.add(("ip", "ways", '"cni-a" . 172.16.1.9')),
+            'nftables: ip concorde ways { "cni-a" . 172.16.1.9 } belongs to nobody',
+            "delete element ip concorde ways",
+            None,
+        ),
+        (lambda s: s.closed.discard("veth1"), "port veth1 of cluster-a A-1 is open", "", KEY),
+        (
+            lambda s: s.fixed.clear(),
+            f"port veth1 of cluster-a A-1 has lost its hardware address {MAC}",
+            "",
+            KEY,
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_difference_is_named_and_repaired(
+    change: Callable[[State], object], text: str, repair: str, key: tuple[str, str, str] | None
+) -> None:
+    state = whole()
+    change(state)
+    found = differences(TREE, [entry(minor=0x10)], state)
+    assert any(one.text.startswith(text) and one.key == key and not one.waits for one in found)
+    assert repair in "".join(one.tc + one.nft + one.ip for one in found)
+    assert [one.port for one in found if one.port] == ([("veth1", MAC)] if text.startswith("port") else [])
+
+
+@pytest.mark.parametrize(
+    ("root", "text", "begins"),
+    [
+        (None, "the uplink eth0 is missing", ""),
+        ("default", "eth0 has no root qdisc htb c0de: with default class fffe", "qdisc add dev eth0 root"),
+        (
+            "tbf",
+            "eth0 has no root qdisc htb c0de: with default class fffe but tbf",
+            "qdisc delete dev eth0 root\n",
+        ),
+    ],
+)
+def test_a_tree_that_is_not_there_is_planted_with_its_pods(root: str | None, text: str, begins: str) -> None:
+    state = whole()
+    state.root = root
+    (found,) = differences(TREE, [entry(minor=0x10)], state)
+    assert (found.text, found.tc[: len(begins)]) == (text, begins)
+    assert ("classid c0de:10 htb" in found.tc) is bool(begins)
+
+
+def test_what_was_a_vtep_or_a_bridge_may_wait_and_what_is_one_is_entered() -> None:
+    state = whole()
+    state.elements |= {("ip", "vteps", '"vx"'), ("ip", "bridges", '"cni-a"')}
+    found = differences(TREE, [entry(minor=0x10)], state, [("ip6", "vteps", '"new"')])
+    assert [(one.text, one.waits) for one in found] == [
+        ('nftables: ip concorde bridges { "cni-a" } belongs to nobody', True),
+        ('nftables: ip concorde vteps { "vx" } belongs to nobody', True),
+        ('nftables: ip6 concorde vteps { "new" } is missing', False),
+    ]
+
+
+def test_ports_that_are_gone_or_unknown_are_not_this_ones_to_say() -> None:
+    state = whole()
+    state.closed.clear()
+    for one in (entry(minor=0x10, port="veth9"), entry(minor=0x10, mac="")):
+        assert not [each for each in differences(TREE, [one], state) if each.port]
+
+
+def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
+    state = whole()
+    state.waiting = {"arp_cache": neighbours.MOST, "ndisc_cache": 0}
+    assert differences(TREE, [entry(minor=0x10)], state) == []

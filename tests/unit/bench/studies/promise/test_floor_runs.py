@@ -93,6 +93,9 @@ def test_beside_others_the_samples_that_fell_short_are_named_but_those_of_the_be
         pytest.approx((3.306, 3.406)),
     ]
     assert [(number.value, number.least) for number in judged.numbers] == [(82e6, 90e6), (0.5, 0)]
+    kept = ran([disturbed(100e6, 1.0, met=True)], samples=samples)
+    held = check("full-link-1").judge(Evidence({"beside": kept}))
+    assert (held.found, held.short) == ("held", ())
 
 
 def test_incast_is_told_of_each_kind_of_noise_and_never_kept() -> None:
