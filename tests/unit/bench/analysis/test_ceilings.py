@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -7,10 +8,14 @@ import pytest
 
 from bench.analysis import ceilings, observations
 from bench.analysis.causes import Cause
+from bench.analysis.samples import read
 from bench.analysis.verdict import Verdict, judge
+from bench.recording import archive
+from bench.recording.directory import Recording
 from bench.recording.records import Calibration
 from bench.studies.promise.checks import goodput
 from testbed.scenario import Scenario
+from tests.paths import ROOT
 from tests.unit.bench.builders import Rate, record, samples, scenario
 
 # What 100 Mbit/s of frames leave a TCP flow (docs/explanation/what-a-guarantee-counts.md), bit/s.
@@ -134,3 +139,33 @@ def test_a_measurement_that_failed_shows_no_ceiling_that_was_exceeded() -> None:
     of = one_flow(enforcement="bandwidth")
     failed = Calibration(seconds=1.0, bits_per_second={}, error="no route")
     assert judged(of, samples(of, lambda _f, _t: 2 * LEFT), calibration=failed).outcome == "invalid"
+
+
+KEPT = ROOT / "reports"
+BURST = "promise/bandwidth-kubernetes/20261123T185329Z-idle-bandwidth"
+SOUND = "promise/bandwidth-cni"
+
+
+def found_in(packed: Path, place: Path) -> list[Cause]:
+    recording = Recording(archive.unpack(packed, place))
+    of, made = recording.scenario(), recording.run_record()
+    return list(ceilings.causes(read(recording, of, made).samples, of, made))
+
+
+def test_what_containerd_tells_is_no_ceiling_and_what_we_tell_is_one(tmp_path: Path) -> None:
+    """Two kept recordings of one network and one scenario, whose plugins heard of other bursts."""
+    (sound,) = (KEPT / SOUND).glob("*-idle-bandwidth")
+    assert not found_in(sound, tmp_path / "sound")
+    (cause,) = found_in(KEPT / BURST, tmp_path / "burst")
+    assert cause.observed == pytest.approx(923.4e6, rel=0.001)
+    assert "is 483.48 % of the 191 Mbit/s that the ceiling of promised, 200 Mbit/s, leaves" in cause.text
+
+
+def test_of_what_is_kept_only_the_reference_plugins_on_kubernetes_exceed_theirs() -> None:
+    exceeding = {
+        file.relative_to(KEPT).parts[:2]
+        for file in KEPT.glob("*/*/**/summary.json")
+        if "that the ceiling of" in file.read_text(encoding="utf-8")
+    }
+    names = ("bandwidth-existing", "bandwidth-kubernetes", "bridge-firewall-bandwidth-kubernetes")
+    assert exceeding == {("promise", name) for name in (*names, "ptp-bandwidth-kubernetes")}
