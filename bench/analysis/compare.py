@@ -102,16 +102,26 @@ def compare(one: Run, other: Run, name: str = "", across_machines: bool = False)
 
 
 def _rows(one: Run, other: Run, scale: float, doubt: str | None) -> Iterator[Row]:
-    promised = one.scenario.scaled(scale).model_copy(update={"enforcement": other.scenario.enforcement})
+    goodputs = expected(one, other, scale)
     flows = {flow.name: flow for flow in other.summary.flows}
     for flow in one.summary.flows:
         if flow.role != "guaranteed":
             continue
-        expected = _expected(one.scenario, flow.name), _expected(promised, flow.name)
         others = flows[flow.name].phases
         for phase in dict.fromkeys([*flow.phases, *others]):
-            sides = _shares(flow.phases.get(phase), expected[0]), _shares(others.get(phase), expected[1])
+            first, second = goodputs[flow.name]
+            sides = _shares(flow.phases.get(phase), first), _shares(others.get(phase), second)
             yield _row(flow.name, phase, *sides, one.scenario.thresholds.effect, doubt)
+
+
+def expected(one: Run, other: Run, scale: float) -> dict[str, tuple[float, float]]:
+    """Return the goodput that is expected of each guaranteed flow in both runs, bits per second."""
+    promised = one.scenario.scaled(scale).model_copy(update={"enforcement": other.scenario.enforcement})
+    return {
+        flow.name: (_expected(one.scenario, flow.name), _expected(promised, flow.name))
+        for flow in one.summary.flows
+        if flow.role == "guaranteed"
+    }
 
 
 def _row(

@@ -8,17 +8,23 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import pipeline
-from bench.analysis import summary
+from bench.analysis import samples, summary
 from bench.analysis.compare import Run
 from bench.recording import archive, atomic, directory
 from bench.recording.directory import UNFINISHED, Recording
+from bench.recording.records import RunRecord
 from bench.studies import surroundings
 from bench.studies.matrix import index as matrix
+from testbed.scenario import Scenario
 from testbed.scenario.texts import is_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Of a bundle's directory, the recordings are in reports/reference; those of the tests' data are deeper.
 DEEPEST = 3
@@ -79,16 +85,30 @@ def _finished(place: Path) -> Path:
 
 def read(place: Path) -> Run:
     """Read what is compared of a recording, packed or not. Raises StoredError and ScenarioError."""
-    if directory.is_recording(place):
-        return _read(Recording(place))
-    with tempfile.TemporaryDirectory(prefix="concorde-compare-") as scratch:
-        recording = Recording(archive.unpack(place, Path(scratch)))
+    with _opened(place) as recording:
         beside = place / recording.summary_file.name
-        if is_file(beside):
+        if recording.directory != place and is_file(beside):
             shutil.copyfile(beside, recording.summary_file)
-        else:
+        elif recording.directory != place:
             pipeline.analyse(recording)
         return _read(recording)
+
+
+def received(place: Path) -> tuple[Scenario, RunRecord, pd.DataFrame]:
+    """Read what a recording's flows got, packed or not. Raises StoredError and ScenarioError."""
+    with _opened(place) as recording:
+        scenario, record = recording.scenario(), recording.run_record()
+        return scenario, record, samples.read(recording, scenario, record).samples
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[Recording]:
+    """Lend a recording, unpacked if it is packed."""
+    if directory.is_recording(place):
+        yield Recording(place)
+        return
+    with tempfile.TemporaryDirectory(prefix="concorde-compare-") as scratch:
+        yield Recording(archive.unpack(place, Path(scratch)))
 
 
 def _read(recording: Recording) -> Run:

@@ -43,6 +43,7 @@ def figures(
     positional=["one", "other"],
     help={
         **REPORTS,
+        **SHEET,
         **JSON,
         "one": "a recording, a matrix, or a directory of them, packed or not: its path or name",
         "other": "the same of what is compared with it",
@@ -54,13 +55,18 @@ def compare(
     one: str,
     other: str,
     across_machines: bool = False,
+    preset: str = "",
+    width: str = "",
+    font_size: str = "",
+    format: str = "",
     json: bool = False,
     reports: str = "reports",
 ) -> None:
-    """Compare two runs: is each flow's mean the same, better or worse?"""
+    """Compare two runs: is each flow's mean the same, better or worse? And draw both in one figure."""
     from bench.cli.verbs import compare as verb
 
-    exits.ends_with_status(verb.compare)(one, other, across_machines, json, Path(reports))
+    asked = preset, width, font_size, format
+    exits.ends_with_status(verb.compare)(one, other, across_machines, json, Path(reports), asked)
 
 
 @task(

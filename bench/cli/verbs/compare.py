@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,40 @@ from bench.cli.terminal import say
 
 if TYPE_CHECKING:
     from bench.analysis.compare import Comparison, Finding
+    from bench.presentation.figures.sheet import Sheet
 
+COMPARED = "compared"  # below the recordings: the figures
 STATUS: dict[Finding, int] = {"same": HELD, "better": HELD, "worse": VIOLATED, "cannot tell": INVALID}
 
 
-def compare(one: str, other: str, across_machines: bool, json: bool, reports: Path) -> int:
-    """Compare recordings, matrices or directories of recordings, and return the worst finding's status."""
+def compare(
+    one: str,
+    other: str,
+    across_machines: bool,
+    json: bool,
+    reports: Path,
+    size: Sequence[str] | None = None,
+) -> int:
+    """Compare recordings, matrices or directories of recordings, and return the worst finding's status.
+
+    ``size``: preset, width, font size and formats of a figure of both, empty where it was not said; None:
+    none is drawn.
+    """
+    from bench.presentation.figures import sheet
+
+    wanted = None if size is None else sheet.asked(*size) or sheet.PAGE
     with documents.document(json) as told:
-        return _compare(one, other, across_machines, reports, told)
+        return _compare(one, other, across_machines, reports, wanted, told)
 
 
-def _compare(one: str, other: str, across_machines: bool, reports: Path, told: documents.Document) -> int:
+def _compare(
+    one: str,
+    other: str,
+    across_machines: bool,
+    reports: Path,
+    sheet: Sheet | None,
+    told: documents.Document,
+) -> int:
     from bench.analysis import compare as comparing
     from bench.studies import sides
 
@@ -32,14 +56,18 @@ def _compare(one: str, other: str, across_machines: bool, reports: Path, told: d
     both = [name for name in found if name in others]
     if not both:
         raise LookupError(f"{places[0]} and {places[1]} have no recording of the same name")
-    comparisons = [
-        comparing.compare(sides.read(found[name]), sides.read(others[name]), name, across_machines)
-        for name in both
-    ]
+    comparisons, figures = [], []
+    for name in both:
+        runs = sides.read(found[name]), sides.read(others[name])
+        comparisons.append(comparing.compare(*runs, name, across_machines))
+        if sheet is not None:
+            expected = comparing.expected(*runs, comparisons[-1].scale)
+            drawn = _drawn((found[name], others[name]), comparisons[-1], expected, sheet)
+            figures += _kept(drawn, comparisons[-1], sheet, reports)
     alone = sorted(found.keys() ^ others.keys())
     findings = [comparison.finding for comparison in comparisons]
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)
-    _show(finding, comparisons, alone)
+    _show(finding, comparisons, alone, figures)
     told |= {
         "finding": finding,
         "comparisons": [
@@ -47,11 +75,46 @@ def _compare(one: str, other: str, across_machines: bool, reports: Path, told: d
             for comparison in comparisons
         ],
         "alone": alone,
+        "figures": [str(file.absolute()) for file in figures],
     }
     return STATUS[finding]
 
 
-def _show(finding: Finding, comparisons: list[Comparison], alone: list[str]) -> None:
+def _drawn(
+    places: tuple[Path, Path],
+    comparison: Comparison,
+    expected: Mapping[str, tuple[float, float]],
+    sheet: Sheet,
+) -> Mapping[str, bytes]:
+    """Return the figure of two runs by format."""
+    from bench.presentation.figures import comparison as figure
+    from bench.studies import sides
+
+    one, other = (
+        figure.Side(
+            f"{'AB'[number]}: {comparison.runs[number]}, {comparison.verdicts[number]}",
+            *sides.received(place),
+            {flow: goodputs[number] for flow, goodputs in expected.items()},
+        )
+        for number, place in enumerate(places)
+    )
+    return figure.render((one, other), comparison.finding, sheet)
+
+
+def _kept(drawn: Mapping[str, bytes], comparison: Comparison, sheet: Sheet, reports: Path) -> list[Path]:
+    """Write a figure to where those of comparisons are, and return its files."""
+    from bench.presentation.figures.comparison import NAME
+    from bench.recording import atomic
+
+    place = reports / COMPARED / "--".join(comparison.runs)
+    files = {place / sheet.file(NAME, kind): content for kind, content in drawn.items()}
+    place.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        atomic.write(file, content)
+    return list(files)
+
+
+def _show(finding: Finding, comparisons: list[Comparison], alone: list[str], figures: Sequence[Path]) -> None:
     from bench.presentation import differences
 
     console = Console()
@@ -60,6 +123,8 @@ def _show(finding: Finding, comparisons: list[Comparison], alone: list[str]) -> 
         for note in differences.notes(comparison):
             say(f"  note: {note}")
         console.print()
+    for file in figures:
+        say(f"figure: {file}")
     for name in alone:
         say(f"{name}: there is nothing to compare it with")
     say(finding, differences.STYLES[finding])

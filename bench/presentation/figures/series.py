@@ -29,6 +29,11 @@ class Series:
     high: Floats
     peak: float  # the highest sample after the warm-up
 
+    def scaled(self, factor: float) -> Series:
+        """Return the same with every rate multiplied."""
+        rates = (self.median * factor, self.low * factor, self.high * factor)
+        return Series(self.seconds, *rates, self.peak * factor)
+
     @property
     def most(self) -> float:
         """The highest of all that is drawn."""

@@ -74,6 +74,22 @@ def test_the_status_is_that_of_the_worst_flow(
     assert worse == {("(2) A-2 -> A-3", "quiet"), ("(2) A-2 -> A-3", "disturbed")}
 
 
+def test_both_are_drawn_in_one_figure(
+    recorded: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded("before")
+    recorded("after")
+    assert compare("before", "after", False, True, tmp_path, ["column", "", "", "svg"]) == HELD
+    (figure,) = told(capsys)["figures"]
+    assert Path(figure).name == "comparison-column.svg"
+    assert Path(figure).is_relative_to(tmp_path / "compared")
+    drawn = Path(figure).read_text()
+    assert ">B compared with A: same</text>" in drawn
+    assert ">(2) A-2 → A-3</text>" in drawn
+    with pytest.raises(LookupError, match="--format: must be one or more of"):
+        compare("before", "after", False, False, tmp_path, ["", "", "", "gif"])
+
+
 def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
     recorded("here")
     recorded("there", machine="aarch64")

@@ -32,7 +32,18 @@ def drawn(draw: Callable[[], Figure], sheet: Sheet) -> Iterator[Figure]:
 def texts(figure: Figure) -> dict[str, Text]:
     """Return everything that is written, by its words."""
     found = [one for one in figure.findobj(Text) if isinstance(one, Text) and one.get_visible()]
-    return {one.get_text(): one for one in found if one.get_text().strip()}
+    undrawn = set(_undrawn(figure))
+    return {one.get_text(): one for one in found if one.get_text().strip() and one not in undrawn}
+
+
+def _undrawn(figure: Figure) -> Iterator[Text]:
+    """Yield the numbers of ticks beyond the ends of their axes, which are there and never drawn."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not low <= tick.get_loc() <= high:
+                    yield from (tick.label1, tick.label2)
 
 
 def small(figure: Figure, sheet: Sheet) -> list[str]:
