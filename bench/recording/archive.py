@@ -16,7 +16,7 @@ import lzma
 import re
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from bench.recording import atomic, inventory, latest
@@ -37,14 +37,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DEEPEST = 4  # raw/repetition-0/flow.receiver.json, and room for one more
 
 Contents = dict[str, bytes]  # of files, by path
+Counted = Callable[[int, int], None]
 
 
-def pack(directory: Path, to: Path) -> list[Path]:
+def pack(directory: Path, to: Path, counted: Counted = lambda *_: None) -> list[Path]:
     """Pack a recording, or every recording of a study and its index, into a directory; return the archives.
 
-    Beside each archive is the run's ``summary.json``. Raises LookupError if there is nothing to pack, or
-    other packed runs are there already; StoredError for a recording that is not as its run left it, or that
-    was not analysed.
+    ``counted`` is told how many recordings are packed, and of how many. Beside each archive is the run's
+    ``summary.json``. Raises LookupError if there is nothing to pack, or other packed runs are there already;
+    StoredError for a recording that is not as its run left it, or that was not analysed.
     """
     if directory.name.endswith(UNFINISHED):
         raise LookupError(f"{directory} is not finished")
@@ -54,8 +55,10 @@ def pack(directory: Path, to: Path) -> list[Path]:
         files = _packed(Recording(directory))
     else:
         files = {path: without_names(path, _bytes(directory / path)) for path in _indexes(directory)}
-        for recording in recordings(directory):
+        runs = recordings(directory)
+        for number, recording in enumerate(runs, start=1):
             files |= _below(recording.directory.name, _packed(recording))
+            counted(number, len(runs))
     archives = [to / path for path in files if PurePosixPath(path).name == ARCHIVE]
     if not archives:
         raise LookupError(f"{directory}: there is no recording")

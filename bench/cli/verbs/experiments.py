@@ -184,14 +184,18 @@ def draw_figures(run: str, reports: Path, json: bool = False, sheet: Sheet | Non
 
 def _draw_figures(run: str, reports: Path, told: documents.Document, sheet: Sheet | None) -> int:
     from bench import pipeline
+    from bench.cli import progress
     from bench.cli.verbs import studies
     from bench.recording import archive, directory
     from bench.studies import known
 
     if (packed := archive.find(run, reports)) is not None:
         unpacked = archive.unpack(packed, reports)
-        for recording in archive.recordings(unpacked):  # if it is a study
-            pipeline.analyse(recording)
+        runs = archive.recordings(unpacked)  # if it is a study
+        with progress.counted("made again") as counted:
+            for number, recording in enumerate(runs, start=1):
+                pipeline.analyse(recording)
+                counted(number, len(runs))
         run = str(unpacked)
     if found := known.find(run, reports):
         study, place = found
@@ -220,10 +224,13 @@ def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
 
 def pack(run: str, to: str, reports: Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
+    from bench.cli import progress
     from bench.cli.terminal import say
     from bench.recording import archive
 
-    for file in archive.pack(to_pack(run, reports), Path(to)):
+    with progress.counted("packed") as counted:
+        archives = archive.pack(to_pack(run, reports), Path(to), counted)
+    for file in archives:
         say(f"packed: {file}")
     return HELD
 
