@@ -66,6 +66,10 @@ def test_from_up_to_down(name: str, tmp_path: Path) -> None:
     ):
         refused = verbs.run("iperf", *ends, "--name", name)
         assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+    line = verbs.run("ssh", "worker-02", "--name", name, "tc -s qdisc show dev eth0 | wc -l; exit 3")
+    assert (line.returncode, line.stdout.strip().isdecimal()) == (3, True), line.stderr
+    no_program = verbs.run("exec", "worker-02", "--name", name, "tc -s class")
+    assert no_program.returncode != 0
     nowhere = verbs.run("exec", "A-9", "--name", name, "--", "true")
     assert nowhere.returncode == 2
     assert "has no 'A-9': A-1, A-2" in nowhere.stderr
