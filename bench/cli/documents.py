@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.recording import atomic
+from testbed import resources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def run(recording: Recording, summary: Summary, step: Following | None = None) -
         "report": recording.report_file,
     }
     said = {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
-    return said | ({"next": asdict(step)} if step else {})
+    return said | ({"next": _next(step)} if step else {})
 
 
 def study(of: Study, directory: Path) -> Document:
@@ -72,7 +73,7 @@ def study(of: Study, directory: Path) -> Document:
         "paths": {**_paths(files), "pages": [str(page.absolute()) for page in pages]},
         "index": atomic.read_json(index),
         "promised": [case._asdict() for case in of.promised(directory)],
-        "next": asdict(following.said(step)) if step else None,
+        "next": _next(following.said(step)) if step else None,
         "runs": [
             run(Recording(directory / row.recording), summary)
             for row, summary in zip(of.rows(directory), of.summaries(directory), strict=True)
@@ -81,6 +82,10 @@ def study(of: Study, directory: Path) -> Document:
     }
 
 
+def _next(step: Following) -> Document:
+    return {**asdict(step), "command": resources.as_typed(step.command)}
+
+
 def _paths(files: dict[str, Path]) -> dict[str, str]:
-    """Return absolute paths: ``./invokew`` works in the project's directory, wherever it is called from."""
+    """Return absolute paths: who reads them may stand elsewhere."""
     return {name: str(file.absolute()) for name, file in files.items()}

@@ -21,6 +21,7 @@ from bench.cli.terminal import say
 from bench.measurement.watchers.rates import OnRates, Rates, names
 from bench.presentation.words import verbatim
 from bench.studies import remaining
+from testbed.resources import as_typed
 from testbed.scenario import Scenario
 
 PLAIN_SECONDS = 2.0
@@ -36,7 +37,7 @@ class Display:
 
     def stage(self, text: str) -> None:
         """Tell what is being done now."""
-        said = Text.assemble(verbatim(f"{self._name}: ", "bold"), verbatim(text))
+        said = Text.assemble(verbatim(f"{self._name}: ", "bold"), verbatim(as_typed(text)))
         self._console.print(said, soft_wrap=True)
 
     @contextmanager

@@ -19,6 +19,7 @@ from bench.presentation import words
 from bench.presentation.following import Following
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
+from testbed.resources import as_typed
 from testbed.scenario.units import (
     Unit,
     format_digits,
@@ -57,7 +58,7 @@ def show(
 
 def next_step(following: Following) -> Text:
     """Return what is to be found out next, and by which command, on a line each."""
-    return verbatim(f"to find out: {following.reason}\nnext: {following.command}")
+    return verbatim(f"to find out: {following.reason}\nnext: {as_typed(following.command)}")
 
 
 def flows(summary: Summary) -> Table:

@@ -31,3 +31,23 @@ def test_what_others_look_for_there_is_there() -> None:
     assert (resources.PLUGIN / "concorde" / "__main__.py").is_file()
     assert (resources.SCENARIOS / "contmec.yaml").is_file()
     assert resources.GO_REQUIREMENT.is_file()
+
+
+def test_a_command_is_said_as_it_is_typed_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert resources.as_typed("next: ./invokew bench mine.yaml") == "next: ./invokew bench mine.yaml"
+    assert resources.shown(ROOT / "scenarios" / "contmec.yaml") == Path("scenarios/contmec.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert resources.as_typed("next: ./invokew bench mine.yaml") == f"next: {ROOT}/invokew bench mine.yaml"
+    assert resources.shown(ROOT / "scenarios" / "contmec.yaml") == ROOT / "scenarios" / "contmec.yaml"
+
+
+def test_where_there_is_no_directory_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert resources.as_typed("./invokew status") == f"{ROOT}/invokew status"
+    assert resources.shown(ROOT / "invokew") == ROOT / "invokew"
