@@ -9,11 +9,14 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests import cases, parts
+from tests.paths import ROOT
 
 # A shell starts what is to run in the background with SIGINT ignored, and so would start whatever tests
 # start, to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+UNIT = ROOT / "tests" / "unit"
 
 # Modules read it as they are imported, and xdist's processes inherit it: all of a run have one seed.
 os.environ.setdefault(cases.SEED, str(cases.of_commit()))
@@ -48,6 +51,8 @@ def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
     part: list[pytest.Item] = []
     number: Counter[str] = Counter()
     for item in items:
+        if item.get_closest_marker("alone") and UNIT in item.path.parents:
+            raise pytest.UsageError(f"{item.nodeid}: marked alone, but only tests elsewhere are run alone")
         mark = item.get_closest_marker("long")
         if mark is not None and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(cases.most_seconds()))

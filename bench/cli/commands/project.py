@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from invoke.context import Context
+from invoke.runners import Promise
 
 from bench.cli import exits
 from bench.cli.commands.options import task
 from bench.cli.terminal import say
 from testbed.resources import HOME, shown
 
-# For tests that do not judge a rate or a time; those that do are marked "alone".
-SIDE_BY_SIDE = "-n auto --dist worksteal"
+# Tests that judge a rate or a time are marked "alone". None is in tests/unit, which takes long to collect.
+SIDE_BY_SIDE = "-n auto --dist worksteal -m"
+ALONE = "tests/system -m"
 
 
 def _run(context: Context, program: str, variables: Mapping[str, str] | None = None) -> None:
@@ -55,10 +57,12 @@ def docs(context: Context, links: bool = False, to: str = "") -> None:
 @task
 def lint(context: Context) -> None:
     """Check style, types, and which part imports which."""
+    os.chdir(HOME)
+    # It takes as long as all the others together.
+    playbooks = context.run(".venv/bin/ansible-lint --offline -q playbooks", asynchronous=True)
     for tool in (
         "ruff check",
         "ruff format --check",
-        "ansible-lint --offline -q playbooks",
         "zizmor --offline --quiet .github/workflows action.yml",
         "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs",
         "mypy plugin/concorde",
@@ -67,6 +71,8 @@ def lint(context: Context) -> None:
     ):
         # The plugin is no package of ours, so the import rules must be told where it is.
         _run(context, tool, {"PYTHONPATH": "plugin"})
+    if isinstance(playbooks, Promise):
+        playbooks.join()
 
 
 @task(name="test.setup")
@@ -78,8 +84,8 @@ def set_up_tests(_context: Context) -> None:
 @task(pre=[lint])
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
-    _run(context, f"pytest {SIDE_BY_SIDE} -m 'not alone'")
-    _run(context, "pytest -m alone")
+    _run(context, f"pytest {SIDE_BY_SIDE} 'not alone'")
+    _run(context, f"pytest {ALONE} alone")
 
 
 OF_A_SHARE = {
@@ -91,14 +97,13 @@ OF_A_SHARE = {
 @task(name="test.long", help=OF_A_SHARE)
 def long_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
-    asked = f"{SIDE_BY_SIDE} -m 'long and not alone'"
-    _run(context, f"pytest {asked}", _share(percent, shard))
+    _run(context, f"pytest {SIDE_BY_SIDE} 'long and not alone'", _share(percent, shard))
 
 
 @task(name="test.alone", help=OF_A_SHARE)
 def lone_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
     """Check at full length, one after another, what is judged by a rate or a time; needs an idle machine."""
-    _run(context, "pytest -m 'long and alone'", _share(percent, shard))
+    _run(context, f"pytest {ALONE} 'long and alone'", _share(percent, shard))
 
 
 def _share(percent: int, shard: str) -> dict[str, str]:
