@@ -45,6 +45,7 @@ REPETITIONS = 3  # of what was seen once: whether it is there every time
 KNOWN_WELL = 5  # repetitions, from which on intervals are over them (bench.analysis.spread)
 PROMISED_OF_LINK = 0.8  # of a link that is made full, so that every enforcement has room for the promise
 ENFORCEMENT, NETWORK = "enforcement", "network"  # which say the same in a scenario
+OWN_LAST = (ENFORCEMENT, "measurement.repetitions")
 RESERVING = "node"  # the one of this project that keeps a floor on full links
 BASELINE = enforcements.UNDESCRIBED
 DEMANDING = "congested"  # a scenario with promises, disturbances and full links
@@ -103,7 +104,8 @@ class Case:
         if ENFORCEMENT in paths:
             paths.add(NETWORK)
         kept = [one for one in self.request.overrides if one.partition("=")[0] not in paths]
-        return self.changed(overrides=(*kept, *overrides))
+        # Those with options of their own come last, as they do when they are typed.
+        return self.changed(overrides=tuple(sorted((*kept, *overrides), key=_place)))
 
 
 @dataclass(frozen=True)
@@ -330,7 +332,7 @@ def _doctor(_case: Case) -> Ask:
     return DOCTOR
 
 
-_REPETITIONS = f"the same with `--set measurement.repetitions={REPETITIONS}`"
+_REPETITIONS = f"the same with `--repetitions {REPETITIONS}`"
 _SCALE = f"the same with the next smaller `--scale` of {', '.join(f'{scale:g}' for scale in SCALES)}"
 _PROMISE = "`promise` of the same network"
 
@@ -355,7 +357,7 @@ RULES: Sequence[Rule] = (
         "held",
         (),
         "on clusters that exist",
-        f"the same with `--set measurement.repetitions={KNOWN_WELL}`",
+        f"the same with `--repetitions {KNOWN_WELL}`",
         "how much the means differ from one repetition to the next",
         _there_repeated,
     ),
@@ -521,6 +523,12 @@ RULES: Sequence[Rule] = (
 # What can be changed.
 
 
+def _place(override: str) -> int:
+    """Return behind which others an override comes, for sorting."""
+    path = override.partition("=")[0]
+    return OWN_LAST.index(path) if path in OWN_LAST else -1
+
+
 def _named_network(case: Case) -> str | None:
     """Return how a command names the network: as it was asked for, else its name; None if it has none."""
     said = [one.partition("=") for one in case.request.overrides]
@@ -538,14 +546,14 @@ def _with_network(case: Case, name: str) -> Request | None:
     if case.request.kubeconfigs:
         return None
     changed = case.scenario.model_copy(update={"enforcement": name})
-    wanted = [f"{ENFORCEMENT}={name}"]
+    wanted = []
     if not _agrees(changed):
         rate = _full_link(case)
         if rate is None:
             return None
-        wanted.append(rate)
+        wanted = [rate]
         changed = _with_link(case, changed, rate)
-    return case.overridden(*wanted) if _agrees(changed) else None
+    return case.overridden(*wanted, f"{ENFORCEMENT}={name}") if _agrees(changed) else None
 
 
 def _full_link(case: Case) -> str | None:

@@ -5,8 +5,9 @@ They name a recording by its run id, which finds it wherever below the directory
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +18,11 @@ from testbed.resources import PROGRAM
 
 # The option for each field, where it is not called alike. An option stands for each of several values.
 OPTIONS = {"overrides": "set", "kubeconfigs": "kubeconfig"}
+# From the last to the first; what is no plain word or number is said by --set, as any field.
+OWN_OPTIONS = {
+    "repetitions": re.compile(r"measurement\.repetitions=([1-9][0-9]{0,8})"),
+    "enforcement": re.compile(r"enforcement=([\w./-]+)"),
+}
 FLAGS = ("attack-own-pods",)  # whatever value they have, it is not written
 
 
@@ -29,7 +35,24 @@ def figures(name: str, asked: Asked | None) -> str:
 def bench(request: Request) -> str:
     """Return the command that asks for the same."""
     fields = {"scenario": request.scenario, **request.model_dump(exclude_defaults=True)}
-    return shlex.join([PROGRAM, "bench", *_options(fields)])
+    overrides, own = _own_options(request.overrides)
+    if own:
+        fields["overrides"] = overrides
+    return shlex.join([PROGRAM, "bench", *_options(fields | own)])
+
+
+def _own_options(overrides: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return overrides without the last ones that options of their own stand for, and these options.
+
+    Which ones do, and in this order, says ``bench.cli.verbs.asked.overrides``.
+    """
+    rest = list(overrides)
+    own: dict[str, str] = {}
+    for option, pattern in OWN_OPTIONS.items():
+        if rest and (found := pattern.fullmatch(rest[-1])):
+            own = {option: found[1], **own}
+            rest.pop()
+    return tuple(rest), own
 
 
 def study(request: StudyRequest, command: str) -> str:

@@ -185,12 +185,12 @@ FULL = ("underlay.rate=10G",)
         (
             Request(scenario="contmec", overrides=FULL),
             summary("violated", ("promise", "attainment")),
-            "bench --scenario contmec --set underlay.rate=10G --set enforcement=node",
+            "bench --scenario contmec --set underlay.rate=10G --enforcement node",
         ),
         (
             Request(scenario="contmec", overrides=FULL),
             summary("held"),
-            "bench --scenario contmec --set underlay.rate=10G --set enforcement=none",
+            "bench --scenario contmec --set underlay.rate=10G --enforcement none",
         ),
         (Request(scenario="congested"), summary("held"), "promise --network node"),
         (
@@ -206,7 +206,7 @@ FULL = ("underlay.rate=10G",)
         (
             Request(scenario="contmec", overrides=("enforcement=none",), duration=5),
             summary("violated", ("promise", "mean")),
-            "bench --scenario contmec --set enforcement=node --set underlay.rate=10G --duration 5",
+            "bench --scenario contmec --set underlay.rate=10G --duration 5 --enforcement node",
         ),
         (PAPER, summary("invalid", ("machine", "calibration")), "bench --scenario contmec --scale 0.5"),
         (
@@ -221,7 +221,7 @@ FULL = ("underlay.rate=10G",)
         (
             PAPER,
             summary("invalid", ("state", "kernel"), ("machine", "mean")),
-            "bench --scenario contmec --set measurement.repetitions=3",
+            "bench --scenario contmec --repetitions 3",
         ),
         (
             Request(scenario="contmec", overrides=("measurement.repetitions=3",)),

@@ -74,7 +74,7 @@ def test_the_page_says_what_was_promised_and_what_was_found(recorded: Recorded) 
         "✗ violated",
         "48.98 % of the expected 57.3 Mbit/s",
         "Next, to find out whether neighbours took it",
-        "--set enforcement=node",
+        "--enforcement node",
         "Promised and observed",
         "57.295",
         "28.062",
