@@ -93,6 +93,8 @@ def test_on_a_slow_link_the_fast_pod_gets_a_quarter_and_its_check_says_so() -> N
     assert run.settings == ("pods.fast.guarantee=250M", "pods.fast.ceiling=250M")
     assert check("rate-1g").lack(ground(1e9)) == "the links carry 1 Gbit/s, and this needs 2.2 Gbit/s"
     assert check("rate-1g").lack(ground()) is None
+    assert check("rate-1g").lack(ground(2.2e9)) is None
+    assert [run.settings for run in check("rate-1g").runs(ground(2.2e9)).values()] == [()]
 
 
 def test_most_of_the_link_is_four_fifths_of_whatever_it_is() -> None:
