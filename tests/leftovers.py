@@ -25,7 +25,7 @@ from testbed.scenario import load
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
-LINK = re.compile(rf"{underlay.SWITCH}|port\d+(-in)?|vethc\d+|flannel\.\d+|cni-.+")
+LINK = re.compile(rf"{underlay.SWITCH}|port\d+(-in)?|vethc\d+|flannel\.\d+|cni-(?!podman).+")
 # What containerd calls the namespaces of Kubernetes' pods.
 POD_NAMESPACE = re.compile(r"cni-[0-9a-f-]{36}")
 # Where all that is a cluster's own lies, its command lines say.

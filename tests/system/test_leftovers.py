@@ -19,6 +19,8 @@ FOREIGN = [
     ["ip", "netns", "add", "cni-of-somebody"],
     ["ip", "link", "add", "x0", "type", "bridge"],
     ["ip", "link", "add", "docker0", "type", "bridge"],
+    ["ip", "link", "add", "cni-podman0", "type", "bridge"],
+    ["mount", "--mkdir", "-t", "tmpfs", "tmpfs", "/run/netns"],
     ["ip", "link", "add", "veth1a2b3c4", "type", "veth", "peer", "name", "vethabcdefg"],
     ["mount", "--mkdir", "-t", "tmpfs", "tmpfs", "/run/user/1000"],
 ]

@@ -153,4 +153,5 @@ def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
     assert disturbed.intervals.mean_bps.half > 1e7
     assert disturbed.effect is not None
     assert disturbed.effect.share == pytest.approx(-0.001, abs=1e-4)
+    assert disturbed.effect.share == round(disturbed.effect.share, 6)  # parts of a million
     assert disturbed.effect.interval.half < 1e-6
