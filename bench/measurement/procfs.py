@@ -34,10 +34,13 @@ def pressure(before: str, after: str, seconds: float) -> float | None:
     """Return the share of time between two readings in which something waited for a processor.
 
     Readings have what ``/proc/pressure/cpu`` says in them (the kernel's Documentation/accounting/psi.rst:
-    ``total`` is in microseconds); None if one has not.
+    ``total`` is in microseconds); None if one has not. The clock is read at other moments than the file, so
+    that a little more than all of the time may seem to be waited: it is all.
     """
     first, second = _waited(before), _waited(after)
-    return None if first is None or second is None or seconds <= 0 else (second - first) / 1e6 / seconds
+    if first is None or second is None or seconds <= 0:
+        return None
+    return min(1.0, (second - first) / 1e6 / seconds)
 
 
 def _waited(reading: str) -> int | None:

@@ -1,4 +1,7 @@
-"""Two hundred pods of two clusters at once on one node, with invocations killed at random moments."""
+"""Many pods of two clusters at once on one node, with invocations killed at random moments.
+
+CONCORDE_CROWD_PODS says how many of each cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import cases
 from tests.system.plugin.conftest import Node, promising
 
 CROWD = str(Path(__file__).with_name("crowd.py"))
-PODS = [f"{cluster}-{number}" for number in range(100) for cluster in "AB"]
+COUNT = cases.count("CONCORDE_CROWD_PODS", 30, 100)
+PODS = [f"{cluster}-{number}" for number in range(COUNT) for cluster in "AB"]
 AT_ONCE = 40
 
 
@@ -43,6 +49,7 @@ def held(node: Node) -> set[str]:
     return {pod for cluster in "ab" for pod, _ in node.leases(f"cluster-{cluster}")}
 
 
+@pytest.mark.long
 def test_no_address_is_given_twice_and_nothing_leaks(node: Node) -> None:
     node.add_pod_namespace(*PODS)
     added = crowd(node, "ADD", PODS, killed=0.3, seed=cases.seed())

@@ -138,7 +138,8 @@ def test_a_host_key_that_is_not_known_is_refused(
     (tmp_path / "known_hosts").touch()
     stranger = replace(reached["worker-02"], known_hosts=tmp_path / "known_hosts")
     altered = copy.deepcopy(hosts)
-    altered["all"]["hosts"]["worker-02"] |= variables.connection(stranger)
+    connection = variables.connection(stranger)
+    altered["all"]["hosts"] = {"worker-02": altered["all"]["hosts"]["worker-02"] | connection}
     with pytest.raises(PlaybookError, match=r"(?m)^worker-02: .*: .*[Hh]ost key"):
         playbooks.run(playbook, altered, silent)
 

@@ -38,6 +38,7 @@ PRESSURE = STAT + "some avg10=1.23 avg60=0.50 avg300=0.10 total={}\nfull avg10=0
 def test_pressure_is_the_share_of_time_in_which_something_waited() -> None:
     before, after = (PRESSURE.format(0, 0, 0, 0, 0, total) for total in (1_000_000, 1_500_000))
     assert pressure(before, after, 2.0) == pytest.approx(0.25)
+    assert pressure(before, after, 0.499) == 1.0
 
 
 def test_pressure_that_the_kernel_does_not_tell_is_not_known() -> None:
