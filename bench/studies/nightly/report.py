@@ -159,8 +159,8 @@ def line(finding: Finding) -> str:
     count = len(finding.shifts)
     series = f" ({count} series)" if count > 1 else ""
     said = "acknowledged: " if finding.acknowledged else ""
-    when = table.when(finding).removesuffix(", acknowledged")
-    return f"{said}{WORDS[finding.kind]}{_by(finding)} since {when}: {finding.pattern}{series}"
+    what = f"{WORDS[finding.kind]}{_by(finding)}"
+    return f"{said}{what} since {table.when(finding)}: {finding.pattern}{series}"
 
 
 def details(finding: Finding) -> Iterator[str]:

@@ -55,6 +55,8 @@ def _row(metric: str, seen: Mapping[int, float], tonight: int, standing: tuple[S
     if standing is not None:
         shift, finding = standing
         change, since = size(shift), when(finding)
+        if finding.acknowledged:
+            since += ", acknowledged"
     elif value is not None and usual:
         change = percentage(value / usual - 1)
     return Row(metric, metrics.title(metric), value, usual, change, since)
@@ -78,10 +80,8 @@ def percentage(share: float, signed: bool = True) -> str:
 
 def when(finding: Finding) -> str:
     """Say since when a finding stands, and how long that is."""
-    text = (
-        f"{finding.night.started_at[:10]} ({_count(finding.nights, 'night')}, {_count(finding.days, 'day')})"
-    )
-    return text if finding.acknowledged is None else f"{text}, acknowledged"
+    lasts = f"{_count(finding.nights, 'night')}, {_count(finding.days, 'day')}"
+    return f"{finding.night.started_at[:10]} ({lasts})"
 
 
 def _count(number: int, noun: str) -> str:
