@@ -57,14 +57,16 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     earlier = _earlier_seconds(recording)
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
-    from bench.presentation import crate, report
+    from bench.presentation import again, crate, report
     from bench.presentation.figures import known
     from bench.presentation.figures.sheet import PAGE
     from bench.presentation.figures.subject import Subject
 
     found = _judged(recording, scenario, record, _changed(recording, record))
     result = found.summary
-    subject = Subject(scenario, record, result, found.samples, found.exchanges)
+    asked = again.asked(recording)
+    scale = asked.scale if asked else 1.0
+    subject = Subject(scenario, record, result, found.samples, found.exchanges, scale)
     drawn = known.draw(subject, PAGE)
     page = report.render(recording, scenario, record, result, found.samples, drawn)
 

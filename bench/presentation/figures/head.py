@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.analysis.summary import Summary
 from bench.presentation import words
 from bench.presentation.figures.sheet import SMALL, TEXT, Sheet
-from bench.presentation.palette import VERDICTS
+from bench.presentation.figures.subject import Subject
+from bench.presentation.palette import INK, VERDICTS
+from testbed.scenario.units import format_factor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,9 +140,12 @@ class Head:
         self.key.draw(figure, EDGE + LINE * len(self.lines))
 
 
-def above(summary: Summary, key: Key) -> Head:
-    """Return what stands above a figure of one run."""
-    return Head(key.sheet, words.briefly(summary), VERDICTS[summary.verdict], key)
+def above(subject: Subject, key: Key) -> Head:
+    """Return what stands above a figure of one run: also at which scale it was, if not that of its file."""
+    verdict = subject.summary.verdict
+    scale = "" if subject.scale == 1 else f"at {format_factor(subject.scale)}"
+    said = [text for text in (words.briefly(subject.summary), scale) if text]
+    return Head(key.sheet, "; ".join(said), INK if verdict == "held" else VERDICTS[verdict], key)
 
 
 def _place(figure: Figure, sheet: Sheet, left: float, top: float) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def _draw(subject: Subject, sheet: Sheet) -> Figure:
     phases = list(dict.fromkeys(phase for one in all_of_them for phase in one.phases))
     found = style.moments(subject.record)
     wide, rows = sheet.room >= WIDE, len(all_of_them)
-    head = above(subject.summary, Key(sheet, _entries(phases, subject, found), LEFT if wide else EDGE))
+    head = above(subject, Key(sheet, _entries(phases, subject, found), LEFT if wide else EDGE))
     rest = head.height + HEADING + BOTTOM + (rows - 1) * GAP
     (height,) = {*sheet.fitted([HEIGHT] * rows, rest)} if wide else {2 * LOW + OWN}
     figure = sheet.figure(rest + rows * height)

@@ -22,3 +22,4 @@ class Subject:
     summary: Summary
     samples: pd.DataFrame  # as bench.analysis.samples has them; empty without traffic
     exchanges: pd.DataFrame  # as bench.analysis.exchanges has them; empty without requests
+    scale: float = 1.0  # what every rate was multiplied by, as far as that was recorded

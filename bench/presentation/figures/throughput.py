@@ -70,7 +70,7 @@ def draw(subject: Subject, sheet: Sheet) -> Figure:
     lines, looked = series(subject.samples, scenario), looks(scenario)
     panels = _panels(subject.summary.flows)
     found, wide = style.moments(subject.record), sheet.room >= WIDE
-    head = above(subject.summary, Key(sheet, _entries(subject, looked, found, wide), LEFT if wide else EDGE))
+    head = above(subject, Key(sheet, _entries(subject, looked, found, wide), LEFT if wide else EDGE))
     rest = head.height + GAP * (len(panels) - 1) + BOTTOM
     heights = _heights(panels, sheet, rest)
     total = rest + sum(heights)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,8 @@ def test_the_machine_is_named_if_it_may_have_been_the_limit() -> None:
     drawn = throughput.render(busy, PRESETS["column"])["svg"].decode()
     assert ">invalid: the machine may have been the limit</text>" in drawn
     assert ">processor saturated</text>" in drawn
+
+
+def test_a_smaller_scale_is_named() -> None:
+    made = replace(subject(scenario(), lambda f, _t: 2e8 if f == "B -> D" else 1e8), scale=0.5)
+    assert ">at half of every rate</text>" in throughput.render(made, PAGE)["svg"].decode()
