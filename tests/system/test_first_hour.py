@@ -97,6 +97,16 @@ def test_bash_completes(bash: Terminal, begun: str, into: str) -> None:
     bash.completes(begun, into)
 
 
+def test_bash_completes_elsewhere_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "checkout").symlink_to(ROOT)
+    (tmp_path / "reports" / "20260101T000000Z-mine-pod").mkdir(parents=True)
+    (tmp_path / "mine.yaml").touch()
+    with terminal(BASH, tmp_path, tmp_path, 'eval "$(~/checkout/invokew completion bash)"') as bash:
+        bash.completes("~/checkout/invokew bench parti", "~/checkout/invokew bench partial-overlap ")
+        bash.completes("checkout/invokew figures 2026", "checkout/invokew figures 20260101T000000Z-mine-pod ")
+        bash.completes("~/checkout/invokew bench mine", "~/checkout/invokew bench mine.yaml ")
+
+
 def test_bash_offers_all_that_there_may_be(bash: Terminal) -> None:
     assert {"contmec", "latency", "partial-overlap"} <= bash.offers("./invokew bench ")
     assert {"--scenario", "--duration", "--dry", "--help"} <= bash.offers("./invokew bench --")
