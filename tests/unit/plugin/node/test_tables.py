@@ -58,3 +58,10 @@ def test_without_control_ports_no_rule_names_any() -> None:
 
 def test_a_rule_that_is_another_has_another_comment() -> None:
     assert tables.comments([("drop", "x")]) != tables.comments([("accept", "x")])
+
+
+def test_a_pod_may_send_a_hundred_frames_a_second_to_many_and_twice_as_many_at_once() -> None:
+    limited = [name for name, (_, content) in tables.SETS.items() if "limit" in content]
+    assert limited == [("bridge", "floods"), ("netdev", "floods")]
+    for name in limited:
+        assert tables.SETS[name][1] == "type ifname; limit rate over 100/second burst 200 packets"
