@@ -34,6 +34,7 @@ class Display:
     def __init__(self, console: Console, name: str) -> None:
         self._console = console
         self._name = name
+        self._preparing: threading.Thread | None = None
 
     def stage(self, text: str) -> None:
         """Tell what is being done now."""
@@ -59,8 +60,14 @@ class Display:
             yield show
 
     def measured(self) -> None:
-        """Import what an analysis takes, which is half a second, beside the last checks."""
-        threading.Thread(target=_prepare, daemon=True).start()
+        """Begin to import what an analysis takes, which is half a second, beside the last checks."""
+        self._preparing = threading.Thread(target=_prepare, daemon=True)
+        self._preparing.start()
+
+    def settle(self) -> None:
+        """Wait for it."""
+        if self._preparing is not None:
+            self._preparing.join()
 
     def _plain(self, labels: list[str]) -> OnRates:
         last = 0.0

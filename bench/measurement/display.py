@@ -20,7 +20,10 @@ class Display(Protocol):
         """Show a repetition's traffic while it lasts; gives what to call with the current rates."""
 
     def measured(self) -> None:
-        """Take note that all traffic has ended: whatever is to be done now disturbs nothing any more."""
+        """Take note that all traffic has ended: what is begun now disturbs nothing."""
+
+    def settle(self) -> None:
+        """Come to an end with what was begun then: there will be probes once more."""
 
 
 # Makes the display of one run after another, by what each is called.

@@ -224,13 +224,13 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
             return None
         surroundings = environment.describe(testbed, testbed.clocks())
         testbed.enforcement.withdraw(testbed)
+        display.settle()
         with clock.measure("calibration"):
             display.stage("calibration once more: is the machine still the same?")
             calibrated = calibration.measure(
                 testbed, begun.probed, scenario, recording.raw_directory / calibration.AFTER
             )
             idle.measure(testbed, scenario.requests, recording.raw_directory / AFTER)
-        display.measured()
     finally:
         with clock.measure("down"):
             testbed.down()
@@ -256,6 +256,8 @@ def _repeat(
     delayed, silent_after = delays.ask(testbed.provider.trunks)
     display.stage("checking what the kernel has against what was configured")
     compared = testbed.clocks()
+    if number == begun.scenario.measurement.repetitions - 1:
+        display.measured()
     state = [*testbed.check(), *classes.faults(before, classes.passed(guarded))]
     unsound = clocks.faults(compared, measurement.interval)
     faults = [

@@ -198,6 +198,9 @@ class Silence:
     def measured(self) -> None:
         """Do nothing."""
 
+    def settle(self) -> None:
+        """Wait for nothing."""
+
 
 def spoil(recorded: Recorded) -> Recorded:
     """Return recordings of which a file is missing, so that they say nothing."""
