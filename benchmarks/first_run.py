@@ -55,6 +55,8 @@ def main() -> None:
             if not done.stdout:
                 sys.exit(done.stderr)
             runs = [run["summary"] for run in json.loads(done.stdout)["runs"]]
+            if "foreseen" not in runs[0]["calibration"]:
+                sys.exit("\n".join(runs[0]["reasons"]))
             foreseen = _foreseen(runs[0])
             correct = foreseen == (runs[0]["verdict"] != "invalid")
             clear = runs[-1]["verdict"] != "invalid" or "cannot tell" in done.stderr

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from testbed.scenario import load  # noqa: E402
 
-GOAL = 5.0
+GOAL = 4.0
 
 
 def main() -> None:

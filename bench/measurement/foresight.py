@@ -21,9 +21,10 @@ from bench.recording.records import Foreseen
 
 SCALES = (1.0, 0.5, 0.2, 0.1)  # of the rates that were asked for
 
-# The margin from which on a statement is expected, and the share of samples that has to have it. On a machine
-# with 1.4 to 1.8 more than half of the runs said nothing, from 2.7 on none of ten.
-MARGIN = 2.0
+# The margin from which on a statement is expected, and the share of samples that has to have it. On 2 cores
+# all of 16 runs with 3.2 and more held; two with 2.5 and 2.8, beside six processes and more, said nothing:
+# flows waited for a processor longer than what they have in their buffers lasts.
+MARGIN = 3.0
 SAMPLES = 0.8
 
 # Pauses of less than this share of the time are accidents, of which nothing can be foreseen.

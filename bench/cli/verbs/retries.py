@@ -90,7 +90,7 @@ def answer(request: Request, run: Callable[[Request, str | None], Judged], allow
     begun = time.monotonic()
     found = Answer(request, [Attempt(request, run(request, None))])
     took = time.monotonic() - begun
-    if not found.silent:
+    if not found.silent or not allowance.most:
         return found
     found.further = True
     first = found.asked.judged.summary

@@ -44,9 +44,9 @@ def test_what_flows_can_have_is_shared_out_by_max_min_fairness(
     ("each", "expected"),
     [
         (10e9, [1.0, 0.5, 0.2, 0.1]),  # idle
-        (6.7e9, [1.0, 0.5, 0.2, 0.1]),  # beside a process that uses one processor
-        (3.5e9, [0.5, 0.2, 0.1]),
-        (1e9, [0.2, 0.1]),
+        (6.9e9, [1.0, 0.5, 0.2, 0.1]),  # beside a process that uses one processor
+        (4e9, [0.5, 0.2, 0.1]),
+        (1e9, [0.1]),
         (0.2e9, []),
     ],
 )

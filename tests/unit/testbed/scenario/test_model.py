@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from testbed.scenario import Scenario, load
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.model import MOST_TITLE
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
@@ -32,7 +33,21 @@ def test_scale_multiplies_every_rate_and_nothing_else() -> None:
     assert tenth.underlay.rate == 10**9
     assert (tenth.pods["A-1"].guarantee, tenth.pods["A-1"].ceiling) == (10**8, 2 * 10**8)
     assert tenth.disturbances[0].rate == 5 * 10**8
-    assert tenth.scaled(10) == whole
+    assert tenth.scaled(10).model_copy(update={"title": whole.title}) == whole
+
+
+@pytest.mark.parametrize(
+    ("factor", "at"),
+    [(0.5, ", at half of every rate"), (0.1, ", at a tenth of every rate"), (3.0, ", at 3 times every rate")],
+)
+def test_the_title_of_a_scaled_scenario_says_so(factor: float, at: str) -> None:
+    for title in ("", "small", "x" * MOST_TITLE):
+        whole = load(CONTMEC, [f"title={title}"])
+        found = whole.scaled(factor).title
+        assert found.startswith((title or "contmec")[: MOST_TITLE - len(at)])
+        assert found.endswith(at)
+        assert len(found) <= MOST_TITLE
+        assert whole.scaled(1.0) == whole
 
 
 def test_scale_leaves_requests_as_they_are() -> None:
