@@ -42,7 +42,7 @@ def test_scale_multiplies_every_rate_and_nothing_else() -> None:
 )
 def test_the_title_of_a_scaled_scenario_says_so(factor: float, at: str) -> None:
     for title in ("", "small", "x" * MOST_TITLE):
-        whole = load(CONTMEC, [f"title={title}"])
+        whole = load(CONTMEC, [f"title='{title}'"])
         found = whole.scaled(factor).title
         assert found.startswith((title or "contmec")[: MOST_TITLE - len(at)])
         assert found.endswith(at)
