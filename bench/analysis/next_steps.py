@@ -43,6 +43,8 @@ DURATIONS = (10, 30, 60, 120)  # seconds
 FEW_REQUESTS = 20  # a second; of fewer no percentile is known
 REPETITIONS = 3  # of what was seen once: whether it is there every time
 KNOWN_WELL = 5  # repetitions, from which on intervals are over them (bench.analysis.spread)
+PROMISED_OF_GOT = 0.1  # of what a pod got without a promise
+UNKNOWN_BPS = 1e9  # in place of what it got, where nothing was measured
 PROMISED_OF_LINK = 0.8  # of a link that is made full, so that every enforcement has room for the promise
 ENFORCEMENT, NETWORK = "enforcement", "network"  # which say the same in a scenario
 OWN_LAST = (ENFORCEMENT, "measurement.repetitions")
@@ -266,7 +268,7 @@ def _resumed(case: Case) -> Ask:
 
 
 def _promised(case: Case) -> Ask | None:
-    """A promise to the first pod that sends: half of what it got, so that it can be kept."""
+    """A promise to the first pod that sends: so little of what it got that the machine has room for it."""
     got = {
         flow.name: max((phase.mean_bps for phase in flow.phases.values()), default=0.0)
         for flow in case.summary.flows
@@ -274,7 +276,7 @@ def _promised(case: Case) -> Ask | None:
     for flow in case.scenario.flows:
         pod = case.scenario.pods.get(flow.source)
         if pod is not None and pod.guarantee is None:
-            rate = _rounded((got.get(flow.label, 0.0) or 2e8) / 2 / case.request.scale)
+            rate = _rounded((got.get(flow.label, 0.0) or UNKNOWN_BPS) * PROMISED_OF_GOT / case.request.scale)
             asked = case.overridden(f"pods.{flow.source}.guarantee={format_rate(rate)}")
             promised = pod.model_copy(update={"guarantee": round(rate * case.request.scale)})
             pods = {**case.scenario.pods, flow.source: promised}
@@ -456,7 +458,7 @@ RULES: Sequence[Rule] = (
         "invalid",
         ("unpromised",),
         "nothing has a guarantee or a threshold",
-        "the same with half of what the first pod got promised to it",
+        "the same with a tenth of what the first pod got promised to it",
         "whether a promise is kept that this network can be made",
         _promised,
     ),

@@ -198,4 +198,4 @@ def _mark(met: bool | None, missed: Collection[Topic]) -> Text:
         return Text("")
     if met:
         return Text("held", "green")
-    return Text("EXCEEDED" if "ceiling" in missed else "MISSED", "bold red")
+    return Text("OVER" if "ceiling" in missed else "MISSED", "bold red")

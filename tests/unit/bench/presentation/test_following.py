@@ -251,7 +251,7 @@ def test_scales_that_are_ruled_out_are_passed_over() -> None:
     assert step(PAPER, slow, next_steps.SCALES) == "./invokew reproduce --recorded"
 
 
-def test_a_pod_is_promised_half_of_what_it_got() -> None:
+def test_a_pod_is_promised_a_tenth_of_what_it_got() -> None:
     nothing = tuple(f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1"))
     ask = Request(scenario="contmec", overrides=nothing)
     found = step(ask, summary("invalid", ("measurement", "unpromised")))

@@ -103,7 +103,7 @@ def test_the_mean_is_marked_if_a_ceiling_is_exceeded() -> None:
     rates = {"A -> C": 5e8, "B -> D": 1.9e8}
     table = samples(experiment, lambda flow, _t: rates[flow])
     text = told(experiment, record(experiment), table, capped=True)
-    assert row(text, *FLOW)[6:] == ["✗", "500.000", "500.000", "100.0", "%", "EXCEEDED"]
+    assert row(text, *FLOW)[6:] == ["✗", "500.000", "500.000", "100.0", "%", "OVER"]
     assert row(text, "B", "->", "D")[-1] == "held"
     assert "violated: small" in text
 
