@@ -64,7 +64,8 @@ class Node:
     def running(self, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
         """Lend a program that is at work on the node, and end it.
 
-        What nsenter leads into another process namespace is a child of its, and is to end with it.
+        What nsenter leads into another process namespace is a child of its, and is to end with it: it has
+        when nobody has its standard output open any more.
         """
         argv = self.argv("setpriv", "--pdeathsig=KILL", *command)
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
@@ -72,6 +73,8 @@ class Node:
                 yield process
             finally:
                 process.kill()
+                assert process.stdout is not None
+                process.stdout.read()
 
     def show(self, *command: str, pod: str = "") -> Any:
         """The JSON an `ip -j` or `tc -j` command prints, on the node or in a pod."""
