@@ -40,7 +40,7 @@ from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
 
 PROGRAM = Path(__file__).with_name("churn.py")
-STEPS = cases.count("CONCORDE_CHURN_STEPS", 100, 3000)
+STEPS = cases.count("CONCORDE_CHURN_STEPS", 50, 3000)
 STEPS_ON_A_NODE = 25
 PODS = {cluster: [f"{cluster}-{number}" for number in range(4)] for cluster in "ab"}
 FLUSHES = {
@@ -99,6 +99,9 @@ class Churn(RuleBasedStateMachine):
 
     @initialize(drawn=several_promises)
     def begin(self, drawn: list[Promise]) -> None:
+        # Whatever is drawn and however fast the machine is: one that never fits, and one killed as it starts.
+        self.take(Add(PODS["b"][3], Promise(1000)))
+        self.take_at_once([(Add(PODS["a"][3], Promise(1)), Killed(5, True))])
         self.add_to_both_at_once(drawn)
 
     @rule(drawn=several_promises)

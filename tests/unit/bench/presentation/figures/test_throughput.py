@@ -53,14 +53,18 @@ def digests(**environment: str) -> str:
     return done.stdout
 
 
-def test_bytes_are_the_same_in_any_process_whatever_its_surroundings(tmp_path: Path) -> None:
+def test_bytes_are_the_same_in_any_process_whatever_its_surroundings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     style = tmp_path / "matplotlibrc"
     style.write_text(
         "figure.dpi: 33\nsavefig.dpi: 44\nfont.family: serif\nfont.size: 20\naxes.facecolor: pink\n"
         "lines.linewidth: 9\nsvg.fonttype: none\nsavefig.bbox: tight\ntext.usetex: True\nbackend: pdf\n"
         "axes.formatter.use_locale: True\npdf.compression: 0\n"
     )
-    plain = digests()
+    monkeypatch.setattr(sys, "argv", ["-c", str(DATA / "held")])
+    exec(DIGESTS, {})  # in this process, which has drawn other figures
+    plain = capsys.readouterr().out
     assert [line.split()[0] for line in plain.splitlines()] == ["svg", "pdf", "png"] * 2
     assert plain == digests(
         MATPLOTLIBRC=str(style),

@@ -68,6 +68,7 @@ def test_what_an_analysis_made_follows_from_what_was_recorded_alone(
     ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_recording_from_before_keeps_the_seconds_of_its_summary(
     recorded: Callable[[str], Recording], tmp_path: Path
 ) -> None:
