@@ -20,6 +20,8 @@ from bench.studies.reproduction import regeneration
 from testbed.scenario import ScenarioError
 from tests.unit.bench.builders import DATA
 
+RUN_ID = "20260101T000001Z-held-pod"
+
 STUDY = PromiseStudy()
 
 
@@ -118,7 +120,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(tmp_path: Path, analysed: Path) -> Path:
     """A study whose only recording is another scenario's, so that nothing that is asked was measured."""
     directory = tmp_path / "reports" / "20260101T000000Z-promise"
-    shutil.copytree(analysed, directory / "held")
+    shutil.copytree(analysed, directory / RUN_ID)
     checks = ["rate-100m", "ingress", "limited-pod", "room"]
     index = Promise(
         network="node",
@@ -127,7 +129,7 @@ def study(tmp_path: Path, analysed: Path) -> Path:
         link_bps=4 * 10**9,
         checks=checks,
         rows=[
-            Row(scenario="promise/rates", recording="held"),
+            Row(scenario="promise/rates", recording=RUN_ID),
             Row(scenario="promise/latency", reason="worker-01 did not come up"),
         ],
     )
@@ -140,7 +142,7 @@ def test_what_was_not_measured_is_invalid_and_says_why(study: Path) -> None:
     STUDY.analyse(study)
     found = {one.name: one for one in read(study).results}
     assert found["rate-100m"].state == "invalid"
-    assert found["rate-100m"].recordings == ["held"]
+    assert found["rate-100m"].recordings == [RUN_ID]
     assert (found["ingress"].state, found["ingress"].words) == (
         "not claimed",
         "it says nothing of what a pod receives",
