@@ -86,6 +86,29 @@ def test_it_knows_the_verb_from_invoke_s_own_options(line: str, verb: str) -> No
     assert told.stdout.strip() == verb
 
 
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        ("bench --orchestrator kubernetes", "containerd"),
+        ("bench --orchestrator=kubernetes", "containerd"),
+        ("bench -o kubernetes", "containerd"),
+        ("up -okubernetes", "containerd"),
+        ("up --provider vagrant", "vagrant-libvirt"),
+        ("up -p vagrant", "vagrant-libvirt"),
+    ],
+)
+def test_what_a_part_needs_is_installed_however_it_is_asked_for(line: str, package: str) -> None:
+    verb = line.partition(" ")[0]
+    part = (
+        "more=\n" + SCRIPT.partition("# Real Kubernetes needs more")[2].partition("# The tests assemble")[0]
+    )
+    told = subprocess.run(
+        ["sh", "-c", f"verb={verb}; study=\n#{part}\necho $more", "sh", *line.split()],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert re.search(rf":{package}(\s|$)", told.stdout), told.stdout
+
+
 def test_a_bug_of_its_own_has_a_status_of_its_own(tmp_path: Path) -> None:
     """It takes what cannot be started for a Python."""
     shutil.copy(ROOT / "invokew", tmp_path)
