@@ -170,11 +170,14 @@ def _flow(
 def _beyond(axes: Axes, line: Series, above: Flags, look: Look, edge: float, sheet: Sheet) -> None:
     """Say at the upper edge how high a line is that would leave there."""
     where, highest = line.seconds[above], float(line.median[above].max())
-    axes.plot(where, [edge] * len(where), color=look.colour, marker="^", linestyle="none", zorder=6)
+    size = sheet.points(4)
+    axes.plot(
+        where, [edge] * len(where), "^", color=look.colour, markersize=size, markeredgewidth=0, zorder=6
+    )
     axes.annotate(
         f"{format_bps(highest)}",
         (float(where[-1]), edge),
-        xytext=(sheet.points(4), 0),
+        xytext=(size, 0),
         textcoords="offset points",
         va="center",
         fontsize=sheet.points(SMALL),

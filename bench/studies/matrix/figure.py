@@ -34,7 +34,7 @@ HEIGHT, TITLES, BELOW, BOTTOM, BETWEEN, LINE = 1.35, 0.36, 0.28, 0.5, 0.14, 0.2
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """What is drawn of one case."""
 
     scenario: Scenario
@@ -44,10 +44,12 @@ class _Run:
 
     @property
     def guaranteed(self) -> list[FlowSummary]:
+        """The flows that are drawn."""
         return [flow for flow in self.summary.flows if flow.role == "guaranteed"]
 
     @property
     def repeated(self) -> bool:
+        """Whether means have intervals."""
         return len(self.record.repetitions) > 1
 
 
@@ -55,21 +57,29 @@ def render(
     directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summary], sheet: Sheet
 ) -> dict[str, bytes]:
     """Return the figure by format."""
-    runs = {
+    runs = read(directory, index, summaries)
+    return style.files(lambda: draw(index, runs, sheet), sheet)
+
+
+def read(
+    directory: Path, index: Matrix, summaries: Mapping[tuple[str, str], Summary]
+) -> dict[tuple[str, str], Run]:
+    """Return what is drawn of each case that was run."""
+    return {
         (case.scenario, case.enforcement): _read(Recording(directory / case.recording), summary)
         for case in index.cells
         if case.recording and (summary := summaries.get((case.scenario, case.enforcement)))
     }
-    return style.files(lambda: _draw(index, runs, sheet), sheet)
 
 
-def _read(recording: Recording, summary: Summary) -> _Run:
+def _read(recording: Recording, summary: Summary) -> Run:
     scenario = recording.scenario()
     lines = series(samples.table(recording.samples_file), scenario)
-    return _Run(scenario, recording.run_record(), summary, lines)
+    return Run(scenario, recording.run_record(), summary, lines)
 
 
-def _draw(index: Matrix, runs: Mapping[tuple[str, str], _Run], sheet: Sheet) -> Figure:
+def draw(index: Matrix, runs: Mapping[tuple[str, str], Run], sheet: Sheet) -> Figure:
+    """Return the figure; ``style.files`` makes files of it."""
     columns = index.enforcements
     grid = Grid(sheet, len(columns), HEIGHT, TITLES)
     found = together(style.moments(run.record) for run in runs.values())
@@ -100,7 +110,7 @@ def _draw(index: Matrix, runs: Mapping[tuple[str, str], _Run], sheet: Sheet) -> 
 
 def _row(
     index: Matrix,
-    runs: Mapping[tuple[str, str], _Run],
+    runs: Mapping[tuple[str, str], Run],
     scenario: str,
     grid: Grid,
     panels: Sequence[Axes],
@@ -134,7 +144,7 @@ def _row(
             axes.set_xlabel("time in s")
 
 
-def _panel(axes: Axes, run: _Run, unit: Unit, most: float, sheet: Sheet) -> None:
+def _panel(axes: Axes, run: Run, unit: Unit, most: float, sheet: Sheet) -> None:
     scenario, looked, scale = run.scenario, looks(run.scenario), unit.bits_per_second
     axes.set_xlim(0, scenario.duration)
     # Few, and none at the right end, where the next panel's first is.
@@ -189,7 +199,7 @@ def stretch(scenario: Scenario, phase: str) -> tuple[float, float]:
     return begun, disturbed[0].start if disturbed else scenario.duration
 
 
-def _flows(runs: Sequence[_Run]) -> style.Entries:
+def _flows(runs: Sequence[Run]) -> style.Entries:
     """Name the flows of a scenario, each with its rate and in its colour."""
     names = {flow.name: (flow, run) for run in reversed(runs) for flow in run.guaranteed}
     return [
@@ -201,7 +211,7 @@ def _flows(runs: Sequence[_Run]) -> style.Entries:
     ]
 
 
-def _entries(runs: Iterable[_Run], found: Moments) -> style.Entries:
+def _entries(runs: Iterable[Run], found: Moments) -> style.Entries:
     """Name what is the same in all panels."""
     known = list(runs)
     entries: style.Entries = [("expected", style.line(linestyle="--", linewidth=0.6))]

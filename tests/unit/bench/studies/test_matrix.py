@@ -6,12 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from matplotlib.lines import Line2D
 from rich.console import Console
 
 from bench.analysis.summary import Summary
 from bench.cli.verbs import experiments, studies
 from bench.cli.verbs.asked import Options
 from bench.pipeline import analyse
+from bench.presentation.figures.labels import shortened
+from bench.presentation.figures.sheet import PRESETS, Sheet
+from bench.presentation.palette import looks
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
@@ -23,6 +27,8 @@ from bench.studies.matrix.study import MatrixStudy
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.enforcements import shall_hold
 from tests.paths import ROOT
+from tests.unit.bench.presentation.figures import looked_at
+from tests.unit.bench.presentation.figures.looked_at import drawn
 
 STUDY = MatrixStudy()
 
@@ -83,6 +89,28 @@ def test_figure_and_page_are_functions_of_the_recordings(directory: Path) -> Non
     first = {name: (directory / name).read_bytes() for name in made}
     STUDY.analyse(directory)
     assert {name: (directory / name).read_bytes() for name in made} == first
+
+
+@pytest.mark.parametrize("sheet", [PRESETS["page"], PRESETS["column"]], ids=["page", "column"])
+def test_lines_have_the_colours_of_their_key_and_nothing_is_cut_off(directory: Path, sheet: Sheet) -> None:
+    matrix, summaries = index.read(directory)
+    runs = figure.read(directory, matrix, summaries)
+    with drawn(lambda: figure.draw(matrix, runs, sheet), sheet) as made:
+        pairs = [
+            (text.get_text().split(":")[0], handle)
+            for key in made.legends
+            for text, handle in zip(key.get_texts(), key.legend_handles, strict=True)
+        ]
+        named = {name: handle.get_color() for name, handle in pairs if isinstance(handle, Line2D)}
+        for run in runs.values():
+            looked = looks(run.scenario)
+            for flow in run.guaranteed:
+                assert named[shortened(flow.name)] == looked[flow.name].colour
+        assert {name for name, _ in runs} <= looked_at.texts(made).keys()
+        assert looked_at.small(made, sheet) == []
+        assert looked_at.outside(made) == []
+        assert looked_at.beyond_axes(made) == []
+        assert looked_at.covered(made) == []
 
 
 def test_the_page_compares_and_links(directory: Path) -> None:

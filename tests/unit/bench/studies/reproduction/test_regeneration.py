@@ -13,7 +13,7 @@ import pytest
 from bench import pipeline
 from bench.analysis import summary
 from bench.cli import extensions
-from bench.cli.exits import VIOLATED
+from bench.cli.exits import HELD, VIOLATED
 from bench.cli.verbs import reproduction
 from bench.recording.directory import Recording
 from bench.studies.reproduction import regeneration
@@ -232,3 +232,20 @@ def test_summaries_are_those_of_a_whole_analysis(tmp_path: Path) -> None:
     kept = summary.read(directory / "summary.json")
     assert again.analysed(kept.seconds.analysis) == kept
     assert told[-1] == (1, 1)
+
+
+def test_figures_of_other_sizes_are_beside_those_that_are_always_there(
+    recorded: Callable[[str], Recording], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = recorded("held")
+    run = str(recording.directory)
+    assert reproduction.figures(run, False, False, tmp_path, size=("column", "", "", "pdf")) == HELD
+    drawn = recording.figures_directory / "throughput-column.pdf"
+    assert drawn.read_bytes().startswith(b"%PDF")
+    assert f"drawn: {drawn}" in capsys.readouterr().out
+    names = {file.name for file in recording.figures_directory.iterdir()}
+    assert names == {"throughput.svg", "throughput.pdf", "throughput.png", "throughput-column.pdf"}
+    with pytest.raises(LookupError, match=r"--width: must be a number with its unit"):
+        reproduction.figures(run, False, False, tmp_path, size=("", "3.5", "", ""))
+    with pytest.raises(LookupError, match="for the figures of one recording or study"):
+        reproduction.figures("", True, False, tmp_path, size=("slide", "", "", ""))
