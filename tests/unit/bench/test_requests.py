@@ -19,7 +19,8 @@ from bench.analysis.exchanges import COLUMNS
 from bench.generators import idle
 from bench.presentation import tables
 from bench.presentation.figures import latency
-from bench.presentation.figures.style import FORMATS, files
+from bench.presentation.figures.sheet import FORMATS
+from bench.presentation.figures.style import files
 from bench.recording import archive, atomic, inventory
 from bench.recording.directory import Recording
 from bench.studies.matrix import latency as enforcements

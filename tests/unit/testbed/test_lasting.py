@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from testbed import assembly, lasting
+from testbed.access.pods import PodPlace
 from testbed.providers import Provider, keeping
 from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
 from testbed.scenario import Scenario, load
@@ -36,6 +37,9 @@ class Kept:
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         return CommandLine(["capture", location.node, interface, *arguments])
+
+    def place(self, name: str, way: Way, address: str) -> PodPlace:
+        raise NotImplementedError
 
     def kubeconfig(self, cluster: str) -> str:
         return f"kubeconfig of {cluster}"
