@@ -11,12 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import cases
 from tests.unit.plugin.conftest import Program
 from tests.unit.plugin.examples import json_values
 
-# Each example is a process of 15 ms or more.
+# Each example is a process of 15 ms or more; CONCORDE_PLUGIN_PROCESSES says how many there are.
 processes = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=cases.count("CONCORDE_PLUGIN_PROCESSES", 30, 600),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 NO_NETNS = "/nowhere/netns"
 ADD = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "pod", "CNI_IFNAME": "eth0", "CNI_NETNS": NO_NETNS}
@@ -150,12 +153,14 @@ def test_a_trace_is_only_shown_on_request(built: Path) -> None:
     assert json.loads(done.stdout)["code"] == 6
 
 
+@pytest.mark.long
 @processes
 @given(content=st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_any_input_gets_a_proper_answer(program: Program, content: bytes) -> None:
     program(content, ADD)
 
 
+@pytest.mark.long
 @processes
 @given(
     key=st.sampled_from(
@@ -186,6 +191,7 @@ def test_any_value_of_any_key_gets_a_proper_answer(
     program(network(tmp_path, **{key: value}), {**ADD, "CNI_COMMAND": verb})
 
 
+@pytest.mark.long
 @processes
 @given(
     values=st.fixed_dictionaries(
