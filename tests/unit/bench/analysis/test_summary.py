@@ -151,6 +151,9 @@ def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
     assert disturbed.intervals.block_length is None
     assert disturbed.intervals.mean_bps.unit == "repetitions"
     assert disturbed.intervals.mean_bps.half > 1e7
+    for found in (disturbed.intervals.attainment, disturbed.intervals.shortfall):
+        assert found is not None
+        assert (found.low, found.high) == (round(found.low, 6), round(found.high, 6))
     assert disturbed.effect is not None
     assert disturbed.effect.share == pytest.approx(-0.001, abs=1e-4)
     assert disturbed.effect.share == round(disturbed.effect.share, 6)  # parts of a million
