@@ -151,4 +151,4 @@ def _concluded(found: Answer) -> str:
     if found.ended:
         return f"no statement ({found.ended})"
     scales = (found.request.scale, *(scale for scale in SCALES if scale < found.request.scale))
-    return f"this machine cannot tell, at none of the scales {', '.join(f'{one:g}' for one in scales)}"
+    return f"this machine cannot tell at any of the scales {', '.join(f'{one:g}' for one in scales)}"

@@ -39,7 +39,7 @@ def test_a_machine_that_can_tell_at_no_scale_says_so_before_the_traffic(tmp_path
     lines = done.stderr.splitlines()
     cannot = next(at for at, line in enumerate(lines) if "this machine cannot tell, not at a tenth" in line)
     assert cannot < lines.index("kubernetes: traffic for 2 s")
-    assert "kubernetes: this machine cannot tell, at none of the scales 1, 0.5, 0.2, 0.1" in lines
+    assert "kubernetes: this machine cannot tell at any of the scales 1, 0.5, 0.2, 0.1" in lines
     assert lines[-1].startswith("next: ./invokew ")
 
 

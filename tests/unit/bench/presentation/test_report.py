@@ -45,6 +45,34 @@ def page(recording: Recording) -> tuple[str, Elements]:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_the_page_says_what_was_foreseen_and_which_run_led_to_this_one(recorded: Recorded) -> None:
+    recording = recorded("held")
+    before = recording.run_file.read_text()
+    _, seen = page(recording)
+    assert "foreseen" not in seen.text
+    assert "It follows" not in seen.text
+    assert not {"retry_of", "foreseen"} & set(re.findall(r'"(\w+)":', recording.summary_file.read_text()))
+
+    data = json.loads(before)
+    foreseen = [
+        {"scale": 1.0, "margin": 1.234, "can_tell": False},
+        {"scale": 0.5, "margin": 3.5, "can_tell": True},
+    ]
+    data["calibrations"] = [{**data["calibration"], "foreseen": foreseen}]
+    data["retry_of"] = "20260101T000000Z-first"
+    recording.run_file.write_text(json.dumps(data))
+    _, seen = page(recording)
+    assert (
+        "Before the traffic it was foreseen that this machine cannot tell: beside all that disturbs there is "
+        "1.23 times what the flows need; at half of every rate it can."
+    ) in seen.text
+    assert "It follows 20260101T000000Z-first, which proved nothing because of the machine." in seen.text
+    summary = json.loads(recording.summary_file.read_text())
+    assert summary["retry_of"] == "20260101T000000Z-first"
+    assert summary["calibration"]["foreseen"] == foreseen
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_what_made_delays_between_zones_and_how_late_it_was(recorded: Recorded) -> None:
     recording = recorded("violated")
     data = json.loads(recording.run_file.read_text())

@@ -161,7 +161,7 @@ def test_what_came_of_it_is_said(capsys: Capture) -> None:
     ]
     answered([SLOW], foreseen=dict.fromkeys(ALL, False))
     assert capsys.readouterr().out == (
-        "small: this machine cannot tell, at none of the scales 1, 0.5, 0.2, 0.1\n"
+        "small: this machine cannot tell at any of the scales 1, 0.5, 0.2, 0.1\n"
     )
     answered([SLOW, "held"])
     assert capsys.readouterr().out.splitlines()[-1] == "small: held, once more"
