@@ -299,15 +299,13 @@ def _demanding(case: Case) -> Ask | None:
 def _disturbed(case: Case) -> Ask | None:
     """The first disturbance where the first flow is judged that has a guarantee, or the first requests."""
     judged = [*generators.guaranteed(case.scenario), *(one for one in case.scenario.requests if one.judged)]
-    if not judged:
+    if not judged or not case.scenario.disturbances:
         return None
     start = judged[0].start + case.scenario.measurement.warm_up
-    disturbances = list(case.scenario.disturbances)
-    disturbances[0] = disturbances[0].model_copy(update={"start": start})
-    asked = case.overridden(f"disturbances[0].start={start:g}")
-    return (
-        asked if asked and _agrees(case.scenario.model_copy(update={"disturbances": disturbances})) else None
-    )
+    first, *others = case.scenario.disturbances
+    moved = [first.model_copy(update={"start": start}), *others]
+    agrees = _agrees(case.scenario.model_copy(update={"disturbances": moved}))
+    return case.overridden(f"disturbances[0].start={start:g}") if agrees else None
 
 
 def _after_check(case: Case) -> Ask | None:
