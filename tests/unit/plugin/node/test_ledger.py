@@ -55,3 +55,18 @@ def test_another_networks_promises_hold_the_configuration(tmp_path: Path) -> Non
     assert ledger.tree() == other
     assert refused(ledger, entry("A-3", 1, 4), Tree("eth0", GIGA, 0, (22,))).code == NO_BANDWIDTH
     assert refused(ledger, entry("A-3", 1, 4), Tree("eth1", 10 * GIGA, 0, ())).code == UPLINK_CONFLICT
+
+
+def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:
+    assert Ledger(str(tmp_path), reading=True).entries() == []
+    assert list(tmp_path.iterdir()) == []
+    book = Ledger(str(tmp_path))
+    with book:
+        book.adopt(entry())
+    reading = Ledger(str(tmp_path), reading=True)
+    with book:
+        book.drop(entry().key)
+    assert [vars(one) for one in reading.entries()] == [vars(entry())]
+    with reading:
+        reading.set_tree(TREE)
+    assert (book.tree(), book.entries()) == (None, [])
