@@ -21,6 +21,7 @@ from tests.unit.bench.builders import DATA, Rate, record, repetition, samples, s
 from tests.unit.bench.presentation.figures import looked_at
 from tests.unit.bench.presentation.figures.looked_at import drawn
 
+SVG = Sheet(formats=("svg",))
 DIGESTS = """
 import hashlib, sys
 from pathlib import Path
@@ -167,7 +168,7 @@ def test_a_disturbance_has_its_colour_in_any_scenario(names: tuple[str, ...]) ->
         for place, name in enumerate(names)
     ]
     for experiment in (scenario(disturbances=others), scenario(flows=[{"from": "A", "to": "C"}])):
-        panel = throughput.render(subject(experiment), PAGE)["svg"].decode().partition('id="axes_2"')[2]
+        panel = throughput.render(subject(experiment), SVG)["svg"].decode().partition('id="axes_2"')[2]
         assert f"stroke: {DISTURBANCE.lower()}" in panel
         assert not any(f"stroke: {colour.lower()}" in panel for colour in COLOURS)
 
@@ -175,11 +176,11 @@ def test_a_disturbance_has_its_colour_in_any_scenario(names: tuple[str, ...]) ->
 def test_a_verdict_other_than_held_and_the_machines_bad_moments_are_in_the_file() -> None:
     experiment = scenario()
     done = repetition(experiment).model_copy(update={"stalls": [Stall(start_s=2.0, end_s=2.04)]})
-    drawn = throughput.render(subject(experiment, repetitions=[done]), PAGE)["svg"].decode()
+    drawn = throughput.render(subject(experiment, repetitions=[done]), SVG)["svg"].decode()
     assert ">violated: B → D</text>" in drawn
     assert ">machine stood still</text>" in drawn
     assert drawn.count(f"fill: {STALL}") == 2 * 2 + 1  # down, and at the top, of two panels; and in the key
-    calm = throughput.render(subject(experiment, lambda f, _t: 2e8 if f == "B -> D" else 1e8), PAGE)["svg"]
+    calm = throughput.render(subject(experiment, lambda f, _t: 2e8 if f == "B -> D" else 1e8), SVG)["svg"]
     assert b"held" not in calm
     assert STALL.encode() not in calm
 
@@ -187,11 +188,11 @@ def test_a_verdict_other_than_held_and_the_machines_bad_moments_are_in_the_file(
 def test_the_machine_is_named_if_it_may_have_been_the_limit() -> None:
     experiment = scenario()
     busy = subject(experiment, repetitions=[repetition(experiment, busy=1.0)])
-    drawn = throughput.render(busy, PRESETS["column"])["svg"].decode()
+    drawn = throughput.render(busy, replace(PRESETS["column"], formats=("svg",)))["svg"].decode()
     assert ">invalid: the machine may have been the limit</text>" in drawn
     assert ">processor saturated</text>" in drawn
 
 
 def test_a_smaller_scale_is_named() -> None:
     made = replace(subject(scenario(), lambda f, _t: 2e8 if f == "B -> D" else 1e8), scale=0.5)
-    assert ">at half of every rate</text>" in throughput.render(made, PAGE)["svg"].decode()
+    assert ">at half of every rate</text>" in throughput.render(made, SVG)["svg"].decode()
