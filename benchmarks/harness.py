@@ -38,8 +38,11 @@ def main() -> None:
             if not file.exists():
                 sys.exit(done.stdout + done.stderr)
             summary = json.loads(file.read_text())
+        rest = seconds - sum(summary["seconds"].values())
         parts = ", ".join(f"{part} {took:.2f}" for part, took in summary["seconds"].items())
-        print(f"{name:12} {seconds - duration:5.2f}  ({summary['verdict']}; {parts})")
+        print(
+            f"{name:12} {seconds - duration:5.2f}  ({summary['verdict']}; {parts}, start and checks {rest:.2f})"
+        )
     print(f"goal: at most {GOAL:g}")
 
 
