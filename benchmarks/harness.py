@@ -40,9 +40,8 @@ def main() -> None:
             summary = json.loads(file.read_text())
         rest = seconds - sum(summary["seconds"].values())
         parts = ", ".join(f"{part} {took:.2f}" for part, took in summary["seconds"].items())
-        print(
-            f"{name:12} {seconds - duration:5.2f}  ({summary['verdict']}; {parts}, start and checks {rest:.2f})"
-        )
+        parts += f", start and checks {rest:.2f}"
+        print(f"{name:12} {seconds - duration:5.2f}  ({summary['verdict']}; {parts})")
     print(f"goal: at most {GOAL:g}")
 
 
