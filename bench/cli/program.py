@@ -40,7 +40,7 @@ def main(verbs: Verbs) -> None:
         namespace=collected(verbs.tasks()), binary=NAME, name=NAME, version=resources.version(),
         binary_names=["invoke", "inv", NAME, resources.PROGRAM],  # of which a shell completes the arguments
     )  # fmt: skip
-    program.verbs = verbs
+    program.verbs = Line.verbs = verbs
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
     def run() -> int:

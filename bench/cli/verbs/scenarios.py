@@ -47,12 +47,12 @@ def _schema_from(file: Path) -> str:
 def write_schema() -> int:
     """Write what is made of the code: the JSON Schema, the page of all verbs, what follows a verdict."""
     from bench.cli import pages
-    from bench.cli.tasks import VERBS
+    from bench.cli.line import Line
     from bench.presentation import next_page
 
     made = (
         (SCHEMA_FILE, render_schema()),
-        (pages.FILE, pages.render(VERBS)),
+        (pages.FILE, pages.render(Line.verbs)),
         (next_page.FILE, next_page.render()),
     )
     for file, text in made:

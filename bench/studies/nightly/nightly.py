@@ -17,7 +17,7 @@ from bench.measurement.display import Displays
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, findings, gates, machine, metrics, night, shifts
+from bench.studies.nightly import acknowledgements, findings, gates, machine, metrics, night, shifts, trend
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from bench.studies.nightly.history import History
 from bench.studies.nightly.night import Attempt, Night, Outcome
@@ -125,7 +125,8 @@ def _conclude(
         there = line.run_id in before
         nights = kept.nights[: before.index(line.run_id)] if there else kept.nights
         report = conclude([*nights, line], outcomes, acknowledged)
-        for name, content in report.files().items():
+        exports = {**report.files(), "trend.html": trend.render(report).encode()}
+        for name, content in exports.items():
             atomic.write(places.exports / name, content)
         if not there:
             kept.append(report.tonight)

@@ -80,15 +80,12 @@ class Report:
         yield from self.warnings
 
     def files(self) -> dict[str, bytes]:
-        """Return all exports, by name."""
-        from bench.studies.nightly import trend
-
+        """Return all exports but the trend's page, by name."""
         return {
             "nightly.md": self._markdown().encode(),
             "junit.xml": self._junit(),
             "bigger.json": self._numbers(bigger=True),
             "smaller.json": self._numbers(bigger=False),
-            "trend.html": trend.render(self).encode(),
         }
 
     def _markdown(self) -> str:

@@ -21,7 +21,7 @@ from bench.measurement.watchers.rates import OnRates
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, machine, nightly
+from bench.studies.nightly import acknowledgements, machine, nightly, trend
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from bench.studies.nightly.history import History
 from testbed.scenario import Scenario
@@ -139,7 +139,7 @@ def test_the_trend_has_every_number_and_loads_nothing() -> None:
     nights = [night(0), night(1), night(2, strange)]
     report = nightly.conclude(nights, {}, Acknowledgements(Path("nightly.yaml")))
     page = Page()
-    page.feed(report.files()["trend.html"].decode())
+    page.feed(trend.render(report))
     data = json.loads(page.data)
     assert page.addresses == ["data:,"]  # of the icon, which a browser would ask for otherwise
     assert [one["run_id"] for one in data["nights"]] == [one.run_id for one in nights]

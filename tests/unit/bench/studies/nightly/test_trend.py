@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.studies.nightly import nightly
+from bench.studies.nightly import nightly, trend
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from bench.studies.nightly.night import Night
 from tests.unit.bench.studies.nightly.builders import night, scenario
@@ -19,7 +19,7 @@ COMMITS = ("a" * 40, "b" * 40)
 
 def page(nights: Sequence[Night]) -> str:
     report = nightly.conclude(nights, {}, Acknowledgements(Path("nightly.yaml")))
-    return report.files()["trend.html"].decode()
+    return trend.render(report)
 
 
 @cache
