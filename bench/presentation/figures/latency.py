@@ -79,11 +79,12 @@ def _draw(subject: Subject, sheet: Sheet) -> Figure:
     found = style.moments(subject.record)
     wide, rows = sheet.room >= WIDE, len(all_of_them)
     head = above(subject, Key(sheet, _entries(phases, subject, found), LEFT if wide else EDGE))
-    rest = head.height + HEADING + BOTTOM + (rows - 1) * GAP
+    gap = GAP if wide else OWN
+    rest = head.height + HEADING + BOTTOM + (rows - 1) * gap
     (height,) = {*sheet.fitted([HEIGHT] * rows, rest)} if wide else {2 * LOW + OWN}
     figure = sheet.figure(rest + rows * height)
     for index, requests in enumerate(all_of_them):
-        top = head.height + HEADING + index * (height + GAP)
+        top = head.height + HEADING + index * (height + gap)
         colour = looked[requests.name].colour
         own = (exchanges["requests"] == requests.name).to_numpy()
         panels = _panels(figure, sheet, top, height)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.presentation.figures import style
 from bench.presentation.figures.grid import Grid
-from bench.presentation.figures.head import EDGE, Key
+from bench.presentation.figures.head import EDGE, Key, broken, extent
 from bench.presentation.figures.sheet import SMALL, Sheet
 from bench.presentation.palette import Look, look
 from bench.studies.backends.convergence import too_late
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Units.
 HEIGHT, TITLES, BELOW, BOTTOM, AXIS, LEAST = 1.3, 0.2, 0.55, 0.5, 0.45, 1.1
+COLUMNS, LINE = 3, 0.14
 # What is drawn against the number of nodes: heading, event, and what of it.
 EVENTS = (
     ("a node joins", "join"),
@@ -33,10 +34,11 @@ EVENTS = (
 
 def render(found: Backends, sheet: Sheet) -> dict[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(found, sheet), sheet)
+    return style.files(lambda: draw(found, sheet), sheet)
 
 
-def _draw(found: Backends, sheet: Sheet) -> Figure:
+def draw(found: Backends, sheet: Sheet) -> Figure:
+    """Return the figure; ``style.files`` makes files of it."""
     names = [name for name in found.backends if _is_drawn(found, name)]
     looks = {name: look(place) for place, name in enumerate(names)}
     panels: list[Callable[[Axes], None]] = [
@@ -62,17 +64,18 @@ def _draw(found: Backends, sheet: Sheet) -> Figure:
             for heading, event in EVENTS
         ),
     ]
-    grid = Grid(sheet, 3, HEIGHT, TITLES, gap=AXIS, least=LEAST)
+    grid = Grid(sheet, COLUMNS, HEIGHT, TITLES, gap=AXIS, least=LEAST)
     entries: style.Entries = [
         (name, style.line(color=colour, marker=marker, markersize=3, linewidth=1.0))
         for name, (colour, marker) in looks.items()
     ]
     key = Key(sheet, entries, EDGE)
-    top = EDGE + key.height + 0.1
+    top = EDGE + key.height + (0.1 if grid.columns == COLUMNS else 0.1 + LINE)  # headings may have two lines
     rows = grid.rows(len(panels))
     figure = sheet.figure(top + rows * (TITLES + HEIGHT) + (rows - 1) * BELOW + BOTTOM)
-    for draw, axes in zip(panels, grid.panels(figure, len(panels), top, BELOW), strict=True):
-        draw(axes)
+    for panel, axes in zip(panels, grid.panels(figure, len(panels), top, BELOW), strict=True):
+        panel(axes)
+        _break(axes, grid.width, sheet)
     key.draw(figure, EDGE)
     return figure
 
@@ -170,6 +173,13 @@ def _mark(
         linewidth=sheet.points(0.8),
         capsize=sheet.points(1.5),
     )
+
+
+def _break(axes: Axes, room: float, sheet: Sheet) -> None:
+    """Break a panel's heading where it has no room, in units."""
+    text, space = axes.get_title(loc="left"), extent(" ", SMALL)
+    rows = broken(text.split(), lambda word: extent(word, SMALL), space, room)
+    axes.set_title("\n".join(map(" ".join, rows)), fontsize=sheet.points(SMALL), loc="left")
 
 
 def _heading(axes: Axes, text: str, sheet: Sheet) -> None:
