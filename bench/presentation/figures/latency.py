@@ -39,11 +39,8 @@ MILLISECONDS = 1000
 # Units.
 LEFT, RIGHT, BOTTOM, HEADING = 0.55, 0.12, 0.42, 0.15
 HEIGHT, LOW = 1.6, 1.1  # of a panel where both have a row, and where each has its own
-GAP, BETWEEN, OWN = (
-    0.5,
-    0.62,
-    0.45,
-)  # below a row; between its panels beside each other, and one above the other
+# Below a row; between its panels, beside each other and one above the other.
+GAP, BETWEEN, OWN = 0.5, 0.62, 0.66
 WIDE = 5.5  # from this room on, both are beside each other
 SHARE = 0.68  # of the left one, then
 LINES = ("-", "--", ":", "-.")  # of the phases
