@@ -83,6 +83,6 @@ def test_what_begins_as_the_warm_up_ends_is_judged() -> None:
 
 
 def test_numbers_are_told_to_a_tenth_of_a_bit() -> None:
-    run = ran([flow("100M", 95.123456e6, 100e6, 95e6 + 0.26)])
+    run = ran([flow("100M", 95.1234567e6, 100e6, 95e6 + 0.26)])
     (number,) = goodput.judge({"rates": run}, [("rates", "100M", 0)]).numbers
-    assert (number.value, number.least, number.most) == (95000000.3, 85611110.4, 99879628.8)
+    assert (number.value, number.least, number.most) == (95000000.3, 85611111.0, 99879629.5)
