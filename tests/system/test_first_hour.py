@@ -112,6 +112,7 @@ def test_bash_offers_all_that_there_may_be(bash: Terminal) -> None:
     assert {"--scenario", "--duration", "--dry", "--help"} <= bash.offers("./invokew bench --")
 
 
+@pytest.mark.alone
 def test_completion_answers_while_one_looks(bash: Terminal) -> None:
     """The best of some tries: others are at work on this machine."""
     took = []
