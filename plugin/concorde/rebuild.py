@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .configuration import Configuration
     from .database import Database
     from .living import Key, Living
-    from .node.records import Entry
+    from .node.records import Entry, Tree
     from .node.settings import Settings
 
     D = TypeVar("D", bound=Database)
@@ -169,8 +169,7 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
     if not (alive or rows or tree or os.path.lexists(path)):
         return
     entries = _entries(alive, settings, {row.key: row for row in rows}, said)
-    if tree is None and settings:
-        tree = next(iter(settings.values())).tree
+    tree = _tree(tree, [one.tree for one in settings.values()], said)
     _clear(path + owned.NEW)
     new = ledger.Ledger(directory, new=True)
     with new:
@@ -190,6 +189,18 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
         said += [f"repaired: {text}" for text in kernel.repair(tree, written)]
     except CniError as error:
         said.append(f"not reconciled: {error.msg}")
+
+
+def _tree(former: Tree | None, told: list[Tree], said: list[str]) -> Tree | None:
+    """The tree that all networks tell of, which rely on it; or what the ledger says, if they differ.
+
+    A ledger that is whole may have a bit that is not: CHECK would refuse every pod for it.
+    """
+    if not told or any(one != told[0] for one in told):
+        return former or (told[0] if told else None)
+    if former is not None and former != told[0]:
+        said.append(f"the ledger said {vars(former)}, and every network says {vars(told[0])}")
+    return told[0]
 
 
 def _abandoned(written: list[Entry]) -> list[str]:

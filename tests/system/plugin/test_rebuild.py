@@ -229,6 +229,19 @@ def test_what_cannot_be_read_is_told(node: Node) -> None:
     assert "other" not in words
 
 
+def test_a_bit_of_the_tree_is_mended_by_what_all_networks_say(node: Node) -> None:
+    configuration = on_uplink("100M")
+    result = attach(node, "A-1", configuration)
+    attach(node, "B-1", on_uplink("50M", cluster="b"))
+    before = state(node)
+    flip = "UPDATE tree SET capacity = capacity + 67108864"
+    program = f"import sqlite3; d = sqlite3.connect({LEDGER!r}); d.execute({flip!r}); d.commit()"
+    node.run("python3", "-c", program)
+    assert "the ledger said {'uplink': 'eth0', 'capacity': 1067108864" in rebuilt(node)
+    assert state(node) == before
+    assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+
+
 def test_without_anything_there_is_nothing_to_rebuild(node: Node) -> None:
     node.run("mkdir", CACHE)
     assert program(node, "rebuild", "--cache", CACHE) == (0, "nothing to rebuild\n")
