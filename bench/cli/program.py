@@ -6,6 +6,7 @@ Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake 
 from __future__ import annotations
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from invoke.program import Program
 from invoke.tasks import Task
 
 from bench.cli import pages, words
-from bench.cli.exits import BAD_INPUT, FAILED, HELD, INTERRUPTED, status_of
+from bench.cli.exits import BAD_INPUT, FAILED, HELD, INTERRUPTED, UNREAD, status_of
 from bench.cli.groups import Verbs
 from bench.cli.line import Line
 from testbed import resources
@@ -47,14 +48,25 @@ def main(verbs: Verbs) -> None:
         try:
             program.run(sys.argv)
         except SystemExit as end:
-            if sys.stdout is not None:
+            status = int(end.code or 0)
+            if sys.stdout is not None and status not in (FAILED, UNREAD):
                 sys.stdout.flush()  # when Python does it, at the very end, an error has a status of its own
-            return int(end.code or 0)
+            return status
         return HELD
 
     status = status_of(run)
+    _drop_what_cannot_be_said()
     gc.freeze()
     sys.exit(status)
+
+
+def _drop_what_cannot_be_said() -> None:
+    """Keep Python from trying once more at its very end: it would end with status 120."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def collected(tasks: Sequence[Task[Any]]) -> Collection:
