@@ -34,6 +34,7 @@ def left(host: Entrance) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("used", [False, True])
+@pytest.mark.long(one_in=2)
 def test_it_ends_with_its_command_and_says_what_it_did(host: Entrance, used: bool) -> None:
     if used:
         host.run(["ip", "netns", "add", "somebody"])

@@ -117,6 +117,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "status", "words"), LINES, ids=[line for line, _, _ in LINES])
+@pytest.mark.long(one_in=4)
 def test_a_line(typist: Typist, line: str, status: int, words: str) -> None:
     said = typist.types(line)
     assert said.status == status, said
@@ -125,6 +126,7 @@ def test_a_line(typist: Typist, line: str, status: int, words: str) -> None:
     assert not typist.installed
 
 
+@pytest.mark.long(one_in=2)
 def test_paths_are_the_typist_s(elsewhere: Typist) -> None:
     written = elsewhere.types("invokew new mine")
     assert (written.status, written.complained) == (0, "")
@@ -136,6 +138,7 @@ def test_paths_are_the_typist_s(elsewhere: Typist) -> None:
     assert elsewhere.types("invokew bench broken.yaml").complained.startswith("broken.yaml: nodes: ")
 
 
+@pytest.mark.long(one_in=2)
 def test_so_is_where_recordings_are(elsewhere: Typist) -> None:
     assert (
         elsewhere.types("invokew figures latest").complained

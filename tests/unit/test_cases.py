@@ -107,6 +107,7 @@ def collected(directory: Path, *arguments: str, **variables: str) -> str:
     ).stdout  # fmt: skip
 
 
+@pytest.mark.long(one_in=0)
 def test_what_fails_is_said_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     told = collected(tmp_path, "test_some.py")
     assert "seed: 3 (CONCORDE_SEED; by default of the commit), 0 % of full counts" in told
@@ -115,6 +116,7 @@ def test_what_fails_is_said_with_the_command_that_repeats_it(tmp_path: Path) -> 
     assert "1 passed" in collected(tmp_path, "test_some.py::test_one[3]")  # what is named is not left out
 
 
+@pytest.mark.long(one_in=0)
 def test_hypothesis_generates_the_same_for_a_seed_and_others_for_another(tmp_path: Path) -> None:
     def generated(seed: str) -> list[str]:
         told = collected(tmp_path, "-s", "-q", "test_some.py::test_other", CONCORDE_SEED=seed)

@@ -123,6 +123,7 @@ def test_who_imports_the_module_gets_the_module() -> None:
     assert ending([*BARE, "-c", program], {"PYTHONPATH": str(ROOT)}) == (0, "main False False\n", "")
 
 
+@pytest.mark.long(one_in=0)
 def test_where_nothing_is_set_up_it_begins_to(tmp_path: Path, only_invoke: dict[str, str]) -> None:
     """As far as that goes without a network: here is nowhere to have packages from."""
 

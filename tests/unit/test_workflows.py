@@ -99,6 +99,7 @@ NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
 STEPS = ["Allow user namespaces", "Test", "Which machine is this?", "Run and judge", "Tell"]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_night_runs_judges_and_tells(runner: Runner) -> None:
     assert runner.run(NIGHTLY, "nightly") == dict.fromkeys(STEPS, 0)
     assert re.fullmatch(r"machine=[0-9a-f]{12}\n", (runner.home / "output").read_text())

@@ -140,6 +140,7 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path) -> None:
     assert "the run goes on as it was begun" in other.stderr
 
 
+@pytest.mark.long(one_in=0)
 def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
     for run in [verbs.start(*SMALL, str(tmp_path), *SHORT) for _ in range(2)]:
         done = run.communicate()

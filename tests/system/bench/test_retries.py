@@ -31,6 +31,7 @@ def foreseen(run: dict[str, Any]) -> dict[float, bool]:
     return {one["scale"]: one["can_tell"] for one in run["summary"]["calibration"]["foreseen"]}
 
 
+@pytest.mark.long(one_in=0)
 def test_a_machine_that_can_tell_at_no_scale_says_so_before_the_traffic(tmp_path: Path) -> None:
     told, done = bench(tmp_path, "1T")
     (run,) = told["runs"]

@@ -89,6 +89,7 @@ def run(testbed: Testbed, directory: Path) -> Repetition:
 
 
 @pytest.mark.parametrize("said", ["", "a warning"])
+@pytest.mark.long(one_in=2)
 def test_no_sender_is_released_before_it_is_in_its_place(said: str, testbed: Testbed, tmp_path: Path) -> None:
     warn = f"echo {said} >&2; " if said else ""
     far = lead(testbed, f"{warn}sleep 0.5; touch {tmp_path / 'there'}", tmp_path / "there")

@@ -96,6 +96,7 @@ def test_no_frame_gets_a_pod_anothers_class_address_or_place(node: Node) -> None
 
 
 @pytest.mark.parametrize(("enforcement", "guarantee"), [("node", ""), ("pod", "60M"), ("none", "")])
+@pytest.mark.long(one_in=0)
 def test_nor_with_another_enforcement_or_without_a_guarantee(
     node: Node, enforcement: str, guarantee: str
 ) -> None:
@@ -107,7 +108,7 @@ def test_nor_with_another_enforcement_or_without_a_guarantee(
         complain(judge.verdict(a_part(frames), AT_ONCE))
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("position", ["routed", "container"])
 def test_nor_from_behind_a_routed_veth_or_beside_kubernetes(node: Node, position: Position) -> None:
     pair, who = Overlapped(node), people(position)
@@ -127,6 +128,7 @@ def test_nor_from_behind_a_routed_veth_or_beside_kubernetes(node: Node, position
 
 
 @pytest.mark.parametrize(("frames", "least", "most"), [(QUESTION, 100, 200), (ANSWER, 600, 600)])
+@pytest.mark.long(one_in=2)
 def test_of_what_a_pod_sends_to_many_only_some_gets_there(
     node: Node, frames: list[bytes], least: int, most: int
 ) -> None:

@@ -155,6 +155,7 @@ def test_dismantle_removes_nothing_beside_what_is_not_ours(node: Node, how: str)
     ],
     ids=str,
 )
+@pytest.mark.long(one_in=4)
 def test_dismantle_of_something_else_is_refused(node: Node, keys: Document) -> None:
     node.run("sh", "-c", "mkdir -p /run/lib/systemd; touch /run/lib/systemd/units; chmod 755 /run/lib")
     node.run("ip", "link", "add", "br0", "type", "bridge")

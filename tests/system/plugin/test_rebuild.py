@@ -76,7 +76,7 @@ def state(node: Node) -> Any:
     )
 
 
-@pytest.mark.long(one_in=5)
+@pytest.mark.long(one_in=9)
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("file", [STORE, LEDGER], ids=["store", "ledger"])
 def test_a_damaged_file_is_told_in_words_and_made_again(node: Node, how: str, file: str) -> None:

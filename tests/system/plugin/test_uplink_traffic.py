@@ -151,6 +151,7 @@ def test_a_pod_that_removes_its_own_shaping_stays_in_its_class(pair: Pair) -> No
         "raw out",
     ],
 )
+@pytest.mark.long(one_in=4)
 def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str, Any]) -> None:
     assert only(pair.sent(lambda: send(pair.node, **spec)), DEFAULT)
 

@@ -86,6 +86,7 @@ def test_from_up_to_down(name: str, tmp_path: Path) -> None:
     assert f"no testbed '{name}' is up" in gone.stderr
 
 
+@pytest.mark.long(one_in=0)
 def test_two_side_by_side(name: str) -> None:
     other = name + "b"
     try:

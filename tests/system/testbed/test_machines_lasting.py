@@ -123,6 +123,7 @@ def test_from_up_to_down(fake: Fake) -> None:
     assert list(fake.states.iterdir()) == []
 
 
+@pytest.mark.long(one_in=0)
 def test_capture_is_the_machines_own(fake: Fake) -> None:
     inventory = f"ssh:{fake.there.inventory(USER)}"
     node = fake.there.nodes["worker-01"]
@@ -141,6 +142,7 @@ def test_capture_is_the_machines_own(fake: Fake) -> None:
         assert "tcpdump is not installed on worker-02: apt-get install tcpdump" in missing.stderr
 
 
+@pytest.mark.long(one_in=0)
 def test_machines_that_exist_are_entered_and_cleared(fake: Fake) -> None:
     inventory = f"ssh:{fake.there.inventory(USER)}"
     ran = fake.invoke("exec", "worker-02", "--provider", inventory, "--", "id", "-un")

@@ -104,6 +104,7 @@ def test_a_second_run_changes_nothing(there: Machines, playbook: Path, hosts: di
         assert "supportedVersions" in answer.stdout
 
 
+@pytest.mark.long(one_in=0)
 def test_a_failure_has_host_task_and_reason(
     there: Machines, playbook: Path, hosts: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_failure_has_host_task_and_reason(
     assert rest == [playbooks.AGAIN]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_machine_that_does_not_answer_is_named(
     there: Machines, playbook: Path, hosts: dict[str, Any]
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_machine_that_does_not_answer_is_named(
         there.start_sshd("worker-02")
 
 
+@pytest.mark.long(one_in=0)
 def test_a_host_key_that_is_not_known_is_refused(
     there: Machines, playbook: Path, hosts: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -158,6 +161,7 @@ def left_of_ansible(scratch: str) -> list[str]:
     return found
 
 
+@pytest.mark.long(one_in=0)
 def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
     there: Machines, playbook: Path, hosts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def bench(
     return json.loads(recording.environment_file.read_text()), pipeline.analyse(recording)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_whole_run_leaves_a_recording_and_the_machines_as_they_were(
     there: Machines, before: State, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_connection_cut_during_a_flow_makes_the_run_invalid(
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_clusters_may_overlap_on_one_of_three_machines(there: Machines, before: State) -> None:
     testbed = assembled(there, three_workers())
     testbed.up()
@@ -142,7 +144,7 @@ def test_clusters_may_overlap_on_one_of_three_machines(there: Machines, before: 
     assert there.state() == before
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize(
     "overrides",
     [["enforcement=node", "underlay.rate=9G"], ["enforcement=bandwidth"]],
@@ -195,6 +197,7 @@ def test_what_is_not_ours_is_named_and_nothing_is_touched(there: Machines) -> No
         assert words in str(caught.value)
 
 
+@pytest.mark.long(one_in=0)
 def test_an_address_that_no_interface_has(there: Machines, before: State) -> None:
     file = there.inventory(underlay_address="10.0.2.15")
     with pytest.raises(MachinesError, match=r"master-01: no interface has the address 10\.0\.2\.15 \(lo 127"):
@@ -202,6 +205,7 @@ def test_an_address_that_no_interface_has(there: Machines, before: State) -> Non
     assert there.state() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_a_machine_in_use_is_left_to_who_uses_it(there: Machines, before: State) -> None:
     testbed = assembled(there, small())
     testbed.up()
@@ -252,7 +256,7 @@ def test_a_connection_that_ended_for_us_only_does_not_keep_us_out(
     assert there.state() == before
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("cure", ["down", "the next run"])
 def test_what_a_killed_harness_left(there: Machines, before: State, tmp_path: Path, cure: str) -> None:
     scenario = tmp_path / "small.yaml"
@@ -290,6 +294,7 @@ def test_what_a_killed_harness_left(there: Machines, before: State, tmp_path: Pa
     assert there.nodes["worker-01"].run(["pgrep", "-f", "iperf3"], check=False).status != 0
 
 
+@pytest.mark.long(one_in=0)
 def test_ssh_opens_the_way_for_people(there: Machines) -> None:
     done = subprocess.run(
         [*there.prefix, sys.executable, "tasks.py", "ssh", "worker-01",

@@ -221,6 +221,7 @@ def test_a_connection_that_is_cut(node: SshNode, there: Machines, tmp_path: Path
     assert until(lambda: not running(node, "79.5"))
 
 
+@pytest.mark.long(one_in=0)
 def test_a_machine_that_falls_silent(
     machine: Machine, there: Machines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

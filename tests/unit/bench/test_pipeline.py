@@ -51,6 +51,7 @@ def test_real_recordings(recorded: Recorded, name: str, outcome: str) -> None:
     assert list(pd.read_parquet(recording.samples_file).columns) == list(COLUMNS)
 
 
+@pytest.mark.long(one_in=0)
 def test_again_in_another_process_gives_the_same_bytes(recorded: Recorded) -> None:
     recording = recorded("held")
     pipeline.analyse(recording)
@@ -63,6 +64,7 @@ def test_again_in_another_process_gives_the_same_bytes(recorded: Recorded) -> No
     assert files(recording) == before
 
 
+@pytest.mark.long(one_in=0)
 def test_the_name_of_an_unfinished_recording_is_nowhere_in_what_is_made_of_it(recorded: Recorded) -> None:
     finished = recorded("violated")
     unfinished = Recording(finished.directory.rename(finished.directory.with_name("violated.unfinished")))

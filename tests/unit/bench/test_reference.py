@@ -59,12 +59,14 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("run", RUNS)
+@pytest.mark.long(one_in=3)
 def test_a_reference_recording_gives_the_same_again(run: str, tmp_path: Path) -> None:
     result = again(run, tmp_path)
     assert result.verdict == ("violated" if run == "tenth-full-link" else "held")
     assert outcome(result) == outcome(committed(run))
 
 
+@pytest.mark.long(one_in=0)
 def test_a_reference_recording_packed_again_is_the_same(tmp_path: Path) -> None:
     kept = REFERENCE / "contmec"
     unpacked = archive.unpack(kept, tmp_path)

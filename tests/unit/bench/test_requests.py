@@ -123,6 +123,7 @@ def test_the_exchanges_are_a_table_of_their_own(recording: Recording) -> None:
     assert found["phase"].unique().tolist() == ["warm-up", "quiet", "disturbed"]
 
 
+@pytest.mark.long(one_in=0)
 def test_figures_and_page_are_made_and_made_again(recording: Recording) -> None:
     analysed(recording)
     files = [file for file in recording.directory.rglob("*") if file.is_file()]
@@ -142,6 +143,7 @@ def test_figures_and_page_are_made_and_made_again(recording: Recording) -> None:
     assert {file: file.read_bytes() for file in files} == before
 
 
+@pytest.mark.long(one_in=0)
 def test_requests_alone_have_one_figure(recording: Recording) -> None:
     alone = recording.scenario().model_copy(update={"disturbances": []})
     recording.scenario_file.write_text(render_yaml(alone))

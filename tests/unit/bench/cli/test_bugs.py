@@ -114,6 +114,7 @@ def details(done: Done, directory: Path) -> str:
 
 
 @pytest.mark.parametrize("error", KINDS)
+@pytest.mark.long(one_in=4)
 def test_a_bug_in_a_verb_is_no_verdict(error: str, ends: Ends) -> None:
     told = details(*ends[error])
     assert error.partition("(")[0] in told

@@ -66,6 +66,7 @@ def test_where_standard_output_is_closed_nobody_is_told(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("name", "status"), [("held", 0), ("violated", 1)])
+@pytest.mark.long(one_in=2)
 def test_figures_tell_the_summary_and_where_files_are(
     recorded: Recorded, name: str, status: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,9 +15,10 @@ from bench.presentation import report
 from bench.presentation.figures import known
 from bench.presentation.figures.sheet import PAGE
 from bench.presentation.figures.subject import Subject
+from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord, Stall, Stretch
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, render_yaml
 from tests.unit.bench.builders import record, repetition, scenario
 
 
@@ -96,9 +97,10 @@ def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:
     """Leave the page and all that it links to, made as an analysis makes them."""
     recording = Recording(directory)
     directory.mkdir(exist_ok=True)
-    recording.scenario_file.write_text("name: small\n")
+    recording.scenario_file.write_text(render_yaml(of), encoding="utf-8")
     recording.environment_file.write_text('{"host": {"kernel": "none"}}')
     made, result = recorded(of), summarised(of, table)
+    atomic.write_model(recording.run_file, made)
     drawn = known.draw(Subject(of, made, result, table, exchanges.joined([])), PAGE)
     recording.report_file.write_text(report.render(recording, of, made, result, table, drawn), "utf-8")
     recording.samples_file.write_bytes(pipeline.parquet(table))

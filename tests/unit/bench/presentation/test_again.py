@@ -56,6 +56,7 @@ def lines_of(recording: Recording) -> list[str]:
 @pytest.mark.parametrize(
     "kept", [RUN_ID, f"20261120T091000Z-matrix/{RUN_ID}", "kept/short"], ids=["run", "case", "renamed"]
 )
+@pytest.mark.long(one_in=5)
 def test_a_report_says_how_to_ask_for_the_same(request_: Request, kept: str, type_in: TypeIn) -> None:
     recording = recorded(request_, Path(request_.reports) / kept)
     figures, asked, as_run = lines_of(recording)

@@ -55,6 +55,7 @@ def test_a_recording_says_what_its_files_are_and_what_made_them(recorded: Callab
     assert found["ro-crate-metadata.json"]["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
 
 
+@pytest.mark.long(one_in=0)
 def test_a_study_says_it_of_each_of_its_recordings(tmp_path: Path) -> None:
     held = archive.unpack(REFERENCE / "contmec", tmp_path / "20260101T000000Z-matrix")
     index = {"cells": [{"scenario": "contmec", "enforcement": "pod", "recording": held.name}]}

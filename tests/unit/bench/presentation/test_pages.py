@@ -14,6 +14,7 @@ from bench.cli.verbs import experiments
 from bench.pipeline import analyse
 from bench.recording.directory import Recording
 from bench.studies.nightly import nightly
+from bench.studies.nightly import trend as trends
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from tests.paths import ROOT
 from tests.unit.bench.presentation import pages
@@ -62,7 +63,7 @@ def trend(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     report = nightly.conclude(nights, {}, Acknowledgements(Path("nightly.yaml")))
     page = tmp_path_factory.mktemp("nightly") / "trend.html"
-    page.write_bytes(report.files()["trend.html"])
+    page.write_text(trends.render(report), encoding="utf-8")
     return page
 
 

@@ -207,6 +207,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
+@pytest.mark.long(one_in=4)
 def test_no_file_takes_long_to_refuse(text: str, tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(text)

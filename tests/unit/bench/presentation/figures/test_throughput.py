@@ -54,6 +54,7 @@ def digests(**environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long(one_in=0)
 def test_bytes_are_the_same_in_any_process_whatever_its_surroundings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +106,7 @@ def rendered(experiment: Scenario, rate: float = 1e8) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.long(one_in=2)
 def test_any_number_of_flows(count: int) -> None:
     files = rendered(many(count))
     assert files["svg"].startswith(b"<?xml")
@@ -141,6 +143,7 @@ def burst(flow: str, time: float) -> float:
 
 @pytest.mark.parametrize("sheet", [PAGE, *PRESETS.values(), Sheet("own", 3.5, 6.0)], ids=lambda one: one.name)
 @pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.long(one_in=4)
 def test_all_text_is_as_large_as_asked_and_nothing_leaves(sheet: Sheet, count: int) -> None:
     with drawn(lambda: throughput.draw(subject(many(count), burst), sheet), sheet) as figure:
         assert figure.get_figwidth() == sheet.width

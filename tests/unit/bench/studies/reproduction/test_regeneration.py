@@ -52,6 +52,7 @@ def test_what_is_kept_beside_a_packed_recording_follows_from_it(tmp_path: Path) 
     assert files_of(directory) == before
 
 
+@pytest.mark.long(one_in=0)
 def test_what_an_analysis_made_follows_from_what_was_recorded_alone(
     recorded: Callable[[str], Recording], tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_what_cannot_be_read_is_named_where_it_is(
     assert str(caught.value).startswith(f"{recording.run_file}: ")
 
 
+@pytest.mark.long(one_in=0)
 def test_a_check_names_each_file_that_differs_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,6 +221,7 @@ def test_bytes_do_not_depend_on_the_version_of_python(tmp_path: Path) -> None:
         assert made == digests(sys.executable, REFERENCE / name, tmp_path, {})
 
 
+@pytest.mark.long(one_in=0)
 def test_one_that_cannot_be_read_ends_all_of_it(recorded: Callable[[str], Recording], tmp_path: Path) -> None:
     recording = recorded("held")
     recording.run_file.write_text("{")
