@@ -102,8 +102,8 @@ def test_more_than_a_machine_carries_is_asked_for_at_a_part_of_it(tmp_path: Path
 
 @planted.pytestmark[0]
 def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(tmp_path: Path) -> None:
-    """The burst of this limiter is what containerd tells; only what is claimed decides, on any machine."""
-    network = planted.NETWORKS / "burst.yaml"
+    """This limiter limits what a pod receives; only what is claimed decides, on any machine."""
+    network = planted.NETWORKS / "wrong-side.yaml"
     told = bench(tmp_path, "--scale", "0.1", "--enforcement", str(network))
     assert told.status == 1, told.output
     assert "that the ceiling of A-1, 100 Mbit/s, leaves (at most 105 %)" in told.output
