@@ -62,6 +62,11 @@ def test_what_is_recorded_can_be_read_back() -> None:
         load(CONTMEC, [*asked, "measurement.queues=0.01"])
 
 
+def test_readings_of_nothing_are_another_rules() -> None:
+    with pytest.raises(ScenarioError, match="flows"):
+        load(CONTMEC, ["flows=[]", "measurement.queues=0.1"])
+
+
 def test_real_readings_are_within_what_they_were_taken_to_be_at_most(tmp_path: Path) -> None:
     packed = next((ROOT / "reports" / "promise" / "node-cni").glob("*full-10-node/recording.tar.xz"))
     files = archive.contents(packed)
