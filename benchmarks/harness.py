@@ -28,7 +28,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as reports:
             begin = time.monotonic()
             done = subprocess.run(
-                [ROOT / "invokew", "bench", "--scenario", name, "--reports", reports],
+                [ROOT / "invokew", "bench", "--scenario", name, "--retry", "0", "--reports", reports],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -152,6 +152,8 @@ class Existing:
             "bench",
             "--scenario",
             f"{self.directory}/small.yaml",
+            "--retry",
+            "0",
             *arguments,
         ]
         home = str(self.directory / "home")
@@ -217,6 +219,13 @@ def test_a_testbed_that_lasts_is_reached_by_the_users_own_kubectl(directory: Pat
     assert "no Kubernetes cluster 'z' (clusters: a)" in nowhere.stderr
 
 
+def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existing) -> None:
+    until(lambda: existing.ready() == [False, False], PATIENCE_SECONDS)
+    refused = existing.bench("--enforcement", "none")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr
+
+
 def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Existing) -> None:
     client = existing.client
     until(
@@ -269,10 +278,3 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     for cell in existing.cells:
         cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
     assert existing.shown() == before
-
-
-def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existing) -> None:
-    until(lambda: existing.ready() == [False, False], PATIENCE_SECONDS)
-    refused = existing.bench("--enforcement", "none")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr

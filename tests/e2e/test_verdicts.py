@@ -33,7 +33,7 @@ def judged(scenario: str, reports: Path) -> dict[str, Any]:
     """Return the summary of a run."""
     done = invoke(
         "bench", "--orchestrator", "kubernetes", "--scenario", scenario, "--scale", "0.1",
-        "--reports", str(reports),
+        "--retry", "0", "--reports", str(reports),
     )  # fmt: skip
     recordings = list(reports.glob("2*"))
     assert len(recordings) == 1, done.stdout + done.stderr

@@ -39,7 +39,7 @@ def on_disk(size: str, disk: Path, *arguments: str, first: str = "") -> subproce
 @pytest.mark.parametrize("size", ["4k", "12k", "40k", "120k"])
 def test_a_run_that_finds_no_room_fails_and_is_never_whole(size: str, tmp_path: Path) -> None:
     done = on_disk(
-        size, tmp_path, "bench", "--scenario", "kubernetes", "--scale", "0.05", *SHORT,
+        size, tmp_path, "bench", "--scenario", "kubernetes", "--scale", "0.05", "--retry", "0", *SHORT,
         "--set", "disturbances[0].rate=1G", "--reports", str(tmp_path),
     )  # fmt: skip
     assert done.returncode == 4, done.stdout + done.stderr

@@ -30,7 +30,7 @@ SHORT = [
 
 
 # What goes before the directory of reports.
-SMALL = ["bench", "--scenario", "kubernetes", "--scale", "0.05"]
+SMALL = ["bench", "--retry", "0", "--scenario", "kubernetes", "--scale", "0.05"]
 SMALL += ["--set", "disturbances[0].rate=1G", "--reports"]
 
 

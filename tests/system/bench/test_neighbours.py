@@ -76,7 +76,7 @@ def bench(reports: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-u", "tasks.py", "bench", "--scenario", "kubernetes", "--scale", "0.05",
          *(word for field in [*fields, "disturbances[0].rate=1G"] for word in ("--set", field)),
-         "--reports", str(reports)],
+         "--retry", "0", "--reports", str(reports)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
 

@@ -185,8 +185,8 @@ SHORT = (
 
 def command(reports: Path, *overrides: str) -> list[str]:
     sets = [word for field in (*SHORT, *overrides) for word in ("--set", field)]
-    asked = ["bench", "--scenario", "latency", "--scale", "0.5", "--reports", str(reports), *sets]
-    return [sys.executable, "-u", "tasks.py", *asked]
+    asked = ["bench", "--scenario", "latency", "--scale", "0.5", "--retry", "0", "--reports", str(reports)]
+    return [sys.executable, "-u", "tasks.py", *asked, *sets]
 
 
 def bench(reports: Path, *overrides: str) -> Recording:

@@ -264,7 +264,7 @@ def test_what_a_killed_harness_left(there: Machines, before: State, tmp_path: Pa
     file = there.inventory(machines.USER)
     run = subprocess.Popen(
         [*there.prefix, sys.executable, "-u", "tasks.py", "bench", "--scenario", str(scenario),
-         "--provider", f"ssh:{file}", "--reports", str(tmp_path / "reports")],
+         "--provider", f"ssh:{file}", "--retry", "0", "--reports", str(tmp_path / "reports")],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert run.stdout is not None
