@@ -102,9 +102,10 @@ def test_more_than_a_machine_carries_is_asked_for_at_a_part_of_it(tmp_path: Path
 
 
 @planted.pytestmark[0]
-def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(tmp_path: Path) -> None:
-    """This limiter limits what a pod receives; only what is claimed decides, on any machine."""
-    network = planted.NETWORKS / "wrong-side.yaml"
+@pytest.mark.parametrize("fault", ["wrong-side", "burst"])
+def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(fault: str, tmp_path: Path) -> None:
+    """A limiter of the wrong side, and one that lets through at once what an idle link takes in a second."""
+    network = planted.NETWORKS / f"{fault}.yaml"
     told = bench(tmp_path, "--scale", "0.1", "--enforcement", str(network))
     assert told.status == 1, told.output
     assert re.search(r"that the ceiling of A-[12], [13]00 Mbit/s, leaves \(at most 105 %\)", told.output)
