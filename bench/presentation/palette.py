@@ -21,6 +21,11 @@ DISTURBANCE = "#7A7A7A"  # of every disturbance, in any scenario
 # Of the time of the disturbances; what disturbs in other company has the other one.
 SHADES = ("#EEEEEE", "#DDDDDD")
 
+# Of what lies in a cluster, in the order of the clusters: the colours above and their yellow, lightened to be
+# written on. And of what lies outside of every one.
+CLUSTERS = ("#9AD1F3", "#F3CB7A", "#7FCFB5", "#E3B6D0", "#F5EE9E", "#E9A577")
+OUTSIDE = "#E4E4E4"
+
 INK, MUTED, GRID = "#000000", "#595959", "#DDDDDD"
 # Of the machine's bad moments, and of verdicts: as on pages of light paper (templates/style.css).
 STALL, SATURATED = "#b00020", "#b86e00"

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.text import Text
 from rich.tree import Tree
 
+from bench.presentation.palette import CLUSTERS, OUTSIDE
+from bench.presentation.report import templates
 from bench.presentation.words import verbatim
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps
 
-# In the order of the clusters: Okabe and Ito's colours, lightened, which people tell apart who see few.
-COLOURS = ("#9AD1F3", "#F3CB7A", "#7FCFB5", "#E3B6D0", "#F5EE9E", "#E9A577")
-CONTAINER = "#E4E4E4"  # outside of every cluster
 # Pixels: of a pod's height, of what is around it, of a line of text and about a character of it.
 HEIGHT, GAP, LINE, CHARACTER = 50, 12, 18, 7
 
@@ -88,21 +86,21 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
             x += width + GAP
         x = max(x, end)
     under = f"underlay {scenario.underlay.cidr}, MTU {scenario.underlay.mtu}"
-    network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), CONTAINER)
+    network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), OUTSIDE)
     key = list(_key(scenario, network.y + network.height + GAP))
-    environment = Environment(
-        loader=PackageLoader("bench.presentation"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
     title = f"{scenario.title or scenario.name}: enforcement {scenario.kept_by}"
-    return environment.get_template("topology.svg.j2").render(
-        title=title,
-        boxes=[*boxes, network, *key],
-        links=[(link, bottom, network.y) for link in links],
-        width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
-        height=key[-1].y + key[-1].height + GAP,
-        line=LINE,
-        gap=GAP,
+    return (
+        templates()
+        .get_template("topology.svg.j2")
+        .render(
+            title=title,
+            boxes=[*boxes, network, *key],
+            links=[(link, bottom, network.y) for link in links],
+            width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
+            height=key[-1].y + key[-1].height + GAP,
+            line=LINE,
+            gap=GAP,
+        )
     )
 
 
@@ -182,7 +180,7 @@ def _workloads(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> I
 
 
 def _colour(scenario: Scenario, cluster: str) -> str:
-    return COLOURS[list(scenario.clusters).index(cluster) % len(COLOURS)] if cluster else CONTAINER
+    return CLUSTERS[list(scenario.clusters).index(cluster) % len(CLUSTERS)] if cluster else OUTSIDE
 
 
 def _moved(box: Box, x: int, y: int) -> Box:
