@@ -19,7 +19,6 @@ from bench.analysis.summary import (
     DelayedSummary,
     EffectSummary,
     FlowSummary,
-    ForeseenSummary,
     IntervalsSummary,
     MachineSummary,
     PhaseSummary,
@@ -30,7 +29,7 @@ from bench.analysis.summary import (
 )
 from bench.analysis.summary_parts import interval
 from bench.analysis.verdict import Verdict, missed
-from bench.recording.records import Delayed, RunRecord
+from bench.recording.records import Delayed, Foreseen, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
 
@@ -242,14 +241,12 @@ def _calibration(record: RunRecord) -> CalibrationSummary | None:
     )
 
 
-def _foreseen(record: RunRecord) -> list[ForeseenSummary] | None:
+def _foreseen(record: RunRecord) -> list[Foreseen] | None:
     """Return what the first calibration that foresaw anything did."""
     found = next((one.foreseen for one in record.calibrations if one.foreseen), None)
     if found is None:
         return None
-    return [
-        ForeseenSummary(scale=one.scale, margin=round(one.margin, 3), can_tell=one.can_tell) for one in found
-    ]
+    return [one.model_copy(update={"margin": round(one.margin, 3)}) for one in found]
 
 
 def _rate(value: float | None) -> float | None:

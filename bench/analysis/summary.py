@@ -21,6 +21,7 @@ from bench.analysis.samples import Role
 from bench.analysis.summary_parts import IntervalSummary, Part
 from bench.analysis.verdict import Outcome
 from bench.recording import atomic
+from bench.recording.records import Foreseen
 from testbed.scenario.words import Title
 
 # The first percentile of fewer samples lies between the lowest two of them.
@@ -120,14 +121,6 @@ class FlowSummary(Part):
     phases: dict[Phase, PhaseSummary]
 
 
-class ForeseenSummary(Part):
-    """Whether the machine could tell at a share of every rate, as it was foreseen before the traffic."""
-
-    scale: float  # of the rates of this run
-    margin: float  # what the flows could have beside the disturbances, over what they need, where least
-    can_tell: bool
-
-
 class CalibrationSummary(Part):
     """What the guaranteed flows' paths carried without shaping, all at once, when it was least."""
 
@@ -136,7 +129,7 @@ class CalibrationSummary(Part):
     before_bps: float | None = None  # in all, before the traffic; null: not made, or not recorded
     after_bps: float | None = None
     # By scale. Not in the file where nothing was foreseen, as in those of earlier versions.
-    foreseen: list[ForeseenSummary] | None = Field(None, exclude_if=lambda known: known is None)
+    foreseen: list[Foreseen] | None = Field(None, exclude_if=lambda known: known is None)
 
 
 class IntervalsSummary(Part):

@@ -17,9 +17,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.recording.foreseen import SMALLER
 from bench.recording.records import Foreseen
 
-SCALES = (1.0, 0.5, 0.2, 0.1)  # of the rates that were asked for
+SCALES = (1.0, *SMALLER)  # of the rates that were asked for
 
 # The margin from which on a statement is expected, and the share of samples that has to have it. On 2 cores
 # all of 19 runs with 3.2 and more held; two with 2.5 and 2.8, beside six processes and more, said nothing:

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
+from bench.recording.records import Foreseen
 from testbed.scenario.units import format_factor, format_number
 
-
-class Foreseen(Protocol):
-    """What is foreseen at one scale; see ``records.Foreseen``."""
-
-    @property
-    def scale(self) -> float:
-        """Of the rates asked for."""
-
-    @property
-    def margin(self) -> float:
-        """What the flows can have beside the disturbances, over what they need."""
-
-    @property
-    def can_tell(self) -> bool:
-        """Whether a statement is expected."""
+SMALLER = (0.5, 0.2, 0.1)  # shares of every rate that are tried where a machine cannot tell at what was asked
 
 
 def excluded(found: Sequence[Foreseen] | None, scale: float) -> bool:

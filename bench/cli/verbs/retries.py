@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from bench.recording.directory import Recording
     from bench.recording.records import Request
 
-SCALES = (0.5, 0.2, 0.1)  # of the scenario's own rates
-MOST = 1 + len(SCALES)  # further runs of what was asked for: once more, and at each of the scales
+MOST = 1 + len(foreseen.SMALLER)  # further runs of what was asked for: once more, and at each of the scales
 LIMIT_SECONDS = 180.0  # that all further runs of a command may take
 
 
@@ -120,7 +119,7 @@ def _further(found: Answer) -> Iterator[Request]:
     request = found.request
     if not found.excluded(request.scale):
         yield request
-    for scale in SCALES:
+    for scale in foreseen.SMALLER:
         if not found.silent:
             return
         if scale < request.scale and not found.excluded(scale):
@@ -150,5 +149,5 @@ def _concluded(found: Answer) -> str:
         return f"{verdict} as asked for, {smaller}: {last.judged.recording.directory}"
     if found.ended:
         return f"no statement ({found.ended})"
-    scales = (found.request.scale, *(scale for scale in SCALES if scale < found.request.scale))
+    scales = (found.request.scale, *(scale for scale in foreseen.SMALLER if scale < found.request.scale))
     return f"this machine cannot tell at any of the scales {', '.join(f'{one:g}' for one in scales)}"
