@@ -22,6 +22,7 @@ from bench import generators
 from bench.analysis.causes import Kind, Topic
 from bench.analysis.summary import Summary
 from bench.analysis.verdict import Outcome
+from bench.recording.foreseen import SMALLER
 from bench.recording.records import Asked, Request, StudyRequest
 from testbed.scenario import Scenario, enforcements, links, rules
 from testbed.scenario.quantities import format_rate, parse_rate
@@ -38,7 +39,7 @@ USUAL: Mapping[Kind, tuple[Topic, ...]] = {
 Words = tuple[str, ...]
 Ask = Request | StudyRequest | Words
 
-SCALES = (0.5, 0.2, 0.1, 0.05, 0.02)  # of what the scenario's file says
+SCALES = (*SMALLER, 0.05, 0.02)  # of what the scenario's file says
 DURATIONS = (10, 30, 60, 120)  # seconds
 FEW_REQUESTS = 20  # a second; of fewer no percentile is known
 REPETITIONS = 3  # of what was seen once: whether it is there every time
@@ -150,10 +151,23 @@ def of_study(asked: StudyRequest, outcome: Outcome, leads_to: NextStudy | None) 
 
 
 def of_recording(run: str | None, reports: str) -> NextStep:
-    """Return what to run after many were judged together, of which this says most; None: it has none."""
+    """Return what to run after several were judged together, of which this says most; None: it has none."""
     if run is None:
         return NextStep(DOCTOR, "what this machine lacks")
     return NextStep(("figures", run, *_where(reports)), "why, and what follows of it")
+
+
+def of_claims(names: Sequence[str], recorded: bool, quick: bool, reports: str) -> NextStep:
+    """Return what to run after claims were confirmed: by recordings, then by this machine, quickly or not.
+
+    ``quick`` tells whether they were, or, of ``recorded`` ones, whether they can be.
+    """
+    asked = ("reproduce", *(word for name in names for word in ("--claim", name)))
+    if recorded and quick:
+        return NextStep((*asked, "--quick", *_where(reports)), "whether they come out on this machine, too")
+    if recorded or quick:
+        return NextStep((*asked, *_where(reports)), "whether they come out at the rates that they name")
+    return NextStep(("reproduce", "--list"), "which other claims there are, and what machines they need")
 
 
 def _where(reports: str) -> Words:

@@ -56,12 +56,12 @@ def run(recording: Recording, summary: Summary, step: Following | None = None) -
         "report": recording.report_file,
     }
     said = {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
-    return said | ({"next": _next(step)} if step else {})
+    return said | ({"next": following(step)} if step else {})
 
 
 def study(of: Study, directory: Path) -> Document:
     """Return what is said of a study: its index, the cases that shall hold, and each of its runs."""
-    from bench.presentation import following
+    from bench.presentation import following as leading
     from bench.recording.directory import Recording
 
     step = of.next_step(directory)
@@ -73,7 +73,7 @@ def study(of: Study, directory: Path) -> Document:
         "paths": {**_paths(files), "pages": [str(page.absolute()) for page in pages]},
         "index": atomic.read_json(index),
         "promised": [case._asdict() for case in of.promised(directory)],
-        "next": _next(following.said(step)) if step else None,
+        "next": following(leading.said(step)) if step else None,
         "runs": [
             run(Recording(directory / row.recording), summary)
             for row, summary in zip(of.rows(directory), of.summaries(directory), strict=True)
@@ -82,7 +82,8 @@ def study(of: Study, directory: Path) -> Document:
     }
 
 
-def _next(step: Following) -> Document:
+def following(step: Following) -> Document:
+    """Return what is said of what to run next."""
     return {**asdict(step), "command": resources.as_typed(step.command)}
 
 

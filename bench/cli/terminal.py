@@ -15,12 +15,21 @@ from testbed import resources
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bench.presentation.following import Following
+
 
 def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
     from bench.presentation.words import verbatim
 
     (console or _console()).print(verbatim(resources.as_typed(words), style), soft_wrap=True, end=end)
+
+
+def lead(following: Following) -> None:
+    """Say what to run next, as the last of all."""
+    from bench.presentation import tables
+
+    _console().print(tables.next_step(following), soft_wrap=True)
 
 
 def complain(words: str) -> None:

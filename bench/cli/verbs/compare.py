@@ -10,7 +10,7 @@ from rich.console import Console
 
 from bench.cli import documents
 from bench.cli.exits import HELD, INVALID, VIOLATED
-from bench.cli.terminal import say
+from bench.cli.terminal import lead, say
 
 if TYPE_CHECKING:
     from bench.analysis.compare import Comparison, Finding
@@ -49,6 +49,8 @@ def _compare(
     told: documents.Document,
 ) -> int:
     from bench.analysis import compare as comparing
+    from bench.analysis import next_steps
+    from bench.presentation import following
     from bench.studies import sides
 
     places = sides.find(one, reports), sides.find(other, reports)
@@ -68,6 +70,9 @@ def _compare(
     findings = [comparison.finding for comparison in comparisons]
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)
     _show(finding, comparisons, alone, figures)
+    decisive = next((name for name, one in zip(both, findings, strict=True) if one == finding), both[0])
+    step = following.said(next_steps.of_recording(str(others[decisive]), str(reports)))
+    lead(step)
     told |= {
         "finding": finding,
         "comparisons": [
@@ -76,6 +81,7 @@ def _compare(
         ],
         "alone": alone,
         "figures": [str(file.absolute()) for file in figures],
+        "next": documents.following(step),
     }
     return STATUS[finding]
 

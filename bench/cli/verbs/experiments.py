@@ -110,26 +110,27 @@ def _answered(request: Request, allowance: retries.Allowance) -> retries.Answer:
     """Run what is asked for, as often as may be; its last line is what to run next, knowing all of that."""
     found = retries.answer(request, _run, allowance)
     if found.further:
-        from bench.presentation import following, tables
+        from bench.cli.terminal import lead
+        from bench.presentation import following
 
         last = found.attempts[-1].judged
         tried = [one.request.scale for one in found.attempts]
         step = following.of_run(last.recording, last.summary, tried)
         found.attempts[-1] = found.attempts[-1]._replace(judged=last._replace(following=step))
-        Console().print(tables.next_step(step), soft_wrap=True)
+        lead(step)
     return found
 
 
 def _calibrated(request: Request) -> Request:
     """Return what is asked for at the largest scale at which this machine can tell, or at the smallest."""
     from bench.cli.progress import Display
-    from bench.measurement import experiment, foresight
+    from bench.measurement import experiment
     from bench.recording import foreseen
 
     scenario = requests.read(request)
     display = Display(Console(), scenario.name)
     found = experiment.foresee(request, scenario, display)
-    smallest = foresight.SCALES[-1]
+    smallest = foreseen.SMALLER[-1]
     scale = next((one.scale for one in found if not foreseen.excluded(found, one.scale)), smallest)
     scale = scale if found else 1.0  # nothing is promised, so nothing is foreseen
     display.stage(f"--scale {scale:g}")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.analysis import next_steps
 from bench.cli.exits import CHANGED, FAILED, HELD, INVALID, VIOLATED
-from bench.cli.terminal import say
+from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.cli.verbs.experiments import PAPER
 from bench.recording import archive, directory, requests
@@ -107,7 +107,7 @@ def _show(
     report: Report, places: nightly.Places, reports: str, kept: Mapping[str, str] = MappingProxyType({})
 ) -> int:
     """Say how a night ended, and what to run next; ``kept`` has the directories of runs elsewhere."""
-    from bench.presentation import following, tables
+    from bench.presentation import following
 
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
@@ -119,5 +119,5 @@ def _show(
     worst = min(report.tonight.scenarios.values(), key=lambda one: WORST_FIRST.index(one.verdict))
     run = worst.recording and kept.get(worst.recording, worst.recording)
     step = following.said(next_steps.of_recording(run, reports))
-    Console().print(tables.next_step(step), soft_wrap=True)
+    lead(step)
     return STATUS_OF_GATE[report.judgement.gate]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.cli import documents, extensions, progress
 from bench.cli.exits import HELD, INVALID, VIOLATED
-from bench.cli.terminal import say
+from bench.cli.terminal import lead, say
 from bench.cli.verbs import experiments
 from bench.recording import atomic
 from testbed.resources import HOME
@@ -151,7 +150,9 @@ def reproduce(
             wanted = [claim for claim in wanted if claim.recording not in known.missing]
         with progress.counted("read again") as counted:
             tried = list(trial.recorded(wanted, claims.REFERENCE, extensions.load, counted))
-        return _tried(tried)
+        quick = all(claim.quick for claim in wanted) if names else True
+        status, doubted = _tried(tried)
+        return _lead(status, doubted, names, recorded, quick, reports)
     if not names:  # all that anyone can
         wanted = [
             claim for claim in wanted if known.machines[claim.machine].ordinary and (claim.quick or not quick)
@@ -159,21 +160,39 @@ def reproduce(
     for claim in wanted:
         trial.command_of(claim, quick, seed)
     directory = begin_directory(reports, "reproduction")
-    status = _tried(trial.again(wanted, directory, quick, seed, say))
-    say(f"recordings: {finish_directory(directory)}")
-    return status
+    status, doubted = _tried(trial.again(wanted, directory, quick, seed, say))
+    finished = finish_directory(directory)
+    say(f"recordings: {finished}")
+    doubted = doubted and finished / doubted.relative_to(directory)
+    return _lead(status, doubted, names, recorded, quick, reports)
 
 
-def _tried(trials: Iterable[Trial]) -> int:
-    """Show trials, each as soon as it is there; return the status of all."""
+def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
+    """Show trials, each as soon as it is there; return the status of all, and the recording that decided."""
     from rich.console import Console
 
     from bench.studies.reproduction import table
 
-    console, outcomes = Console(), []
+    console = Console()
+    found: dict[str, list[Trial]] = {name: [] for name in ("confirmed", "outside", "invalid")}
     for tried in trials:
         console.print(table.of(tried))
-        outcomes.append(tried.outcome)
-    counts = Counter(outcomes)
-    say(", ".join(f"{counts[name]} {name}" for name in ("confirmed", "outside", "invalid")))
-    return VIOLATED if counts["outside"] else INVALID if counts["invalid"] else HELD
+        found[tried.outcome].append(tried)
+    say(", ".join(f"{len(each)} {name}" for name, each in found.items()))
+    status = VIOLATED if found["outside"] else INVALID if found["invalid"] else HELD
+    return status, next((one.recording for one in (*found["outside"], *found["invalid"])), None)
+
+
+def _lead(
+    status: int, doubted: Path | None, names: Sequence[str], recorded: bool, quick: bool, reports: Path
+) -> int:
+    """Say what to run next, and return the status."""
+    from bench.analysis import next_steps
+    from bench.presentation import following
+
+    if doubted is None:
+        step = next_steps.of_claims(names, recorded, quick, str(reports))
+    else:
+        step = next_steps.of_recording(str(doubted), str(reports))
+    lead(following.said(step))
+    return status

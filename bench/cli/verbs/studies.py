@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from rich.console import Console
 
 from bench.cli import documents, exits
-from bench.cli.terminal import say
+from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.recording.records import StudyRequest
 from testbed.assembly import admit
@@ -127,7 +127,7 @@ def chosen(words: Sequence[str]) -> dict[str, list[str]]:
 
 def show(study: Study, directory: Path) -> int:
     """Show a study's tables, and where its files are; return the exit status of its outcome."""
-    from bench.presentation import following, tables
+    from bench.presentation import following
 
     console = Console()
     for table in study.tables(directory):
@@ -142,5 +142,5 @@ def show(study: Study, directory: Path) -> int:
         say(f"page:       {page}")
     outcome = study.outcome(directory)
     if step := study.next_step(directory):
-        console.print(tables.next_step(following.said(step)), soft_wrap=True)
+        lead(following.said(step))
     return exits.STATUS_OF_VERDICT[outcome]

@@ -29,6 +29,7 @@ class Trial:
     claim: Claim
     observed: Sequence[Observed]
     verdict: str  # the run's
+    recording: Path  # the run's; or that of a study it is in
 
     @property
     def outcome(self) -> Outcome:
@@ -55,7 +56,8 @@ def recorded(
     directories.sort(key=lambda directory: -len(list(directory.iterdir())))  # studies take longest
     made = regeneration.summaries(directories, prepare, counted)
     for claim in wanted:
-        yield _try(claim, made[reference / claim.recording], str(reference / claim.recording))
+        where = reference / claim.recording
+        yield _try(claim, [(where, one) for one in made[where]], where)
 
 
 def again(
@@ -77,7 +79,7 @@ def again(
         found = _summaries(place)
         for claim in wanted:
             if command_of(claim, quick, seed) == command:
-                yield _try(claim, found, str(place))
+                yield _try(claim, found, place)
 
 
 def command_of(claim: Claim, quick: bool, seed: int) -> str:
@@ -88,16 +90,18 @@ def command_of(claim: Claim, quick: bool, seed: int) -> str:
     return claims.seeded(command, seed)
 
 
-def _summaries(place: Path) -> list[Summary]:
+def _summaries(place: Path) -> list[tuple[Path, Summary]]:
     files = sorted(place.rglob("summary.json"))
-    return [summary.read(file) for file in files if UNFINISHED not in str(file.relative_to(place))]
+    return [
+        (file.parent, summary.read(file)) for file in files if UNFINISHED not in str(file.relative_to(place))
+    ]
 
 
-def _try(claim: Claim, found: Sequence[Summary], where: str) -> Trial:
+def _try(claim: Claim, found: Sequence[tuple[Path, Summary]], where: Path) -> Trial:
     meant = claim.scenario, claim.enforcement
-    runs = [one for one in found if (one.scenario, one.enforcement) == meant]
+    runs = [(place, one) for place, one in found if (one.scenario, one.enforcement) == meant]
     if claim.run < len(runs):
-        run = runs[claim.run]
-        return Trial(claim, claims.observe(claim, run), run.verdict)
+        place, run = runs[claim.run]
+        return Trial(claim, claims.observe(claim, run), run.verdict, place)
     words = f"{claim.scenario!r} with enforcement {claim.enforcement!r}"
-    raise atomic.StoredError(Path(where), f"there is no run of {words}, which claim {claim.id!r} needs")
+    raise atomic.StoredError(where, f"there is no run of {words}, which claim {claim.id!r} needs")

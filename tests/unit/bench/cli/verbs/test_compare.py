@@ -64,11 +64,14 @@ def test_the_status_is_that_of_the_worst_flow(
     text = capsys.readouterr().out
     assert "-3.00" in text
     assert "worse" in text
-    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+    *lines, last = text.splitlines()
+    assert all(len(line.rstrip()) <= 80 for line in lines if not line.startswith("next: "))
+    assert last == f"next: ./invokew figures {tmp_path / 'before'} --reports {tmp_path}"
 
     compare("before", "after", False, True, tmp_path)
     document = told(capsys)
     assert (document["schema"], document["finding"], document["alone"]) == (1, "worse", [])
+    assert document["next"]["command"] == f"./invokew figures {tmp_path / 'after'} --reports {tmp_path}"
     (comparison,) = document["comparisons"]
     worse = {(row["flow"], row["phase"]) for row in comparison["rows"] if row["finding"] == "worse"}
     assert worse == {("(2) A-2 -> A-3", "quiet"), ("(2) A-2 -> A-3", "disturbed")}

@@ -156,7 +156,7 @@ def test_an_invalid_run_says_nothing_of_a_claim(kept: Summary) -> None:
     claim = claim_of(Expected(what="verdict", value="held"))
     for verdict, outcome in (("held", "confirmed"), ("violated", "outside"), ("invalid", "invalid")):
         run = kept.model_copy(update={"verdict": verdict})
-        assert trial.Trial(claim, claims.observe(claim, run), verdict).outcome == outcome
+        assert trial.Trial(claim, claims.observe(claim, run), verdict, Path()).outcome == outcome
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +63,13 @@ def made_here(
     monkeypatch.setattr(regeneration, "again", again)
 
 
+def following(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The words of the command that is said last of all."""
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("next: ")
+    return shlex.split(last.removeprefix("next: "))
+
+
 def test_a_command_is_run_once_for_all_its_claims(make: Make, tmp_path: Path) -> None:
     wanted = [make("one"), make("two"), make("other", "violated", 1)]
     tried = {one.claim.id: one.outcome for one in trial.again(wanted, tmp_path / "to", False, 1, print)}
@@ -94,7 +102,12 @@ def test_a_command_that_measures_nothing_is_an_error(make: Make, tmp_path: Path)
     [(["held"], HELD), (["held", "invalid"], INVALID), (["violated", "invalid", "held"], VIOLATED)],
 )
 def test_how_it_ends(
-    verdicts: list[str], status: int, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verdicts: list[str],
+    status: int,
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = tuple(make(verdict, verdict) for verdict in verdicts)
     elsewhere = make("elsewhere", status=4, machine="virtual")
@@ -104,6 +117,14 @@ def test_how_it_ends(
     (directory,) = (tmp_path / "reports").iterdir()
     assert directory.name.endswith("-reproduction")
     assert len(list(directory.rglob("summary.json"))) == len(verdicts)
+    program, verb, *words = following(capsys)
+    assert program == "./invokew"
+    if status == HELD:
+        assert [verb, *words] == ["reproduce", "--reports", str(tmp_path / "reports")]
+    else:
+        assert verb == "figures"
+        decided = {VIOLATED: "violated", INVALID: "invalid"}[status]
+        assert json.loads(Path(words[0], "summary.json").read_text())["verdict"] == decided
 
 
 @pytest.mark.usefixtures("made_here")
@@ -119,6 +140,26 @@ def test_what_is_claimed_is_what_the_kept_recordings_show(
     assert "figure-13: confirmed" in said
     assert "wrong: outside" in said
     assert "1 confirmed, 1 outside, 0 invalid" in said
+    doubted = str(claims.REFERENCE / CONTMEC.recording)
+    assert said.endswith(f"next: ./invokew figures {doubted} --reports {tmp_path}\n")
+
+
+@pytest.mark.usefixtures("made_here")
+def test_claims_that_are_confirmed_lead_to_what_has_not_been_tried(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """From what is kept to this machine, first quickly, and on to claims that need another one."""
+    kept = make("kept").model_copy(update={"recording": CONTMEC.recording})
+    monkeypatch.setattr(claims, "read", lambda: Claims(machines=KNOWN.machines, claims=(kept,)))
+    said = []
+    for recorded, quick in ((True, False), (False, True), (False, False)):
+        assert reproduction.reproduce(["kept"], recorded, quick, False, 1, tmp_path) == HELD
+        said.append(shlex.join(following(capsys)))
+    assert said == [
+        f"./invokew reproduce --claim kept --quick --reports {tmp_path}",
+        f"./invokew reproduce --claim kept --reports {tmp_path}",
+        "./invokew reproduce --list",
+    ]
 
 
 @pytest.mark.usefixtures("made_here")
