@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.analysis import next_steps
 from bench.analysis.next_steps import NextStep
@@ -24,13 +25,18 @@ class Following:
     reason: str  # what it finds out
 
 
-def of_run(recording: Recording, summary: Summary, ruled_out: Collection[float] = ()) -> Following:
+def of_run(
+    recording: Recording, summary: Summary, ruled_out: Collection[float] = (), reports: Path | None = None
+) -> Following:
     """Return what to run after a run; ``ruled_out`` are scales that are no use here.
 
-    So are those that its calibration excludes. Raises StoredError and ScenarioError for a recording that
+    So are those that its calibration excludes. ``reports`` is where recordings are kept now, if that may be
+    elsewhere than when it was made. Raises StoredError and ScenarioError for a recording that
     cannot be read.
     """
     request = again.asked(recording) or again.known(recording, recording.run_record())
+    if reports is not None:
+        request = request.model_copy(update={"reports": str(reports)})
     calibration = summary.calibration
     known = calibration.foreseen if calibration else None
     excluded = [one for one in next_steps.SCALES if foreseen.excluded(known, one / request.scale)]

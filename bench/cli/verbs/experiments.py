@@ -164,12 +164,12 @@ def _judge(recording: Recording, display: Display) -> Judged:
     return _shown(finished, summary)
 
 
-def _shown(recording: Recording, summary: Summary) -> Judged:
+def _shown(recording: Recording, summary: Summary, reports: Path | None = None) -> Judged:
     """Show what a recording says, and what to run next."""
     from bench.presentation import following, tables, words
 
     remark = words.on_the_network(recording.scenario(), summary.verdict)
-    step = following.of_run(recording, summary)
+    step = following.of_run(recording, summary, reports=reports)
     tables.show(Console(), summary, recording, remark, step)
     return Judged(recording, summary, step)
 
@@ -207,7 +207,7 @@ def _draw_figures(run: str, reports: Path, told: documents.Document, sheet: Shee
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording, sheet)
     _say_drawn(recording.figures_directory, sheet)
-    judged = _shown(recording, summary)
+    judged = _shown(recording, summary, reports)
     told["runs"] = [documents.run(*judged)]
     return exits.worst([judged.summary.verdict])
 

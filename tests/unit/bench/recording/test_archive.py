@@ -150,7 +150,10 @@ def test_figures_of_a_packed_recording_are_made_beside_the_other_runs(
         assert experiments.draw_figures(str(tmp_path / named), tmp_path / "reports") == HELD
     assert files_of(tmp_path / "to") == packed
     (unpacked,) = (tmp_path / "reports").iterdir()
-    assert str(unpacked / "report.html") in capsys.readouterr().out.replace("\n", "")
+    said = capsys.readouterr().out
+    assert str(unpacked / "report.html") in said.replace("\n", "")
+    # What is next is asked for where the recording is now.
+    assert f" --reports {tmp_path / 'reports'}" in said.splitlines()[-1]
     for file in ("samples.parquet", "summary.json", "report.html", "figures/throughput.svg"):
         assert (unpacked / file).read_bytes()
 
