@@ -92,7 +92,8 @@ def judge(
     notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
     if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
-    if exceeded and all(cause.kind == "machine" for cause in invalid):
+    # That nothing else was promised is no excuse for it, either.
+    if exceeded and all(cause.kind == "machine" or "unpromised" in cause.topics for cause in invalid):
         return Verdict("violated", [*violated, *invalid, *starved], notes)
     if invalid:
         return Verdict("invalid", [*invalid, *violated, *starved], notes)

@@ -75,7 +75,10 @@ def typing(place: str, who: str) -> Iterator[Typist]:
     shutil.rmtree(home)
 
 
-@pytest.fixture(params=[("checkout", "root"), ("elsewhere", "somebody")], ids=" as ".join)
+EVERYWHERE = [(place, who) for place in ("checkout", "elsewhere") for who in ("root", "somebody")]
+
+
+@pytest.fixture(params=EVERYWHERE, ids=" as ".join)
 def typist(request: pytest.FixtureRequest) -> Iterator[Typist]:
     yield from typing(*request.param)
 
@@ -117,7 +120,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "status", "words"), LINES, ids=[line for line, _, _ in LINES])
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 def test_a_line(typist: Typist, line: str, status: int, words: str) -> None:
     said = typist.types(line)
     assert said.status == status, said

@@ -77,6 +77,14 @@ def test_where_a_guarantee_is_a_floor_only_a_ceiling_is_one(ceiling: str | None,
     assert len(exceeded(of, lambda _f, _t: 2.5e8)) == count
 
 
+def test_a_ceiling_that_is_exceeded_needs_no_guarantee_beside_it() -> None:
+    pods = {**PODS, "A": {"cluster": "a", "node": "left", "ceiling": "100M"}}
+    of = one_flow(enforcement="bandwidth", pods=pods)
+    assert judged(of, samples(of, lambda _f, _t: 1.2 * LEFT)).outcome == "violated"
+    # Nobody knows whether what stays below it was held there.
+    assert judged(of, samples(of, lambda _f, _t: LEFT)).outcome == "invalid"
+
+
 def test_a_described_network_says_itself_whether_guarantees_are_the_most() -> None:
     described = {
         "name": "mine",
