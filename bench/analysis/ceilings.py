@@ -85,11 +85,12 @@ def _judge(
     allowed = observed / share
     unit = unit_for([allowed])
     which = f", repetition-{number}" if repetitions > 1 else ""
+    warm_up = ", warm-up included," if scenario.measurement.warm_up else ""  # which no other number counts
     others = f" and {len(rates) - 1} more" if len(rates) > 1 else ""
     text = (
-        f"{most}{others}{which}: {format_bps(observed, unit)} over {seconds:.0f} s is {format_share(share)} "
-        f"of the {format_bps(allowed, unit)} that the ceiling of {pod}, {format_bps(ceiling, unit)}, leaves "
-        f"(at most {format_share(MOST)})"
+        f"{most}{others}{which}: {format_bps(observed, unit)} over {seconds:.0f} s{warm_up} is "
+        f"{format_share(share)} of the {format_bps(allowed, unit)} that the ceiling of {pod}, "
+        f"{format_bps(ceiling, unit)}, leaves (at most {format_share(MOST)})"
     )
     return Cause("promise", text, most, None, number, observed, MOST * allowed, ("ceiling",))
 

@@ -58,8 +58,8 @@ def test_it_is_the_rule_of_the_kit_of_promises() -> None:
 def test_numbers_are_said() -> None:
     (cause,) = exceeded(one_flow(enforcement="bandwidth"), lambda _f, _t: 589e6)
     assert cause.text == (
-        "A -> C: 589 Mbit/s over 10 s is 616.81 % of the 95.49 Mbit/s that the ceiling of A, 100 Mbit/s, "
-        "leaves (at most 105 %)"
+        "A -> C: 589 Mbit/s over 10 s, warm-up included, is 616.81 % of the 95.49 Mbit/s that the ceiling "
+        "of A, 100 Mbit/s, leaves (at most 105 %)"
     )
     assert (cause.kind, cause.topics, cause.flow, cause.repetition) == ("promise", ("ceiling",), "A -> C", 0)
     assert cause.required == pytest.approx(1.05 * LEFT, rel=1e-4)
