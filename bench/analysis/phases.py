@@ -10,6 +10,7 @@ that of neither. A sample at the edge of two such phases belongs to the later on
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -64,13 +65,24 @@ def disturbances(scenario: Scenario, transfer: Transfer, repetition: Repetition)
     """
     phases = _phases(scenario, _within(scenario, transfer))
     spans = {one.label: span_of(one, repetition) for one in scenario.disturbances}
-    return _joined(Disturbed(*span, _nearest(on, phases)) for span, on in _cut(spans))
+    return list(_disturbed(tuple(spans.items()), tuple(phases.items())))
 
 
 def planned(scenario: Scenario) -> list[Disturbed]:
     """Return the stretches in which anything is to disturb, in order, disjoint."""
     phases = _phases(scenario, Span(0, scenario.duration))
-    return _joined(Disturbed(*span, _nearest(on, phases)) for span, on in _cut(_planned(scenario)))
+    return list(_disturbed(tuple(_planned(scenario).items()), tuple(phases.items())))
+
+
+@functools.lru_cache(maxsize=64)
+def _disturbed(
+    spans: tuple[tuple[str, Span], ...], phases: tuple[tuple[Labels, Phase], ...]
+) -> tuple[Disturbed, ...]:
+    """Return when any of these is on, and the phase of each stretch.
+
+    Kept for a while: a hundred flows that the same disturbs ask for the same.
+    """
+    return tuple(_joined(Disturbed(*span, _nearest(on, dict(phases))) for span, on in _cut(dict(spans))))
 
 
 def classify(
@@ -114,12 +126,13 @@ def _phases(scenario: Scenario, within: Span) -> dict[Labels, Phase]:
     for span, on in _cut(_planned(scenario)):
         seconds[on] = seconds.get(on, 0.0) + _shared(within, span)
         everywhere[on] = everywhere.get(on, 0.0) + span.end - span.start
+    if sum(length > _long(interval_s) for length in everywhere.values()) <= 1:
+        return {frozenset(): DISTURBED}  # to which all belong
     seen = [on for on, length in seconds.items() if length > _long(interval_s)]
     if not seen and seconds:
         seen = [max(seconds, key=lambda on: seconds[on])]
-    alone = sum(length > _long(interval_s) for length in everywhere.values()) <= 1
     order = [one.label for one in scenario.disturbances]
-    return {on: DISTURBED if alone else _called(sorted(on, key=order.index)) for on in seen}
+    return {on: _called(sorted(on, key=order.index)) for on in seen}
 
 
 def _called(labels: Sequence[str]) -> Phase:
@@ -144,9 +157,16 @@ def _planned(scenario: Scenario) -> dict[str, Span]:
 
 def _cut(spans: Mapping[str, Span]) -> Iterator[tuple[Span, Labels]]:
     """Yield every stretch of time in which the same ones are on, if any are, in order."""
-    for start, end in pairwise(sorted({moment for span in spans.values() for moment in span})):
-        if on := frozenset(label for label, span in spans.items() if span.start <= start and end <= span.end):
-            yield Span(start, end), on
+    begin: dict[float, set[str]] = {}
+    end: dict[float, set[str]] = {}
+    for label, span in spans.items():
+        begin.setdefault(span.start, set()).add(label)
+        end.setdefault(span.end, set()).add(label)
+    on: Labels = frozenset()
+    for moment, following in pairwise(sorted(begin.keys() | end.keys())):
+        on = (on | begin.get(moment, set())) - end.get(moment, set())
+        if on:
+            yield Span(moment, following), on
 
 
 def _joined(stretches: Iterator[Disturbed]) -> list[Disturbed]:
