@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Tables = dict[Hashable, pd.DataFrame]  # samples by flow and repetition
+    Tables = dict[Hashable, pd.DataFrame]  # samples by flow, repetition and source
 
 # Busy share from which processors count as saturated. Half-second averages of a machine that is
 # the bottleneck are 0.98 to 1; the rest is the sampling clock's.
@@ -112,11 +112,11 @@ def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: floa
     return flags
 
 
-def idle(sent: pd.DataFrame, ends: Floats, expected: float) -> Flags:
+def idle(sent: pd.DataFrame | None, ends: Floats, expected: float) -> Flags:
     """Tell for each sample, known by its end, whether its sender had nothing waiting. ``sent``: its rows."""
     import numpy as np
 
-    if sent.empty:
+    if sent is None or sent.empty:
         return np.zeros(len(ends), dtype=np.bool_)
     nearest = np.abs(sent["end_s"].to_numpy()[np.newaxis, :] - ends[:, np.newaxis]).argmin(axis=1)
     windows: Floats = sent["window_bps"].to_numpy()[nearest]
@@ -146,7 +146,7 @@ def room(
         carried = np.zeros(len(starts))
         for other, way in ways:
             if link in way:
-                carried += _carried(starts, ends, tables.get((other.label, repetition)))
+                carried += _carried(starts, ends, tables.get((other.label, repetition, "receiver")))
         flags &= carried / (ends - starts) < full
     return flags
 
@@ -156,11 +156,10 @@ def _way(scenario: Scenario, traffic: Traffic) -> tuple[links.Link, ...]:
     return links.way(scenario, source, destination)
 
 
-def _carried(starts: Floats, ends: Floats, table: pd.DataFrame | None) -> Floats:
+def _carried(starts: Floats, ends: Floats, received: pd.DataFrame | None) -> Floats:
     """Return how many bits of a transfer arrived from each start to its end."""
     import numpy as np
 
-    received = None if table is None else table[table["source"] == "receiver"]
     if received is None or received.empty:
         return np.zeros(len(starts))
     begun, ended = received["start_s"].to_numpy(), received["end_s"].to_numpy()

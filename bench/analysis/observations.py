@@ -8,12 +8,12 @@ out; a disturbance is not judged, and what it does at its beginning disturbs as 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.analysis import excuses, phases, statistics
-from bench.analysis.phases import Phase, Span
+from bench.analysis.phases import Disturbed, Phase, Span
 from bench.analysis.samples import Role, role_of
 from bench.analysis.spread import Series
 from bench.recording.records import Repetition, RunRecord
@@ -69,7 +69,8 @@ class Observation:
 
 def observe(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[Observation]:
     """Return an observation for each transfer and each phase it has, in the scenario's order."""
-    tables: Tables = dict(iter(samples.groupby(["flow", "repetition"], sort=False)))
+    grouped = samples.groupby(["flow", "repetition", "source"], sort=False)
+    tables: Tables = dict(iter(grouped[["start_s", "end_s", "bits_per_second", "window_bps"]]))
     return [
         observation
         for traffic in scenario.traffic
@@ -111,7 +112,7 @@ def _observe(
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
-            slice_ = _slice(traffic, phase, judged, expected, number, tables, scenario, repetition)
+            slice_ = _slice(traffic, phase, judged, disturbed, expected, number, tables, scenario, repetition)
             slices.setdefault(phase, {})[number] = slice_
     threshold = None if expected is None else scenario.thresholds.sample * expected
     for phase in sorted(slices, key=lambda phase: phase != phases.QUIET):
@@ -138,6 +139,7 @@ def _slice(
     traffic: Traffic,
     phase: Phase,
     judged: Span,
+    disturbed: Sequence[Disturbed],
     expected: float | None,
     number: int,
     tables: Tables,
@@ -146,12 +148,10 @@ def _slice(
 ) -> _Slice | None:
     import numpy as np
 
-    table = tables.get((traffic.label, number))
-    if table is None:
+    received, sent = (tables.get((traffic.label, number, source)) for source in ("receiver", "sender"))
+    if received is None:
         return None
-    received, sent = table[table["source"] == "receiver"], table[table["source"] == "sender"]
     starts, ends = received["start_s"].to_numpy(), received["end_s"].to_numpy()
-    disturbed = phases.disturbances(scenario, traffic, repetition)
     chosen = phases.classify(starts, ends, judged.start, disturbed) == phase
     if not chosen.any():
         return None

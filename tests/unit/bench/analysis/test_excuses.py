@@ -22,7 +22,7 @@ def linked(**fields: object) -> Scenario:
 def with_room(of: Scenario, rate: float) -> np.ndarray:
     flow = of.flows[0]
     table = samples(of, lambda _f, _t: rate)
-    tables: dict[Hashable, pd.DataFrame] = {(flow.label, 0): table[table["flow"] == flow.label]}
+    tables: dict[Hashable, pd.DataFrame] = {(flow.label, 0, "receiver"): table[table["flow"] == flow.label]}
     return excuses.room(STARTS, ENDS, flow, tables, of, 0)
 
 
