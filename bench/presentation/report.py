@@ -20,7 +20,7 @@ from markupsafe import Markup
 from bench.analysis import ceilings, verdict
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.presentation import again, chart, following, tables, words
+from bench.presentation import again, chart, folded, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic, foreseen
@@ -72,6 +72,7 @@ def render(
         .render(
             summary=summary,
             words=words,
+            folded=folded.html,
             foreseen=foreseen,
             scenario=scenario,
             record=record,
@@ -153,7 +154,6 @@ def templates() -> Environment:
     environment.filters.update(
         bps=format_bps, fixed=format_fixed, number=format_number, share=_share, percentage=_percentage
     )
-    environment.tests["nested"] = lambda value: isinstance(value, (dict, list)) and bool(value)
     return environment
 
 
