@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from bench.analysis import excuses, phases
 from bench.analysis.excuses import Moments
@@ -31,6 +33,7 @@ STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
+    "axes.titley": 1.0,  # nothing is above a panel that a title could stand on, and looking for it takes long
     "grid.color": GRID,
     "svg.hashsalt": "throughput",
     "svg.fonttype": "none",  # text stays text: it can be searched, selected and read aloud
@@ -57,6 +60,8 @@ METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
+
+LAYOUT = {"GDEF", "GPOS", "GSUB", "MATH", "kern"}  # tables of an OpenType font
 
 # Of the height of a panel, from its top: where the machine's bad moments are marked.
 STALL_HEIGHT, SATURATED_HEIGHT = 0.07, 0.035
@@ -86,8 +91,31 @@ def parameters(sheet: Sheet) -> dict[Any, Any]:
 
 def _save(figure: Figure, kind: str, dpi: int) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=METADATA[kind], dpi=dpi)
+    with _fonts_without_layout():
+        figure.savefig(buffer, format=kind, metadata=METADATA[kind], dpi=dpi)
     return buffer.getvalue()
+
+
+@contextmanager
+def _fonts_without_layout() -> Iterator[None]:
+    """Let the fonts in a PDF have glyphs alone, and nothing that says how to lay them out.
+
+    A page places each glyph itself, so no reader ever looks at the rest; cutting that down to the glyphs
+    of one figure took longer than drawing it. matplotlib has no setting for it: it loads the font by
+    fontTools, which is made to forget these tables here.
+    """
+    from fontTools import subset
+
+    load = subset.load_font
+
+    def load_font(*arguments: Any, **options: Any) -> Any:
+        font = load(*arguments, **options)
+        for table in LAYOUT & set(font.keys()):
+            del font[table]
+        return font
+
+    with patch.object(subset, "load_font", load_font):
+        yield
 
 
 def line(**look: Any) -> Line2D:
