@@ -11,8 +11,9 @@ a time nor a system, as gzip's does.
 from __future__ import annotations
 
 import base64
+import functools
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,8 @@ DIGITS, POWERS = 6, range(-6, 16)
 MICROSECONDS = 1_000_000  # the samples' times are rounded to these
 
 
-def library() -> dict[str, str]:
+@functools.cache
+def library() -> Mapping[str, str]:
     """Return uPlot's ``script`` and ``style``, as the installed package has them."""
     package = distribution(PACKAGE)
     return {
