@@ -83,10 +83,10 @@ class Display:
 
 
 @contextmanager
-def counted(what: str, times: int = 1) -> Iterator[Callable[[int, int], None]]:
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show how many runs are done, on standard error; yields what to call with that, and with how many it is.
 
-    Counting begins anew as many ``times``. On a terminal it is a bar, elsewhere a line every ten seconds.
+    On a terminal it is a bar, elsewhere a line every ten seconds.
     """
     console = Console(stderr=True)
     with Progress(
@@ -94,12 +94,9 @@ def counted(what: str, times: int = 1) -> Iterator[Callable[[int, int], None]]:
     ) as bar:
         task = bar.add_task(what, total=None)
         begun = last = time.monotonic()
-        round_, before = 0, 0
 
         def tell(done: int, total: int) -> None:
-            nonlocal last, round_, before
-            round_, before = round_ + (done < before), done
-            done, total = done + round_ * total, total * times
+            nonlocal last
             bar.update(task, completed=done, total=total)
             now = time.monotonic()
             if not console.is_terminal and now - last >= LINE_SECONDS and done < total:

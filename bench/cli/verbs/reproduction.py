@@ -69,11 +69,8 @@ def check_all_figures(reports: Path, told: documents.Document) -> int:
     from bench.studies.reproduction import regeneration
 
     directories = regeneration.everything(reports)
-    with progress.counted("made again", times=len(regeneration.ENVIRONMENTS)) as counted:
-        made, others = (
-            regeneration.again(directories, environment, extensions.load, counted)
-            for environment in regeneration.ENVIRONMENTS
-        )
+    with progress.counted("made again") as counted:
+        made, others = regeneration.in_all_environments(directories, extensions.load, counted)
     differing = {
         file: "differs" if content is not None else "nothing makes this file"
         for kept in made

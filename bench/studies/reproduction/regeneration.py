@@ -7,14 +7,16 @@ was recorded alone, so that a check writes nothing that stays.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,6 +46,7 @@ ENVIRONMENTS: tuple[Mapping[str, str], ...] = (
         "MATPLOTLIBRC": MATPLOTLIBRC_FILE,
     },
 )
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
 TELL_S = 1.0  # how long nothing is told at most
 DEPTH = 2  # reports/reference/NAME
 
@@ -114,7 +117,15 @@ def again(
 
     ``prepare`` is what each process does first. Raises LookupError for what cannot be read.
     """
-    return _each(make, directories, environment, prepare, counted)
+    (made,) = _each(make, directories, [environment], prepare, counted)
+    return made
+
+
+def in_all_environments(
+    directories: Sequence[Path], prepare: Callable[[], None], counted: Counted = lambda *_: None
+) -> list[list[Kept]]:
+    """Return what is made again in each of ``ENVIRONMENTS``, side by side; see ``again``."""
+    return _each(make, directories, ENVIRONMENTS, prepare, counted)
 
 
 def summaries(
@@ -124,30 +135,50 @@ def summaries(
 
     See ``again``.
     """
-    return dict(zip(directories, _each(summarise, directories, {}, prepare, counted), strict=True))
+    (made,) = _each(summarise, directories, [{}], prepare, counted)
+    return dict(zip(directories, made, strict=True))
 
 
 def _each(
     function: Callable[[Path, Path], Made],
     directories: Sequence[Path],
-    environment: Mapping[str, str],
+    environments: Sequence[Mapping[str, str]],
     prepare: Callable[[], None],
     counted: Counted,
-) -> list[Made]:
-    """Return what a function makes of each directory, given another to work in, in other processes."""
+) -> list[list[Made]]:
+    """Return what a function makes of each directory in each environment, given another to work in.
+
+    The processors are shared out among the environments: what a process has to import, it imports once.
+    """
     if not directories:
-        return []
-    with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
-        (Path(scratch) / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
-        workers = min(len(directories), len(os.sched_getaffinity(0)))
-        context = multiprocessing.get_context("spawn")
-        with (
-            _environment(environment, Path(scratch)),
-            ProcessPoolExecutor(workers, mp_context=context, initializer=prepare) as pool,
-        ):
-            runs = {pool.submit(function, one, Path(scratch)): _runs(one) for one in directories}
-            _follow(runs, counted)
-            return [each.result() for each in runs]
+        return [[] for _ in environments]
+    workers = min(len(directories), -(-len(os.sched_getaffinity(0)) // len(environments)))
+    context = multiprocessing.get_context("spawn")
+    runs: dict[Future[Made], int] = {}
+    made: list[list[Future[Made]]] = []
+    with tempfile.TemporaryDirectory(prefix="figures-") as place, ExitStack() as pools:
+        scratch = Path(place)
+        (scratch / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
+        for environment in environments:
+            pool = ProcessPoolExecutor(workers, mp_context=context, initializer=partial(_begin, prepare))
+            pools.enter_context(pool)
+            with _environment(environment, scratch):  # a pool starts its processes as it is given work
+                made.append([pool.submit(function, one, scratch) for one in directories])
+            runs |= zip(made[-1], map(_runs, directories), strict=True)
+        _follow(runs, counted)
+        return [[each.result() for each in futures] for futures in made]
+
+
+def _begin(prepare: Callable[[], None]) -> None:
+    """Prepare a process that makes many recordings.
+
+    Python looks for circles among all that there is whenever there is some more of it. What has been imported
+    stays, and figures leave circles of their own, but need not be rid of at once: that took a tenth.
+    """
+    prepare()
+    pipeline.prepare()
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
 
 def _follow(runs: Mapping[Future[Made], int], counted: Counted) -> None:
