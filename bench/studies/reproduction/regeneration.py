@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,20 +32,17 @@ from testbed.scenario import ScenarioError, texts
 # How a user may have set up matplotlib; nothing of it may show.
 MATPLOTLIBRC = "backend: svg\nfont.size: 23\nlines.linewidth: 7\nsavefig.facecolor: red\nsvg.hashsalt: mine\n"
 MATPLOTLIBRC_FILE = "matplotlibrc"
-# Two users' machines that differ in all that bytes must not depend on.
-ENVIRONMENTS: tuple[Mapping[str, str], ...] = (
-    {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"},
-    {
-        "TZ": "Asia/Tokyo",
-        "LC_ALL": "C",
-        "PYTHONUTF8": "0",
-        "PYTHONCOERCECLOCALE": "0",
-        "PYTHONHASHSEED": "1",
-        # The names of numpy 2.4 and later; others have nothing of that name, and say so.
-        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
-        "MATPLOTLIBRC": MATPLOTLIBRC_FILE,
-    },
-)
+# A machine that differs from most in all that bytes must not depend on.
+UNUSUAL: Mapping[str, str] = {
+    "TZ": "Asia/Tokyo",
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "PYTHONHASHSEED": "1",
+    # The names of numpy 2.4 and later; others have nothing of that name, and say so.
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
+    "MATPLOTLIBRC": MATPLOTLIBRC_FILE,
+}
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 TELL_S = 1.0  # how long nothing is told at most
 DEPTH = 2  # reports/reference/NAME
@@ -117,15 +114,7 @@ def again(
 
     ``prepare`` is what each process does first. Raises LookupError for what cannot be read.
     """
-    (made,) = _each(make, directories, [environment], prepare, counted)
-    return made
-
-
-def in_all_environments(
-    directories: Sequence[Path], prepare: Callable[[], None], counted: Counted = lambda *_: None
-) -> list[list[Kept]]:
-    """Return what is made again in each of ``ENVIRONMENTS``, side by side; see ``again``."""
-    return _each(make, directories, ENVIRONMENTS, prepare, counted)
+    return _each(make, directories, environment, prepare, counted)
 
 
 def summaries(
@@ -135,45 +124,36 @@ def summaries(
 
     See ``again``.
     """
-    (made,) = _each(summarise, directories, [{}], prepare, counted)
-    return dict(zip(directories, made, strict=True))
+    return dict(zip(directories, _each(summarise, directories, {}, prepare, counted), strict=True))
 
 
 def _each(
     function: Callable[[Path, Path], Made],
     directories: Sequence[Path],
-    environments: Sequence[Mapping[str, str]],
+    environment: Mapping[str, str],
     prepare: Callable[[], None],
     counted: Counted,
-) -> list[list[Made]]:
-    """Return what a function makes of each directory in each environment, given another to work in.
-
-    The processors are shared out among the environments: what a process has to import, it imports once.
-    """
+) -> list[Made]:
+    """Return what a function makes of each directory, given another to work in, in other processes."""
     if not directories:
-        return [[] for _ in environments]
-    workers = min(len(directories), -(-len(os.sched_getaffinity(0)) // len(environments)))
-    context = multiprocessing.get_context("spawn")
-    runs: dict[Future[Made], int] = {}
-    made: list[list[Future[Made]]] = []
-    with tempfile.TemporaryDirectory(prefix="figures-") as place, ExitStack() as pools:
-        scratch = Path(place)
-        (scratch / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
-        for environment in environments:
-            pool = ProcessPoolExecutor(workers, mp_context=context, initializer=partial(_begin, prepare))
-            pools.enter_context(pool)
-            with _environment(environment, scratch):  # a pool starts its processes as it is given work
-                made.append([pool.submit(function, one, scratch) for one in directories])
-            runs |= zip(made[-1], map(_runs, directories), strict=True)
-        _follow(runs, counted)
-        return [[each.result() for each in futures] for futures in made]
+        return []
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
+        (Path(scratch) / MATPLOTLIBRC_FILE).write_text(MATPLOTLIBRC)
+        workers = min(len(directories), len(os.sched_getaffinity(0)))
+        context = multiprocessing.get_context("spawn")
+        with (
+            _environment(environment, Path(scratch)),
+            ProcessPoolExecutor(workers, context, initializer=partial(_begin, prepare)) as pool,
+        ):
+            runs = {pool.submit(function, one, Path(scratch)): _runs(one) for one in directories}
+            _follow(runs, counted)
+            return [each.result() for each in runs]
 
 
 def _begin(prepare: Callable[[], None]) -> None:
-    """Prepare a process that makes many recordings.
+    """Prepare a process that makes many recordings again.
 
-    Python looks for circles among all that there is whenever there is some more of it. What has been imported
-    stays, and figures leave circles of their own, but need not be rid of at once: that took a tenth.
+    Python looks for circles in all that there is as often as there is a little more of it: that took a tenth.
     """
     prepare()
     pipeline.prepare()
@@ -270,12 +250,6 @@ def write(kept: Kept) -> list[Path]:
             atomic.write(file, content)
             written.append(file)
     return written
-
-
-def unlike(one: Kept, other: Kept) -> list[Path]:
-    """Return the files of which two environments make different bytes, or only one makes any."""
-    paths = sorted(one.files.keys() | other.files.keys())
-    return [one.directory / path for path in paths if one.files.get(path) != other.files.get(path)]
 
 
 def _is_study(directory: Path) -> bool:

@@ -130,12 +130,6 @@ def test_figures_are_of_one_recording_or_of_all(
         reproduction.figures(run, everything, check, tmp_path)
 
 
-def test_bytes_that_depend_on_the_environment_are_named(tmp_path: Path) -> None:
-    one = regeneration.Kept(tmp_path, False, {"a": b"1", "b": b"1", "c": b"1"})
-    other = regeneration.Kept(tmp_path, False, {"a": b"1", "b": b"2"})
-    assert regeneration.unlike(one, other) == [tmp_path / "b", tmp_path / "c"]
-
-
 # What bytes must not depend on, and how a process is told of it.
 CHOICES = (
     {"TZ": ("UTC", "Asia/Tokyo")},
@@ -187,6 +181,20 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_bytes_depend_on_no_environment(variables: dict[str, str], plain: list[str], tmp_path: Path) -> None:
     assert len(plain) > 5
     assert digests(sys.executable, REFERENCE / "contmec", tmp_path, variables) == plain
+
+
+@pytest.mark.parametrize(
+    "directory", regeneration.everything(ROOT / "reports"), ids=lambda directory: directory.name
+)
+@pytest.mark.long(one_in=0)
+def test_bytes_of_what_is_kept_depend_on_no_environment(directory: Path) -> None:
+    """Of all that is made, also of what is not kept beside its recording."""
+    usual, unusual = (
+        regeneration.again([directory], environment, extensions.load)[0].files
+        for environment in ({"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}, regeneration.UNUSUAL)
+    )
+    assert usual.keys() == unusual.keys()
+    assert [path for path in usual if usual[path] != unusual[path]] == []
 
 
 def other_pythons() -> list[str]:
