@@ -104,7 +104,7 @@ def _fonts_without_layout() -> Iterator[None]:
     of one figure took longer than drawing it. matplotlib has no setting for it: it loads the font by
     fontTools, which is made to forget these tables here.
     """
-    from fontTools import subset
+    from fontTools import subset  # type: ignore[import-untyped]
 
     load = subset.load_font
 
