@@ -42,6 +42,11 @@ def qdisc(node: Node) -> str:
     return kind
 
 
+def routes(node: Node) -> list[dict[str, Any]]:
+    """But for their flags: the kernel looks at a link's carrier when it comes to it."""
+    return [{**route, "flags": None} for route in node.show("ip", "-j", "route", pod="A-1")]
+
+
 def test_the_interface_is_shaped_and_the_result_passed_on(node: Node) -> None:
     previous = attach(node)
     assert node.call("ADD", "A-1", chained(previous)) == previous
@@ -55,11 +60,11 @@ def test_the_interface_is_shaped_and_the_result_passed_on(node: Node) -> None:
 def test_del_undoes_the_shaping_and_nothing_else(node: Node) -> None:
     previous = attach(node)
     node.call("ADD", "A-1", chained(previous))
-    before = node.in_pod("A-1", "ip", "route")
+    before = routes(node)
     for _ in range(2):
         assert node.call("DEL", "A-1", chained(previous)) == {}
         assert qdisc(node) == "noqueue"
-    assert node.in_pod("A-1", "ip", "route") == before
+    assert routes(node) == before
     assert node.leases("cluster-a") == []
     assert node.call("DEL", "A-1", PTP | {"prevResult": previous}, plugin=REFERENCE / "ptp") == {}
     assert node.veths() == set()
