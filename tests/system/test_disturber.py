@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.providers.netns.sandbox import Entrance, Sandbox
+from tests import mounts
 from tests.paths import ROOT
 
 DISTURBER = [sys.executable, str(ROOT / "benchmarks" / "disturber.py")]
@@ -28,9 +29,9 @@ def host() -> Iterator[Entrance]:
         box.stop()
 
 
-def left(host: Entrance) -> tuple[str, str]:
+def left(host: Entrance) -> tuple[list[tuple[str, str]], str]:
     namespaces = host.run(["sh", "-c", "ls /run/netns 2>&1 || true"]).stdout
-    return host.run(["cat", "/proc/self/mounts"]).stdout, namespaces
+    return mounts.reachable(host.run(["cat", "/proc/self/mountinfo"]).stdout), namespaces
 
 
 @pytest.mark.parametrize("used", [False, True])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,31 +23,55 @@ EVENTS = cases.count("CONCORDE_OVERLAY_EVENTS", 60, 20_000)
 GENERATIONS = [("miss", "miss", "ignore"), ("ahead", "miss", "answer"), ("ahead", "ahead", "ignore")]
 
 
+GENERATION = ("l2", "l3", "refresh")
+QUIET_SECONDS = 2.0
+
+Told = dict[str, Any]
+
+
+@pytest.fixture
+def happen(box: Sandbox, etcd: str, tmp_path: Path) -> Callable[..., Told]:
+    """Return what lets so many events happen to an overlay, and returns what was told of them."""
+
+    def happened(l2: str, l3: str, refresh: str, seed: int, count: int) -> Told:
+        name = f"here-{seed}"
+        box.add_nodes([name])
+        node = box.node(name)
+        give_vtep(node, l2, l3)
+        directory = tmp_path / name
+        directory.mkdir()
+        wishes = {
+            "l2": l2, "l3": l3, "refresh": refresh, "seed": seed, "events": count,
+            "directory": str(directory), "etcd": etcd, "edge": str(resources.EDGE), "buffer": 4096,
+        }  # fmt: skip
+        shown = node.run([sys.executable, events.__file__], stdin=json.dumps(wishes), timeout=3000)
+        told: Told = json.loads(shown.stdout)
+        assert told["wrong"] == "", told["log"][-2000:]
+        return told
+
+    return happened
+
+
 @pytest.mark.long(one_in=3, counted=True)
-@pytest.mark.parametrize(("l2", "l3", "refresh"), GENERATIONS)
+@pytest.mark.parametrize(GENERATION, GENERATIONS)
 def test_entries_are_what_the_store_justifies(
-    l2: str,
-    l3: str,
-    refresh: str,
-    box: Sandbox,
-    etcd: str,
-    tmp_path: Path,
+    l2: str, l3: str, refresh: str, happen: Callable[..., Told]
 ) -> None:
-    box.add_nodes(["here"])
-    node = box.node("here")
-    give_vtep(node, l2, l3)
-    wishes = {
-        "l2": l2, "l3": l3, "refresh": refresh, "seed": cases.seed(),
-        "events": max(1, EVENTS // len(GENERATIONS)),
-        "directory": str(tmp_path), "etcd": etcd, "edge": str(resources.EDGE), "buffer": 4096,
-    }  # fmt: skip
-    shown = node.run([sys.executable, events.__file__], stdin=json.dumps(wishes), timeout=3000)
-    told = json.loads(shown.stdout)
-    assert told["wrong"] == "", told["log"][-2000:]
-    assert told["slowest_s"] <= events.QUIET_SECONDS
+    count = max(1, EVENTS // len(GENERATIONS))
+    told = happen(l2, l3, refresh, cases.seed(), count)
     assert told["alive"]
     assert "Traceback" not in told["log"]
     # What is written ahead is not asked for, so nothing can be unheard.
     if told["counted"].get("deafened") and "miss" in (l2, l3):
         assert "the kernel said more than could be heard" in told["log"]
-    assert sum(told["counted"].values()) == wishes["events"]
+    assert sum(told["counted"].values()) == count
+
+
+@pytest.mark.alone
+def test_they_are_so_two_seconds_after_the_last_event(happen: Callable[..., Told]) -> None:
+    generation = GENERATIONS[cases.seed() % len(GENERATIONS)]
+
+    def judge(factor: int) -> None:
+        assert happen(*generation, cases.seed() + factor, 40 * factor)["slowest_s"] <= QUIET_SECONDS
+
+    cases.with_more_samples(judge)

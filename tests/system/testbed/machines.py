@@ -22,6 +22,7 @@ from testbed.access.place import Node, Process
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
+from tests import mounts
 
 SSHD = "/usr/sbin/sshd"
 USER = "alice"  # who is not root, and may use sudo
@@ -58,7 +59,6 @@ STATE = {
     "qdiscs": ["tc", "qdisc"],
     "forwarding": ["cat", "/proc/sys/net/ipv4/ip_forward"],
     "files": ["find", "/run", "/var/lib", "-not", "-path", "/run/mount*"],
-    "mounts": ["cat", "/proc/self/mounts"],
 }
 # What belongs to a machine and not to this host. Arguments: a user, and what sudo lets that one do; the
 # user's public key comes from standard input.
@@ -185,7 +185,10 @@ class Machines:
     def state(self) -> dict[str, dict[str, object]]:
         """Return everything a run might change on the machines."""
         return {
-            name: {what: _without_carrier(node.run(look).stdout) for what, look in STATE.items()}
+            name: {
+                **{what: _without_carrier(node.run(look).stdout) for what, look in STATE.items()},
+                "mounts": mounts.reachable(node.run(["cat", "/proc/self/mountinfo"]).stdout),
+            }
             for name, node in self.nodes.items()
         }
 

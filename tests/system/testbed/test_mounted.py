@@ -11,8 +11,13 @@ from testbed.providers.ssh.artefacts import Mount
 from testbed.providers.ssh.removal import remove
 from testbed.providers.ssh.survey import MOUNTED
 from testbed.scenario.addressing import NAMESPACES
+from tests import mounts
 
 HIDE = "mount -t tmpfs tmpfs /run"
+
+
+def mounted(node: Entrance) -> list[tuple[str, str]]:
+    return mounts.reachable(node.run(["cat", "/proc/self/mountinfo"]).stdout)
 
 
 @pytest.fixture
@@ -49,14 +54,24 @@ def test_what_is_mounted_there_is_what_one_gets_to(node: Entrance, done: str, mo
 def test_the_mount_of_ip_netns_goes_when_nobody_uses_it(node: Entrance, hidden: bool) -> None:
     if hidden:
         node.run(["sh", "-c", f"ip netns add x && {HIDE} && mkdir {NAMESPACES}"])
-    before = node.run(["cat", "/proc/self/mounts"]).stdout
+    before = mounted(node)
     remove(node, Mount(path=NAMESPACES))
     node.run(["ip", "netns", "add", "y"])
-    during = node.run(["cat", "/proc/self/mounts"]).stdout
+    during = mounted(node)
     remove(node, Mount(path=NAMESPACES))
-    assert node.run(["cat", "/proc/self/mounts"]).stdout == during
+    assert mounted(node) == during
     node.run(["ip", "netns", "delete", "y"])
     remove(node, Mount(path=NAMESPACES))
-    assert node.run(["cat", "/proc/self/mounts"]).stdout == before
+    assert mounted(node) == before
     node.run(["rmdir", NAMESPACES])
     remove(node, Mount(path=NAMESPACES))
+
+
+def test_what_another_mount_hides_is_not_compared(node: Entrance) -> None:
+    node.run(["sh", "-c", f"mount -t tmpfs seen {NAMESPACES} && mkdir {NAMESPACES}/a"])
+    before = mounted(node)
+    node.run(["sh", "-c", f"mount -t tmpfs hidden {NAMESPACES}/a && {HIDE}"])
+    assert [what for _, what in mounted(node) if "seen" in what or "hidden" in what] == []
+    node.run(["umount", "/run"])
+    node.run(["umount", f"{NAMESPACES}/a"])
+    assert mounted(node) == before
