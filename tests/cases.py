@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tests.paths import ROOT
@@ -32,6 +32,16 @@ def count(variable: str, few: int, full: int) -> int:
     if variable in os.environ:
         return int(os.environ[variable])
     return max(few, full * min(share(), 100) // 100)
+
+
+def about(counted: Mapping[str, int], *kinds: str) -> None:
+    """See that what a test did at random was about something.
+
+    Each kind must have happened in a tenth of the full count; in the few of ``./invokew test`` some may be
+    missing by chance.
+    """
+    assert any(counted[kind] for kind in kinds), counted
+    assert not share() or all(counted[kind] for kind in kinds), counted
 
 
 def seed() -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,18 @@ def test_one(number):
 def test_other(number):
     print(number)
 """
+
+
+@pytest.mark.parametrize(
+    ("share", "counted", "enough"),
+    [(0, {"a": 1}, True), (0, {"c": 1}, False), (10, {"a": 1}, False), (10, {"a": 1, "b": 2}, True)],
+)
+def test_what_is_done_at_random_is_about_something(
+    share: int, counted: dict[str, int], enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cases.LONG, str(share))
+    with nullcontext() if enough else pytest.raises(AssertionError):
+        cases.about(Counter(counted), "a", "b")
 
 
 def collected(directory: Path, *arguments: str, **variables: str) -> str:

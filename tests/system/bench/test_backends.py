@@ -34,7 +34,7 @@ def test_guarantees_are_held_on_every_pair_of_backends(
 ) -> None:
     """Of five runs one may be invalid: the machine is not always its own."""
     overrides = (f"clusters.a.backend={one}", f"clusters.b.backend={other}")
-    request = Request(scenario=scenario, overrides=overrides, scale=0.1, reports=str(tmp_path))
+    request = Request(scenario=scenario, overrides=overrides, scale=0.1, duration=4, reports=str(tmp_path))
     if faults := list(doctor.refused(Addressing(requests.read(request)))):
         pytest.skip(faults[0].message)
     summaries = [_run(request) for _ in range(RUNS)]

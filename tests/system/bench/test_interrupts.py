@@ -104,10 +104,12 @@ def test_an_interrupted_run_goes_on_where_it_stopped(how: signal.Signals, tmp_pa
     run = start(tmp_path, "--repetitions", "3", *SHORT)
     until(run, "traffic for 2 s, repetition 3 of 3")
     (directory,) = tmp_path.iterdir()
+    run.send_signal(signal.SIGSTOP)  # or it might be over before somebody else has asked
     busy = resume(tmp_path, directory.name)
     assert busy.returncode == 2
     assert "is being worked on" in busy.stderr
     run.send_signal(how)
+    run.send_signal(signal.SIGCONT)
     out, _ = run.communicate(timeout=30)
     if how is signal.SIGINT:
         assert f"2 of 3 repetitions are recorded; to go on: ./invokew bench --resume {directory}" in out

@@ -101,6 +101,7 @@ def test_more_than_a_machine_carries_is_asked_for_at_a_part_of_it(tmp_path: Path
     assert statement(tmp_path)[0] in ("held", "violated")
 
 
+@pytest.mark.long(one_in=0)
 @planted.pytestmark[0]
 @pytest.mark.parametrize("fault", ["wrong-side", "burst"])
 def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(fault: str, tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ def test_a_ceiling_that_is_exceeded_is_violated_and_the_kit_is_next(fault: str, 
     assert shlex.split(told.next)[1:4] == ["promise", "--network", str(network)]
 
 
+@pytest.mark.long(one_in=0)
 @planted.pytestmark[0]
 def test_a_ceiling_that_is_kept_is_not_exceeded(tmp_path: Path) -> None:
     told = bench(tmp_path, "--scale", "0.1", "--enforcement", str(planted.NETWORKS / "sound.yaml"))

@@ -40,7 +40,7 @@ from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
 
 PROGRAM = Path(__file__).with_name("churn.py")
-STEPS = cases.count("CONCORDE_CHURN_STEPS", 50, 3000)
+STEPS = cases.count("CONCORDE_CHURN_STEPS", 25, 3000)
 STEPS_ON_A_NODE = 25
 PODS = {cluster: [f"{cluster}-{number}" for number in range(4)] for cluster in "ab"}
 FLUSHES = {
@@ -316,6 +316,4 @@ def test_the_node_holds_what_the_model_says_whatever_was_killed(plugin: Path) ->
         ),
     )
     print(sorted(counted.items()))  # noqa: T201 - shown when it fails, or with -s
-    # So the test is about something.
-    for what in ("Add done", "Add killed", "Add error 105", "Del done", "Check done", "Gc done"):
-        assert counted[what] > 0, counted
+    cases.about(counted, "Add done", "Add killed", "Add error 105", "Del done", "Check done", "Gc done")

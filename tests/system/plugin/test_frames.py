@@ -24,7 +24,7 @@ from tests.system.plugin.judge import ATTACKER, PATIENCE, Judge
 from tests.system.plugin.overhear import mark
 from tests.system.plugin.overlapped import Overlapped
 
-COUNT = cases.count("CONCORDE_FRAMES", 300, 5000)
+COUNT = cases.count("CONCORDE_FRAMES", 150, 5000)
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere
 QUESTION = questions(SCENE)[:1]
