@@ -16,8 +16,8 @@ from bench.cli.terminal import say
 from testbed.resources import HOME, shown
 
 # Tests that judge a rate or a time are marked "alone". None is in tests/unit, which takes long to collect.
-# Some wait for clocks and other processes, so that two processors have time for three of them.
-SIDE_BY_SIDE = f"-n {max(3, len(os.sched_getaffinity(0)))} --dist worksteal -m"
+# Many wait for clocks and other processes, so that two processors have time for four of them.
+SIDE_BY_SIDE = f"-n {max(4, len(os.sched_getaffinity(0)))} --dist worksteal -m"
 ALONE = "tests/system -m"
 
 
