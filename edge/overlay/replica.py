@@ -12,7 +12,8 @@ class Replica:
     """The leases of the other nodes, as a store said them last; ``complete`` once it has.
 
     A lease outside the overlay's network, or with what is the node's own, is not of another node: the node
-    may have had another subnet before, whose lease goes on until it ends.
+    may have had another subnet before, whose lease goes on until it ends. Nor is one of a part of the node's
+    own subnet, by which its own pods would be somewhere else.
     """
 
     def __init__(self, network: IPv4Network, own: Lease) -> None:
@@ -50,6 +51,6 @@ class Replica:
 
     def _concerns(self, lease: Lease) -> bool:
         own = self._own
-        if lease.subnet == own.subnet or lease.mac == own.mac or lease.address == own.address:
+        if lease.subnet.subnet_of(own.subnet) or lease.mac == own.mac or lease.address == own.address:
             return False
         return lease.subnet.subnet_of(self._network)

@@ -148,6 +148,12 @@ class World:
     def own_lease_over(self) -> None:
         self.ask("kv/deleterange", {"key": coded(f"{SUBNETS}10.1.1.0-24")})
 
+    def part_of_own_written(self) -> None:
+        """Somebody has leased a part of the node's own subnet; its pods stay here."""
+        part = self.chance.choice(("10.1.1.0-25", "10.1.1.128-25", "10.1.1.7-32"))
+        value = {"PublicIP": ADDRESSES[1], "BackendType": "vxlan", "BackendData": {"VtepMAC": MACS[1]}}
+        self.ask("kv/put", {"key": coded(f"{SUBNETS}{part}"), "value": coded(json.dumps(value))})
+
     def junk_written(self) -> None:
         value = coded(self.chance.choice(JUNK))
         self.ask("kv/put", {"key": key(self.chance.choice(NODES)), "value": value})
@@ -264,7 +270,7 @@ class World:
             with contextlib.suppress(ValueError, TypeError, KeyError):
                 value = json.loads(text)
                 mac = value["BackendData"]["VtepMAC"]
-                if name != "10.1.1.0-24":
+                if not name.startswith("10.1.1."):
                     found[int(name.split(".")[2])] = (mac, value["PublicIP"])
         return found
 
@@ -287,11 +293,11 @@ class World:
     def run(self, events: int) -> None:
         kinds: list[tuple[int, Callable[[], None]]] = [
             (250, self.subnet_added_or_changed), (60, self.mac_changed), (60, self.lease_over),
-            (10, self.own_lease_over), (20, self.junk_written), (10, self.history_compacted),
+            (10, self.own_lease_over), (10, self.part_of_own_written), (20, self.junk_written), (10, self.history_compacted),
             (380, self.known_missed), (140, self.unknown_missed), (20, self.neighbours_flushed),
             (8, self.resolver_killed), (12, self.deafened), (5, self.store_stopped),
         ]  # fmt: skip
-        of_the_store = {one.__name__ for _, one in kinds[:6]}
+        of_the_store = {one.__name__ for _, one in kinds[:7]}
         left = events
         while left > 0:
             self.story = []

@@ -55,6 +55,10 @@ def test_of_two_leases_of_a_vtep_the_last_says_where_it_is(replica: Replica) -> 
         OWN,
         lease(5, mac=OWN.mac),  # the node's own, of a subnet that it had before
         lease(5, address=str(OWN.address)),
+        *(
+            Lease(IPv4Network((OWN.subnet[at], length)), IPv4Address("192.168.122.5"), "0e:00:00:00:00:05")
+            for at, length in ((0, 25), (128, 25), (5, 32))  # parts of its own subnet
+        ),
         Lease(IPv4Network("10.2.5.0/24"), IPv4Address("192.168.122.5"), "0e:00:00:00:00:05"),
         Lease(IPv4Network("0.0.0.0/0"), IPv4Address("192.168.122.5"), "0e:00:00:00:00:05"),
     ],
