@@ -101,8 +101,10 @@ class Bird(PerNode):
     def _template(self, node: str) -> str:
         """Return what a node's sessions have in common.
 
-        What a reflector passes on it leaves as it is, or all packets would go by way of it.
+        What a reflector passes on it leaves as it is, or all packets would go by way of it. A route into the
+        node's own subnet would lead its own pods' packets elsewhere.
         """
+        own = self.addressing.pod_subnet(self.cluster, node)
         bgp, reflects = self._bgp, self._bgp.route_reflector == node
         announced = "source ~ [ RTS_STATIC, RTS_BGP ]" if reflects else "source = RTS_STATIC"
         return (
@@ -115,8 +117,8 @@ class Bird(PerNode):
             f"  hold time {bgp.hold_time};\n"
             f"  keepalive time {bgp.hold_time // 3};\n"
             f"  graceful restart {'on' if bgp.graceful_restart else 'off'};\n"
-            f"  ipv4 {{ import all; export where {announced}; next hop self{' ebgp' if reflects else ''}; "
-            "gateway recursive; };\n"
+            f"  ipv4 {{ import where net !~ [ {own}+ ];\n    export where {announced}; "
+            f"next hop self{' ebgp' if reflects else ''}; gateway recursive; }};\n"
             "}\n"
         )
 

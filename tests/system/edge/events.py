@@ -293,7 +293,8 @@ class World:
     def run(self, events: int) -> None:
         kinds: list[tuple[int, Callable[[], None]]] = [
             (250, self.subnet_added_or_changed), (60, self.mac_changed), (60, self.lease_over),
-            (10, self.own_lease_over), (10, self.part_of_own_written), (20, self.junk_written), (10, self.history_compacted),
+            (10, self.own_lease_over), (10, self.part_of_own_written), (20, self.junk_written),
+            (10, self.history_compacted),
             (380, self.known_missed), (140, self.unknown_missed), (20, self.neighbours_flushed),
             (8, self.resolver_killed), (12, self.deafened), (5, self.store_stopped),
         ]  # fmt: skip

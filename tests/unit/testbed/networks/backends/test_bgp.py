@@ -32,7 +32,8 @@ template bgp nodes {
   hold time 9;
   keepalive time 3;
   graceful restart on;
-  ipv4 { import all; export where source = RTS_STATIC; next hop self; gateway recursive; };
+  ipv4 { import where net !~ [ 172.16.1.0/24+ ];
+    export where source = RTS_STATIC; next hop self; gateway recursive; };
 }
 protocol bgp 'master-01' from nodes { neighbor 192.168.56.11 port 179 as 64512; passive; }
 protocol bgp 'worker-02' from nodes { neighbor 192.168.56.14 port 179 as 64512; }
