@@ -7,8 +7,10 @@ mark (skb->priority) through encapsulation, and HTB takes a mark with its own ma
 encapsulated packet passes once more, with the node's source, and keeps its mark. Before source NAT
 (priority 100), so pods behind NAT are seen too.
 
-What a process of the node sends has a socket of the node, and its own mark (SO_PRIORITY) is taken away first,
-in IPv6 too.
+What a process of the node sends keeps no mark of its own (SO_PRIORITY). It came in by no device, or, in IPv6,
+by the one it leaves by (net/ipv4/ip_output.c, ip_output; net/ipv6/ip6_output.c, ip6_xmit); an encapsulated
+packet by the tunnel's. Its socket tells less: that of a connection which was closed with data in it has no
+owner any more (net/netfilter/nft_meta.c, nft_meta_get_eval_skugid).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ SETS = {
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
 }
 _POSTROUTING = "type filter hook postrouting priority 50"
-_NODE = "meta skuid >= 0 meta priority set none return", "processes of the node"
+_NODE = "meta iif 0 meta priority set none return", "the node itself"
+_PROCESSES = "meta skuid >= 0 meta priority set none return", "processes of the node"
 _PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
 
 
@@ -34,10 +37,14 @@ def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """The chains that give marks and take them; without a tree nobody would heed them."""
     if tree is None:
         return {}
-    ports = _control_ports(tree)
+    node = [*_control_ports(tree), _NODE, _PROCESSES]
+    back = (
+        f'iifname "{tree.uplink}" meta priority set none return',
+        "the node itself, or back to where it is from",
+    )
     return {
-        ("ip", "postrouting"): (_POSTROUTING, [*ports, _NODE, _PODS]),
-        ("ip6", "postrouting"): (_POSTROUTING, [*ports, _NODE]),
+        ("ip", "postrouting"): (_POSTROUTING, [*node, _PODS]),
+        ("ip6", "postrouting"): (_POSTROUTING, [*node, back]),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,6 +155,50 @@ def test_a_pod_that_removes_its_own_shaping_stays_in_its_class(pair: Pair) -> No
 @pytest.mark.long(one_in=4)
 def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str, Any]) -> None:
     assert only(pair.sent(lambda: send(pair.node, **spec)), DEFAULT)
+
+
+# Fills a connection to one that does not read yet, closes it, and says how much it had taken.
+FILL_AND_CLOSE = """
+import socket, struct, sys
+asking = socket.create_connection((sys.argv[1], 5001))
+asking.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, struct.pack("=I", int(sys.argv[2])))
+asking.setblocking(False)
+taken = 0
+try:
+    while True:
+        taken += asking.send(bytes(65536))
+except BlockingIOError:
+    print(taken)
+"""
+READ_WHEN_TOLD = """
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+listening = socket.create_server((sys.argv[1], 5001), family=family)
+print("listening", flush=True)
+reading, _ = listening.accept()
+sys.stdin.readline()
+print(sum(map(len, iter(lambda: reading.recv(65536), b""))))
+"""
+
+
+@pytest.mark.parametrize("to", [HOST["two"], "fd00::2"])
+@pytest.mark.parametrize("priority", [0xC0DE0010, 0xC0DE0000])
+def test_nor_what_a_closed_connection_still_holds(pair: Pair, to: str, priority: int) -> None:
+    """It has no owner any more, and the priority that it was given."""
+    held: dict[str, int] = {}
+
+    def leave_it_behind() -> None:
+        argv = pair.node.argv("nsenter", "--net=/run/netns/two", "/usr/bin/python3", "-c", READ_WHEN_TOLD, to)
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "listening\n"
+            held["taken"] = int(pair.node.run("/usr/bin/python3", "-c", FILL_AND_CLOSE, to, str(priority)))
+            told, _ = reader.communicate("read\n", timeout=60)
+        assert int(told) == held["taken"]
+
+    sent = pair.sent(leave_it_behind)
+    assert sent[DEFAULT] > held["taken"] > 10 * NOISE
+    assert sent[FIRST] < NOISE
 
 
 def test_the_nodes_control_traffic_has_a_class_of_its_own(pair: Pair) -> None:
