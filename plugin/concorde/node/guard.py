@@ -2,7 +2,9 @@
 
 It lists what may pass, for what may not has no end: untagged IPv4 and ARP with the pod's own hardware and
 IPv4 address, inside ARP too; IPv6 from its own link-local address, duplicate address detection for that, and
-from what a previous result gives it; neighbour advertisements for these alone. What goes to many is limited
+from what a previous result gives it; neighbour advertisements for these alone. Of ICMP, questions and answers,
+and errors about what was sent to the pod itself: by an error about another's packet somebody's route to that
+one would change (net/ipv4/route.c, ip_rt_update_pmtu). What goes to many is limited
 in rate, or one pod's broadcast would be all other pods' work. Everything else is dropped, and counted for
 the pod.
 
@@ -30,10 +32,13 @@ BROADCASTS, BROADCASTS_AT_ONCE = 100, 200
 _LIMIT = f"limit rate over {BROADCASTS}/second burst {BROADCASTS_AT_ONCE} packets"
 # An element that can be matched by a neighbour advertisement's target: nft before 1.0.8 has no name for it.
 _TARGET = "@th,64,128"
+# To whom a packet was sent that an error is about: in the header behind the error's own eight bytes.
+_SUBJECT, _SUBJECT6 = "@th,192,32", "@th,256,128"
 _GUARDED = {
     "frames": ("set", "type ifname . ether_addr . ipv4_addr"),
     "frames6": ("set", "type ifname . ether_addr . ipv6_addr"),
     "targets6": ("set", f"typeof iifname . {_TARGET}"),
+    "subjects": ("set", f"typeof iifname . {_SUBJECT}"),
     "floods": ("set", f"type ifname; {_LIMIT}"),
     "dropped": ("set", "type ifname; counter"),
 }
@@ -60,14 +65,15 @@ def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     found: dict[tuple[str, str], tuple[str, list[Rule]]] = {
         (family, name): ("", rules)
         for family in ("bridge", "netdev")
-        for name, rules in (("port", _PORT), ("port6", _PORT6), ("many", _MANY), ("dropping", _DROPPING))
+        for name, rules in _CHAINS.items()
     }
     found["bridge", "prerouting"] = f"type filter hook prerouting priority {PRIORITY}", _PREROUTING
     return found
 
 
-# One look-up for nearly all frames of nearly all pods.
+# One look-up for nearly all frames of nearly all pods. Of IPv4 the tenth byte is the protocol.
 _PREROUTING = [
+    ("@nh,72,8 1 iifname @guarded goto port", "ICMP"),
     (f"{_OWN_IPV4} {_UNICAST} return", "IPv4 of a pod to one"),
     ("iifname @guarded goto port", "pods"),
     # A second tag behind one of no VLAN hides an address, and the kernel takes both off.
@@ -76,6 +82,7 @@ _PREROUTING = [
     ("arp saddr ip @addresses drop", "ARP: another for a pod's address"),
 ]
 _PORT = [
+    ("ether type ip ip protocol icmp goto messages", "ICMP"),
     (f"{_OWN_IPV4} goto many", "IPv4 of a pod"),
     (f"ether type arp {_WELL_FORMED_ARP} {_OWN_ARP} goto many", "ARP of a pod"),
     ("ether type ip6 goto port6", "IPv6"),
@@ -85,10 +92,20 @@ _PORT6 = [
     ("iifname . ether saddr . ip6 saddr != @frames6 goto dropping", "another's address"),
     (f"ip6 saddr :: icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many", "detection of duplicates"),
     ("ip6 saddr :: goto dropping", "from nowhere"),
+    ("meta l4proto != ipv6-icmp goto many", "IPv6 of a pod"),
+    ("frag frag-off != 0 goto many", "the rest of a packet"),
     (f"icmpv6 type nd-neighbor-advert {_OWN_TARGET} goto many", "advertisement of its own"),
-    # Router advertisements, redirects, renumbering, and what makes a bridge take the port for a router's.
-    ("icmpv6 type { 130, 134, 136, 137, 138, 151, 152, 153 } goto dropping", "a router's, or another's"),
-    ("goto many", "IPv6 of a pod"),
+    # Echo, listeners, and who looks for a router or a neighbour.
+    ("icmpv6 type { 128, 129, 131, 132, 133, 135, 143 } goto many", "questions and answers"),
+    (f"icmpv6 type {{ 1, 2, 3, 4 }} iifname . {_SUBJECT6} @targets6 goto many", "errors about what it got"),
+    ("goto dropping", "a router's, or another's"),
+]
+_MESSAGES = [
+    ("iifname . ether saddr . ip saddr != @frames goto dropping", "another's address"),
+    ("ip frag-off & 0x1fff != 0 goto many", "the rest of a packet"),
+    ("icmp type { echo-request, echo-reply, 13, 14 } goto many", "questions and answers"),
+    (f"icmp type {{ 3, 11, 12 }} iifname . {_SUBJECT} @subjects goto many", "errors about what it got"),
+    ("goto dropping", "a router's, or about another's"),
 ]
 _MANY = [
     (f"{_UNICAST} accept", "to one"),
@@ -100,6 +117,7 @@ _MANY = [
     ("iifname @floods goto dropping", "too many"),
 ]
 _DROPPING = [("iifname @dropped drop", "counted"), ("drop", "not counted")]
+_CHAINS = {"port": _PORT, "port6": _PORT6, "messages": _MESSAGES, "many": _MANY, "dropping": _DROPPING}
 
 
 def elements(entry: Entry) -> list[Element]:
@@ -111,6 +129,7 @@ def elements(entry: Entry) -> list[Element]:
     port, mac = f'"{name}"', entry.mac
     found = [(family, "dropped", port), (family, "floods", port)]
     found += [(family, "frames", f"{port} . {mac} . {address}") for address in entry.ipv4]
+    found += [(family, "subjects", f"{port} . {addresses.parse(address)}") for address in entry.ipv4]
     for address in (_UNSPECIFIED, link_local, *entry.ipv6):
         found.append((family, "frames6", f"{port} . {mac} . {address}"))
     for address in (link_local, *entry.ipv6):

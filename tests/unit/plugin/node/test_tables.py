@@ -14,6 +14,7 @@ def test_an_attachments_elements() -> None:
         'add element bridge concorde dropped { "veth1" }',
         'add element bridge concorde floods { "veth1" }',
         f'add element bridge concorde frames {{ "veth1" . {MAC} . 172.16.1.2 }}',
+        f'add element bridge concorde subjects {{ "veth1" . {0xAC100102} }}',
         f'add element bridge concorde frames6 {{ "veth1" . {MAC} . :: }}',
         f'add element bridge concorde frames6 {{ "veth1" . {MAC} . fe80::858:acff:fe10:102 }}',
         'add element bridge concorde targets6 { "veth1" . 0xfe800000000000000858acfffe100102 }',
@@ -26,6 +27,7 @@ def test_further_addresses_are_the_pods_own_too() -> None:
     found = tables.elements(entry(others="10.0.0.7 fd00::7"))
     assert ("ip", "ways", '"cni-a" . 10.0.0.7') in found
     assert ("bridge", "frames", f'"veth1" . {MAC} . 10.0.0.7') in found
+    assert ("bridge", "subjects", f'"veth1" . {0x0A000007}') in found
     assert ("bridge", "frames6", f'"veth1" . {MAC} . fd00::7') in found
     assert ("bridge", "targets6", f'"veth1" . 0x{0xFD << 120 | 7:032x}') in found
 
