@@ -2,11 +2,10 @@
 
 It lists what may pass, for what may not has no end: untagged IPv4 and ARP with the pod's own hardware and
 IPv4 address, inside ARP too; IPv6 from its own link-local address, duplicate address detection for that, and
-from what a previous result gives it; neighbour advertisements for these alone. Of ICMP, questions and answers,
-and errors about what was sent to the pod itself: by an error about another's packet somebody's route to that
-one would change (net/ipv4/route.c, ip_rt_update_pmtu). What goes to many is limited
-in rate, or one pod's broadcast would be all other pods' work. Everything else is dropped, and counted for
-the pod.
+from what a previous result gives it; neighbour advertisements for these alone. Of ICMP, questions, answers,
+and errors about what was sent to the pod itself: by one about another's packet somebody's route to that one
+would change (net/ipv4/route.c, ip_rt_update_pmtu). What goes to many is limited in rate, or one pod's
+broadcast would be all other pods' work. Everything else is dropped, and counted for the pod.
 
 A port of a bridge is looked at when a frame enters the bridge, before the bridge learns anything from it. A
 routed veth has no bridge, and a chain of the same rules where its frames enter the node.
@@ -63,9 +62,7 @@ _UNSPECIFIED = "::"
 def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """The chains that all pods' frames pass, at bridges and at routed veths."""
     found: dict[tuple[str, str], tuple[str, list[Rule]]] = {
-        (family, name): ("", rules)
-        for family in ("bridge", "netdev")
-        for name, rules in _CHAINS.items()
+        (family, name): ("", rules) for family in ("bridge", "netdev") for name, rules in _CHAINS.items()
     }
     found["bridge", "prerouting"] = f"type filter hook prerouting priority {PRIORITY}", _PREROUTING
     return found

@@ -35,9 +35,14 @@ SETS = {
 READ = frozenset((family, name) for family in ("ip", "ip6") for name in _BOTH)
 
 _HOOK = "type filter hook {} priority -10"
-# Flags with the VNI bit alone, 24 reserved bits; 24 bits of VNI, 8 reserved ones: anything else a VTEP drops
-# (RFC 7348, section 5; drivers/net/vxlan, vxlan_rcv).
-_LIKE_VXLAN = "@th,64,32 0x08000000 @th,120,8 0"
+# A VTEP takes the VNI bit (RFC 7348, section 5), and besides what its options make of the reserved ones: a
+# group and its two bits (gbp), a checksum's offload (remcsumrx), a protocol and its bit (gpe); anything else
+# it drops (include/net/vxlan.h; drivers/net/vxlan, vxlan_rcv).
+_LIKE_VXLAN = "@th,64,32 & 0x7b970000 0x08000000"
+# Of what begins with a random number, as questions of DNS do, one in 2,048 is like that. Nobody has a VTEP
+# where names are asked for, and there is the plain form alone refused.
+_PLAIN_VXLAN = "@th,64,32 0x08000000 @th,120,8 0"
+_NAMES = "{ 53, 5353 }"
 # A first fragment that ends before that. Nobody's MTU makes one so short (RFC 1858, section 3).
 _TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 256"
 _A_POD = "iifname . ip saddr @ways"
@@ -61,7 +66,7 @@ _HARMLESS = [
 ]
 _TO_PODS = [
     # Nearly all that leaves a pod for another node, found without a look-up: those are what packets pay for.
-    ('meta oifkind "vxlan" meta l4proto != udp return', "into an overlay"),
+    ('meta l4proto != udp meta oifkind "vxlan" return', "into an overlay"),
     ("oifname . ip daddr @ways return", "to a pod of this node"),
     # Not what goes to all, which passes here too where br_netfilter shows bridged packets to these hooks.
     ("oifname @bridges meta pkttype host drop", "to no pod"),
@@ -69,10 +74,15 @@ _TO_PODS = [
 _TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
 _TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
 _FORMS = [
-    (f"{_A_POD} {_LIKE_VXLAN} goto refusing", "VXLAN from a pod"),
-    (f"{_A_POD} {_TINY_FRAGMENT} goto refusing", "too short to see"),
+    # What all packets are asked comes first; few are looked up.
+    (f"{_LIKE_VXLAN} udp dport != {_NAMES} {_A_POD} goto refusing", "VXLAN from a pod"),
+    (f"{_PLAIN_VXLAN} {_A_POD} goto refusing", "plain VXLAN from a pod"),
+    (f"{_TINY_FRAGMENT} {_A_POD} goto refusing", "too short to see"),
 ]
-_OUT_OF_AN_OVERLAY = f"iifname @vteps {_LIKE_VXLAN} goto refusing", "VXLAN out of an overlay"
+_OUT_OF_AN_OVERLAY = (
+    f"{_LIKE_VXLAN} udp dport != {_NAMES} iifname @vteps goto refusing",
+    "VXLAN out of an overlay",
+)
 
 
 def elements(entry: Entry) -> list[Element]:

@@ -217,13 +217,56 @@ def test_what_is_dropped_is_counted_for_its_pod(node: Node) -> None:
     assert [row[-1] for row in rows if "A-1" in row] == ["5"]
 
 
-def test_a_vtep_that_nobody_has_read_yet_is_out_of_pods_reach(node: Node) -> None:
+@pytest.mark.parametrize(
+    ("option", "flags", "reserved"),
+    [
+        ([], "08000000", "00"),
+        (["gbp"], "88000007", "00"),
+        (["gbp"], "8848ffff", "00"),  # as if a policy had been applied, and nothing were to be learned
+        (["remcsumrx"], "08200000", "05"),
+        (["external", "gpe"], "0c000003", "00"),
+    ],
+)
+def test_a_vtep_that_nobody_has_read_yet_is_out_of_pods_reach(
+    node: Node, option: list[str], flags: str, reserved: str
+) -> None:
     Pair(node)
     node.add_pod_namespace("A-1")
     added(node, "A-1", on_uplink())
-    node.run(
-        *["ip", "link", "add", "later", "type", "vxlan", "id", "1", "local", "192.168.9.1", "dstport", "9999"]
-    )
-    for to in (("192.168.9.1", 9999), ("172.16.1.1", 9999), ("192.168.9.2", 9999)):
-        node.in_pod("A-1", "/usr/bin/python3", "-c", SEND.format(3, VXLAN, to))
+    number = [] if "external" in option else ["id", "1"]
+    device = ["link", "add", "later", "type", "vxlan", *number, "local", "192.168.9.1", "dstport", "9999"]
+    node.run("ip", *device, *option)
+    node.run("ip", "link", "set", "later", "up")
+    packet = bytes.fromhex(f"{flags}000001{reserved}{6 * 'ff'}0e00000000420800") + bytes(50)
+    targets = ("192.168.9.1", 9999), ("172.16.1.1", 9999), ("192.168.9.2", 9999)
+
+    def send() -> int:
+        for to in targets:
+            node.in_pod("A-1", "/usr/bin/python3", "-c", SEND.format(3, packet, to))
+        (link,) = node.show("ip", "-j", "-s", "link", "show", "dev", "later")
+        return int(link["stats64"]["rx"]["packets"])
+
+    assert send() == 0
     assert ledger(node)["attachments"][0]["dropped"] == 9
+    node.run("nft", "delete", "table", "ip", "concorde")
+    assert send() == 6  # so it is one that would take them
+
+
+@pytest.mark.parametrize(
+    ("packet", "port"),
+    [
+        ("0848010000010000000000000361626300", 53),  # a question with a number like a VTEP's flags
+        ("0848010000010000000000000361626300", 5353),
+        ("48000000000001000000", 9),  # no VTEP takes these flags
+        ("18000000000001000000", 9),
+        ("09000000000001000000", 9),
+        ("00000000000001000000", 9),
+    ],
+)
+def test_what_only_resembles_vxlan_passes(node: Node, packet: str, port: int) -> None:
+    Pair(node)
+    node.add_pod_namespace("A-1")
+    added(node, "A-1", on_uplink())
+    send = SEND.format(3, bytes.fromhex(packet), ("192.168.9.2", port))
+    node.in_pod("A-1", "/usr/bin/python3", "-c", send)
+    assert ledger(node)["attachments"][0]["dropped"] == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,7 +26,8 @@ def checksum(octets):
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
 if six:
-    header = struct.pack("!IHBB", 6 << 28, 64, socket.IPPROTO_ICMPV6, 64) + ends + struct.pack("!BBHI", 129, 0, 0, 0)
+    header = struct.pack("!IHBB", 6 << 28, 64, socket.IPPROTO_ICMPV6, 64) + ends
+    header += struct.pack("!BBHI", 129, 0, 0, 0)
     rest = struct.pack("!I", 1280)
 else:
     header = struct.pack("!BBHHHBBH", 0x45, 0, 84, 1, 0, 64, 1, 0) + ends + bytes(8)
@@ -43,13 +43,13 @@ for _ in range(3):
 
 
 @pytest.fixture
-def pair(node: Node) -> Iterator[Overlapped]:
+def pair(node: Node) -> Overlapped:
     """A-1 and, as the attacker, A-2 on a node; A-3 on the other."""
     made = Overlapped(node)
     made.attach("A-1", "100M")
     made.attach("A-2")
     made.plug_in()
-    yield made
+    return made
 
 
 def complain(node: Node, to: str, about: str, kind: int = 3, code: int = 4, via: str = OWN) -> None:
@@ -108,7 +108,7 @@ def test_nor_do_errors_of_ipv6(pair: Overlapped) -> None:
     victim, own = link_local("0a:58:ac:10:01:02"), link_local("0a:58:ac:10:01:03")
     for pod, address in (("A-1", victim), ("A-2", own)):
         node.in_pod(pod, *f"ip addr add {address}/64 dev eth0 nodad".split())
-    node.in_pod("A-1", *"ip -6 route add fd00::/64 dev eth0".split())
+    node.in_pod("A-1", "ip", "-6", "route", "add", "fd00::/64", "dev", "eth0")
     before = route(node, "fd00::2", "A-1")
     complain(node, victim, "fd00::2", kind=2, code=0)
     assert route(node, "fd00::2", "A-1") == before
