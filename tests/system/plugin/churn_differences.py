@@ -92,6 +92,7 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},
         "targets6": {(port, number)},
+        "subjects": {(port, str(int(ipaddress.IPv4Address(row.address))))},
     }
     return found[name]
 
