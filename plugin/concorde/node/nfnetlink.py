@@ -89,4 +89,4 @@ def _part(kind: str, text: str) -> bytes:
         return inet_pton(AF_INET6, text)
     if kind == "inet_service":
         return int(text).to_bytes(2, "big")
-    return int(text, 16).to_bytes(16, "big")  # 128 bits of a packet
+    return int(text, 0).to_bytes(int(kind.rpartition(",")[2]) // 8, "big")  # so many bits of a packet

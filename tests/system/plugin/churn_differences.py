@@ -72,7 +72,7 @@ def of_elements(world: World, sight: Sight) -> list[str]:
     return texts
 
 
-def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str, ...]]:
+def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str | int, ...]]:
     """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
     if name == "classes" and row.handle is None:
         return set()
@@ -82,7 +82,7 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
     tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
     local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
     number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
-    found: dict[str, set[tuple[str, ...]]] = {
+    found: dict[str, set[tuple[str | int, ...]]] = {
         **{key: {(port,)} for key in ("guarded", "floods", "dropped")},
         "classes": {(row.address, str(row.handle))},
         "bridges": {(f"cni-{pod[0]}",)},
@@ -92,7 +92,7 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},
         "targets6": {(port, number)},
-        "subjects": {(port, str(int(ipaddress.IPv4Address(row.address))))},
+        "subjects": {(port, int(ipaddress.IPv4Address(row.address)))},
     }
     return found[name]
 

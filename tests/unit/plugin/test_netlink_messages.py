@@ -289,6 +289,12 @@ ELEMENTS = [
         b"veth1".ljust(16, b"\0") + bytes.fromhex("fe800000000000000858acfffe100102"),
         b"",
     ),
+    (
+        ("bridge", "subjects", '"veth1" . 2886729986'),
+        7,
+        b"veth1".ljust(16, b"\0") + bytes([172, 16, 1, 2]),
+        b"",
+    ),
 ]
 
 
@@ -302,7 +308,9 @@ def test_elements_are_one_transaction_of_which_the_last_is_acknowledged(
     (begin, *changes, end) = batch(sent)
     assert begin == (BEGIN, REQUEST, 0, 10, {})
     assert end == (END, REQUEST, 0, 10, {})
-    assert [change[1] for change in changes] == [REQUEST | create] * 5 + [REQUEST | create | ACK]
+    flags = [REQUEST | create] * len(ELEMENTS)
+    flags[-1] |= ACK
+    assert [change[1] for change in changes] == flags
     for (found, _, family, resource, attributes), (element, number, key, data) in zip(
         changes, ELEMENTS, strict=True
     ):
