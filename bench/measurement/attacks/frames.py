@@ -49,6 +49,14 @@ def tcp_syn(source: str, to: str, port: int, load: bytes) -> bytes:
     return ipv4(source, to, summed, protocol=socket.IPPROTO_TCP)
 
 
+def too_large(source: str, to: str, about: str, most: int = 100) -> bytes:
+    """Return the error that an answer ``to`` sent to ``about`` has more than ``most`` bytes (RFC 1191)."""
+    answer = ipv4(to, about, bytes(64), protocol=socket.IPPROTO_ICMP)[:28]
+    error = struct.pack("!BBHHH", 3, 4, 0, 0, most) + answer
+    summed = error[:2] + struct.pack("!H", checksum(error)) + error[4:]
+    return ipv4(source, to, summed, protocol=socket.IPPROTO_ICMP)
+
+
 def checksum(header: bytes) -> int:
     """Return the Internet checksum (RFC 1071)."""
     total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))

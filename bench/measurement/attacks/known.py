@@ -28,6 +28,7 @@ from bench.measurement.attacks.frames import (
     ipv4,
     made_up,
     tcp_syn,
+    too_large,
     udp,
     vxlan,
 )
@@ -63,6 +64,16 @@ class Attack:
 def plain(scene: Scene, to: str, source_mac: str, load: bytes = LOAD) -> Frame:
     """Return a packet from the attacker's address by way of the gateway."""
     return ethernet(scene.gateway[0], source_mac, IPV4, ipv4(scene.own[1], to, udp(DISCARD, load)))
+
+
+def complaints(scene: Scene) -> list[Frame]:
+    """Say to the neighbour and to the node that their packets to others are too large."""
+    about = [address for address in (scene.remote, scene.node_beyond) if address]
+    return [
+        ethernet(mac, scene.own[0], IPV4, too_large(scene.own[1], to, one))
+        for mac, to in (scene.neighbour, scene.gateway)
+        for one in about
+    ]
 
 
 def twice_tagged(scene: Scene) -> list[Frame]:
@@ -176,6 +187,7 @@ def all_disguises(scene: Scene) -> list[Frame]:
         *tagged_claims(scene),
         *neighbours_mac(scene),
         *neighbours_mac_in_lldp(scene),
+        *complaints(scene),
         *many_macs(scene, SOME),
         *([*to_own_vtep(scene), *to_other_vtep(scene)] if scene.tunnel else []),
     ]
@@ -240,6 +252,12 @@ ATTACKS: Sequence[Attack] = (
         f"nothing comes out of it; {KEEPS}",
         to_other_vtep,
         needs_tunnel=True,
+    ),
+    Attack(
+        "complaints",
+        "says by ICMP that the neighbour's and the node's packets to others are too large",
+        f"no route has another MTU; {KEEPS}",
+        complaints,
     ),
     Attack("broadcast", "sends to everybody", KEEPS, broadcast, reaches_others=True),
     Attack(

@@ -46,7 +46,8 @@ def test_what_reaches_nobody_else_goes_to_the_kits_own_pods_and_the_nodes() -> N
     """By hardware address to the gateway, the neighbour, or LLDP's, which no bridge forwards."""
     known_ends = {octets(end[0]) for end in (SCENE.gateway, SCENE.neighbour)}
     known_ends.add(octets("01:80:c2:00:00:0e"))
-    targets = {socket.inet_aton(a) for a in (SCENE.remote, SCENE.gateway[1], NODE, OTHER_NODE)}
+    ends = SCENE.remote, SCENE.gateway[1], SCENE.neighbour[1], NODE, OTHER_NODE
+    targets = {socket.inet_aton(address) for address in ends}
     for attack in known.possible(SCENE, only_own=True):
         for frame in attack.frames(SCENE):
             assert frame[:6] in known_ends, attack.name
@@ -69,6 +70,17 @@ def test_a_connection_is_asked_for_as_the_rfcs_have_it() -> None:
     assert checksum(ends + bytes([0, 6]) + len(segment).to_bytes(2) + segment) == 0
     nowhere = known.possible(replace(SCENE, node_beyond=""), only_own=False)
     assert named("control-port") not in nowhere
+
+
+def test_an_error_is_about_what_was_sent_to_somebody_else() -> None:
+    frames = named("complaints").frames(SCENE)
+    assert len(frames) == 4
+    for frame in frames:
+        error = frame[34:]
+        assert error[:2] == bytes([3, 4])
+        assert checksum(error) == 0
+        assert error[8 + 12 : 8 + 16] == frame[30:34]  # who is told has sent it
+        assert error[8 + 16 : 8 + 20] in {socket.inet_aton(a) for a in (SCENE.remote, OTHER_NODE)}
 
 
 def test_without_a_tunnel_nothing_is_sent_into_one() -> None:
