@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import tools
+from .marks import LIMIT
 from .tables import ROUTED, TABLE
 
 TYPE_CHECKING = False
@@ -45,14 +46,22 @@ def set_of(entry: dict[str, Any]) -> dict[str, Any] | None:
     return entry.get("map") or entry.get("set")
 
 
+_BYTES = {"bytes": 1, "kbytes": 1 << 10, "mbytes": 1 << 20}
+
+
 class Listed:
-    """An element of a set or map: the parts of its key, a map's value, and the packets if it counts them."""
+    """An element of a set or map.
+
+    The parts of its key, a map's value, the packets if it counts them, and its limit if that is in bytes.
+    """
 
     def __init__(self, element: Any) -> None:
         self.packets: int | None = None
+        self.limit = ""
         if isinstance(element, dict) and "elem" in element:
             counter = element["elem"].get("counter")
             self.packets = counter["packets"] if counter else None
+            self.limit = _limit(element["elem"].get("limit", {}))
             element = element["elem"]["val"]
         key, value = element if isinstance(element, list) else (element, None)
         self.key = [str(part) for part in (key["concat"] if isinstance(key, dict) else [key])]
@@ -60,9 +69,17 @@ class Listed:
 
     def text(self, parts: list[str]) -> str:
         """It as nft reads it, where these are the parts of its key as nft reads them."""
-        return " . ".join(parts) + (f" : {self.value}" if self.value is not None else "")
+        return " . ".join(parts) + (f" : {self.value}" if self.value is not None else "") + self.limit
 
     @property
     def parts(self) -> list[str]:
         """Key and value."""
         return self.key if self.value is None else [*self.key, self.value]
+
+
+def _limit(shown: dict[str, Any]) -> str:
+    """A limit in bytes as marks writes it; nft shows the largest units there are no fractions of."""
+    units = _BYTES.get(shown.get("rate_unit", "")), _BYTES.get(shown.get("burst_unit", ""))
+    if units[0] is None or units[1] is None:
+        return ""
+    return f"{LIMIT}{shown['rate'] * units[0]} bytes/second burst {shown['burst'] * units[1]} bytes"

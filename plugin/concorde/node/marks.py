@@ -7,6 +7,8 @@ mark (skb->priority) through encapsulation, and HTB takes a mark with its own ma
 encapsulated packet passes once more, with the node's source, and keeps its mark. Before source NAT
 (priority 100), so pods behind NAT are seen too.
 
+What a pod's kernel says on its behalf, to anybody who asks, has at most a hundredth of its class.
+
 What a process of the node sends keeps no mark of its own (SO_PRIORITY). It came in by no device, or, in IPv6,
 by the one it leaves by (net/ipv4/ip_output.c, ip_output; net/ipv6/ip6_output.c, ip6_xmit); an encapsulated
 packet by the tunnel's. Its socket tells less: that of a connection which was closed with data in it has no
@@ -23,13 +25,32 @@ if TYPE_CHECKING:
     from .parts import Element, Rule
     from .records import Entry, Tree
 
+# Of its class, what a kernel may take that speaks for a pod: a hundredth, if it is said in the smallest
+# messages, which have 28 bytes where this is counted and 92 as a frame of VXLAN.
+_SPOKEN_PER_MILLE = 3
+# The kernel lets through as much at once as in a second, and this (net/netfilter/nft_limit.c,
+# nft_limit_init): of a small promise, two packets as large as they may be (bytes).
+_AT_ONCE = 3_000
+
 SETS = {
     ("ip", "classes"): ("map", "type ipv4_addr : classid"),
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
+    # Each element has a limit of its own.
+    ("ip", "spoken"): ("set", "type ifname . ipv4_addr; limit rate over 1000 bytes/second burst 1000 bytes"),
 }
+# Where an element's key ends, and the limit of its own begins.
+LIMIT = " limit rate over "
 _POSTROUTING = "type filter hook postrouting priority 50"
 _NODE = "meta iif 0 meta priority set none return", "the node itself"
 _PROCESSES = "meta skuid >= 0 meta priority set none return", "processes of the node"
+# What anybody may make a pod's kernel say: echo replies in any number of fragments and whatever else is ICMP,
+# resets, and answers to who asks for connections. What is too much is for the default class to carry.
+_TOO_MUCH = "iifname . ip saddr @spoken meta priority set none return"
+_SPOKEN = [
+    (f"ip protocol icmp {_TOO_MUCH}", "too much ICMP"),
+    (f"tcp flags & rst == rst {_TOO_MUCH}", "too many resets"),
+    (f"tcp flags & (syn | ack) == (syn | ack) {_TOO_MUCH}", "too many connections answered"),
+]
 _PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
 
 
@@ -43,7 +64,7 @@ def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
         "the node itself, or back to where it is from",
     )
     return {
-        ("ip", "postrouting"): (_POSTROUTING, [*node, _PODS]),
+        ("ip", "postrouting"): (_POSTROUTING, [*node, *_SPOKEN, _PODS]),
         ("ip6", "postrouting"): (_POSTROUTING, [*node, back]),
     }
 
@@ -67,5 +88,12 @@ def elements(entry: Entry) -> list[Element]:
         return []
     found = [("ip", "ways", f'"{entry.way}" . {address}') for address in entry.ipv4]
     if entry.minor is not None and entry.address is not None:
-        found.append(("ip", "classes", f"{addresses.dotted(entry.address)} : {handle(entry.minor)}"))
+        address = addresses.dotted(entry.address)
+        found.append(("ip", "classes", f"{address} : {handle(entry.minor)}"))
+        found.append(("ip", "spoken", f'"{entry.way}" . {address}{_share(entry.rate)}'))
     return found
+
+
+def _share(rate: int) -> str:
+    """The limit of who speaks for a pod whose class has this rate (bits per second)."""
+    return f"{LIMIT}{max(1, rate // 8 * _SPOKEN_PER_MILLE // 1000)} bytes/second burst {_AT_ONCE} bytes"

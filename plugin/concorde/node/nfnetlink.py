@@ -11,7 +11,7 @@ from struct import pack, unpack_from
 
 from .. import addresses
 from ..rtnetlink import NESTED, attribute, netlink
-from . import tables
+from . import marks, tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _ERROR = 2  # NLMSG_ERROR
 _FAMILIES = {"ip": 2, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
 _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
+_EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
+_IN_BYTES, _WHAT_IS_OVER = 1, 1  # NFT_LIMIT_PKT_BYTES, NFT_LIMIT_F_INV
 
 
 def change(verb: str, elements: Sequence[Element]) -> None:
@@ -37,7 +39,8 @@ def change(verb: str, elements: Sequence[Element]) -> None:
     messages = [_message(_BEGIN, _REQUEST, 0, _NFTABLES, b"")]
     for number, (family, name, text) in enumerate(elements, 1):
         flags = _REQUEST | (_CREATE if verb == "add" else 0) | (_ACK if number == len(elements) else 0)
-        body = _body(family, name, text)
+        key, _, limit = text.partition(marks.LIMIT)
+        body = _body(family, name, key, limit if verb == "add" else "")
         messages.append(_message(_MESSAGES[verb], flags, _FAMILIES[family], 0, body))
     messages.append(_message(_END, _REQUEST, 0, _NFTABLES, b""))
     asked = netlink(_NETFILTER)
@@ -57,7 +60,7 @@ def _message(kind: int, flags: int, family: int, resource: int, body: bytes) -> 
     return pack("=IHHII", 20 + len(body), kind, flags, 0, 0) + pack("!BBH", family, 0, resource) + body
 
 
-def _body(family: str, name: str, text: str) -> bytes:
+def _body(family: str, name: str, text: str, limit: str) -> bytes:
     key, _, value = text.partition(" : ")
     parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), key.split(" . "))]
     # Of several, each fills whole registers of 4 bytes.
@@ -66,10 +69,25 @@ def _body(family: str, name: str, text: str) -> bytes:
     if value:
         major, _, minor = value.partition(":")
         element += _nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
+    if limit:
+        element += _nested(_EXPRESSION, attribute(1, b"limit\0") + _nested(2, _limit(limit)))
     return (
         attribute(_TABLE, tables.TABLE.encode() + b"\0")
         + attribute(_SET, name.encode() + b"\0")
         + _nested(_ELEMENTS, _nested(_ELEMENT, element))
+    )
+
+
+def _limit(text: str) -> bytes:
+    """More than `RATE bytes/second burst BYTES bytes` (enum nft_limit_attributes)."""
+    rate, _, _, burst, _ = text.split()
+    second = 1
+    return (
+        attribute(1, pack("!Q", int(rate)))
+        + attribute(2, pack("!Q", second))
+        + attribute(3, pack("!I", int(burst)))
+        + attribute(4, pack("!I", _IN_BYTES))
+        + attribute(5, pack("!I", _WHAT_IS_OVER))
     )
 
 

@@ -74,7 +74,7 @@ def of_elements(world: World, sight: Sight) -> list[str]:
 
 def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str | int, ...]]:
     """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
-    if name == "classes" and row.handle is None:
+    if name in ("classes", "spoken") and row.handle is None:
         return set()
     port = ports.get(row.address, "no port")
     octets = [f"{int(octet):02x}" for octet in row.address.split(".")]
@@ -88,6 +88,7 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
         "bridges": {(f"cni-{pod[0]}",)},
         "ways": {(f"cni-{pod[0]}", row.address)},
         "refused": {(f"cni-{pod[0]}", row.address)},
+        "spoken": {(f"cni-{pod[0]}", row.address)},
         "addresses": {(row.address,)},
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},

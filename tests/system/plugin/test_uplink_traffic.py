@@ -16,7 +16,10 @@ from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.uplinks import HOST, NEIGHBOUR, Pair, on_uplink
 
-SEND = str(Path(__file__).with_name("send.py"))
+SEND, ASK = (str(Path(__file__).with_name(name)) for name in ("send.py", "ask.py"))
+LISTEN = (
+    "import signal, socket; s = socket.create_server(('', 5001)); print('ready', flush=True); signal.pause()"
+)
 BYTES = 100 * 1000  # what send.py sends, headers left out
 NOISE = 3000  # ARP and the like
 FIRST, SECOND, DEFAULT, CONTROL = "c0de:10", "c0de:11", "c0de:fffe", "c0de:fffd"
@@ -155,6 +158,35 @@ def test_a_pod_that_removes_its_own_shaping_stays_in_its_class(pair: Pair) -> No
 @pytest.mark.long(one_in=4)
 def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str, Any]) -> None:
     assert only(pair.sent(lambda: send(pair.node, **spec)), DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"kind": "echo", "size": 1380, "count": 1000},
+        {"kind": "echo", "size": 4000, "count": 400},  # the answers are fragments
+        {"kind": "echo", "size": 8, "count": 6000},
+        {"kind": "time", "count": 6000},
+        {"kind": "ack", "port": 9, "count": 6000},  # resets
+        {"kind": "syn", "port": 9, "count": 6000},  # resets
+        {"kind": "syn", "port": 5001, "count": 6000},  # one listens there
+    ],
+    ids=lambda spec: " ".join(map(str, spec.values())),
+)
+def test_what_anybody_makes_a_pods_kernel_say_is_best_effort(pair: Pair, spec: dict[str, Any]) -> None:
+    """But for a hundredth of the class, so that one who asks now and then is answered by it."""
+    pair.node.in_pod("A-1", "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
+    enter = "nsenter", "--net=/run/netns/A-1"
+    with pair.node.running(*enter, "/usr/bin/python3", "-c", LISTEN) as listening:
+        assert listening.stdout is not None
+        assert listening.stdout.readline() == "ready\n"
+        asked = json.dumps({"to": "172.16.1.2", **spec})
+        begun = time.monotonic()
+        sent = pair.sent(lambda: pair.on("two", "/usr/bin/python3", ASK, asked))
+        took = time.monotonic() - begun
+    # The limit begins with a second's worth and two packets.
+    assert 0 < sent[FIRST] < 0.01 * 103.5e6 / 8 * (took + 1) + 10_000
+    assert sent[DEFAULT] > 2 * sent[FIRST]
 
 
 # Fills a connection to one that does not read yet, closes it, and says how much it had taken.

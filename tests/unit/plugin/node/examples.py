@@ -51,6 +51,11 @@ def listing(family: str, present: set[tuple[str, str, str]]) -> str:
 
 
 def said(text: str) -> Any:
+    text, _, limit = text.partition(" limit rate over ")
+    if limit:
+        rate, burst = (int(word) for word in limit.split() if word.isdigit())
+        units = {"rate_unit": "bytes", "burst_unit": "bytes", "per": "second", "inv": True}
+        return {"elem": {"val": said(text), "limit": {"rate": rate, "burst": burst, **units}}}
     key, mapped, value = text.partition(" : ")
     parts = [part.strip('"') for part in key.split(" . ")]
     return [parts[0], value] if mapped else {"concat": parts} if len(parts) > 1 else parts[0]

@@ -10,6 +10,8 @@ def test_an_attachments_elements() -> None:
     assert tables.change("add", tables.elements(entry(minor=0x1F))).splitlines() == [
         'add element ip concorde ways { "cni-a" . 172.16.1.2 }',
         "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
+        'add element ip concorde spoken { "cni-a" . 172.16.1.2'
+        " limit rate over 375000 bytes/second burst 3000 bytes }",
         'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
         'add element bridge concorde dropped { "veth1" }',
         'add element bridge concorde floods { "veth1" }',
@@ -21,6 +23,15 @@ def test_an_attachments_elements() -> None:
         "add element bridge concorde addresses { 172.16.1.2 }",
         'add element bridge concorde guarded { "veth1" }',
     ]
+
+
+def test_a_limit_is_of_an_element_that_is_added_and_not_of_one_that_goes() -> None:
+    found = tables.elements(entry(minor=0x10, rate=1_000_000))
+    spoken = [element for element in found if element[1] == "spoken"]
+    assert tables.change("delete", spoken) == 'delete element ip concorde spoken { "cni-a" . 172.16.1.2 }\n'
+    # A share of a small promise is small; but a packet as large as they may be gets through at once.
+    assert "over 375 bytes/second burst 3000 bytes" in tables.change("add", spoken)
+    assert not [element for element in tables.elements(entry(rate=0)) if element[1] == "spoken"]
 
 
 def test_further_addresses_are_the_pods_own_too() -> None:
@@ -52,7 +63,9 @@ def test_nobodys_port_is_guarded_whose_hardware_address_is_unknown() -> None:
 
 
 def test_without_control_ports_no_rule_names_any() -> None:
-    assert "tcp" not in tables.chain("ip", "postrouting", Tree("eth0", GIGA, 0, ()))
+    none = tables.chain("ip", "postrouting", Tree("eth0", GIGA, 0, ()))
+    assert "sport" not in none
+    assert "dport" not in none
     every = Tree("eth0", GIGA, 0, tuple(range(65521, 65536)))
     for _, rules in tables.chains(every).values():
         assert max(map(len, tables.comments(rules))) <= 128
@@ -63,7 +76,7 @@ def test_a_rule_that_is_another_has_another_comment() -> None:
 
 
 def test_a_pod_may_send_a_hundred_frames_a_second_to_many_and_twice_as_many_at_once() -> None:
-    limited = [name for name, (_, content) in tables.SETS.items() if "limit" in content]
+    limited = [name for name, (_, content) in tables.SETS.items() if "packets" in content]
     assert limited == [("bridge", "floods"), ("netdev", "floods")]
     for name in limited:
         assert tables.SETS[name][1] == "type ifname; limit rate over 100/second burst 200 packets"
