@@ -64,6 +64,7 @@ def test_a_quantity_is_read_as_kubernetes_reads_it(text: str, expected: int) -> 
         "1e9G",
         "1e999",
         "1e009",
+        "1e١",
         "1KiB",
         "0x10",
         "١G",

@@ -7,7 +7,7 @@ import pytest
 
 from bench.analysis.causes import Cause
 from bench.analysis.observations import Measured, Observation
-from bench.analysis.verdict import Verdict, judge, met
+from bench.analysis.verdict import Verdict, judge, met, missed
 from bench.recording.records import Calibration, Delayed, Fault, RunRecord, Stall
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import record, scenario
@@ -307,6 +307,26 @@ def test_a_machine_that_drifts_is_noted(after: float, said: bool) -> None:
 def test_of_few_samples_the_share_means_all(samples: int, said: bool) -> None:
     notes = verdict(QUIET, observation(measured(samples=samples))).notes
     assert notes == (["disturbed: 19 samples are so few that 95 % of them means all"] if said else [])
+
+
+def test_of_few_samples_the_fewest_and_the_most_are_said() -> None:
+    notes = verdict(QUIET, observation(measured(samples=19), measured(samples=18))).notes
+    assert notes == ["disturbed: 18 to 19 samples are so few that 95 % of them means all"]
+
+
+def test_a_ceiling_is_marked_in_the_phases_and_repetitions_that_were_above_it() -> None:
+    of = scenario()
+    seen = observation(measured(), measured(1.2), measured(1.3), None)
+    causes = [
+        Cause("promise", "above", flow, repetition=number, required=required, topics=("ceiling",))
+        for flow, number, required in (
+            ("A -> C", 0, 1.1 * EXPECTED),  # it was, but in another phase
+            ("A -> C", 1, 1.1 * EXPECTED),
+            ("B -> C", 2, 1.1 * EXPECTED),
+            ("A -> C", 3, 1.1 * EXPECTED),
+        )
+    ]
+    assert missed(of, seen, causes) == {0: (), 1: ("ceiling",), 2: ()}
 
 
 def test_a_trunk_that_is_full_is_the_link_s_limit_and_not_the_machine_s() -> None:
