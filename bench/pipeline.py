@@ -123,14 +123,15 @@ def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
 
 def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed: Sequence[Cause]) -> _Judged:
     readings = samples.read(recording, scenario, record)
-    observed = observations.observe(readings.samples, scenario, record)
+    tables = samples.parted(readings.samples)
+    observed = observations.observe(tables, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
     asked = exchanges.read(recording, scenario, record)
-    exceeded = list(ceilings.causes(readings.samples, scenario, record))
+    exceeded = list(ceilings.causes(tables, scenario, record))
     latencies = latency.observe(asked.exchanges, scenario, record)
     faults = [*changed, *readings.faults, *asked.faults, *contradictions]
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded)
-    machines = machine.observe(readings.samples, readings.retransmits, scenario, record)
+    machines = machine.observe(tables, readings.retransmits, scenario, record)
     told = requests_summary.build(scenario, latencies, asked.idle)
     result = summarising.build(scenario, record, observed, judged, machines, told)
     return _Judged(result, readings.samples, asked.exchanges)

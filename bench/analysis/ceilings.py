@@ -13,14 +13,15 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from bench.analysis import samples
 from bench.analysis.causes import Cause
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario, Traffic, enforcements
+from testbed.scenario import Scenario, enforcements
 from testbed.scenario.goodput import goodput_of
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from bench.analysis.samples import Received, Tables
 
 # Of what a ceiling leaves. Calico and Antrea allow their own tests 20 and 10 %.
 MOST = 1.05
@@ -33,18 +34,13 @@ def exceeds(observed_bps: float, allowed_bps: float) -> bool:
     return observed_bps > MOST * allowed_bps
 
 
-def causes(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
-    """Yield each pod that exceeded its ceiling, repetition by repetition.
-
-    ``samples`` has columns as in ``samples.COLUMNS``; the receivers' are counted.
-    """
-    received = samples[samples["source"] == "receiver"]
+def causes(tables: Tables, scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
+    """Yield each pod that exceeded its ceiling, repetition by repetition; what receivers got is counted."""
     for pod, ceiling in _claimed(scenario).items():
         flows = [traffic for traffic in scenario.traffic if traffic.source == pod]
         for number in range(len(record.repetitions)):
-            judged = received[received["repetition"] == number]
-            tables = {flow.label: judged[judged["flow"] == flow.label] for flow in flows}
-            if cause := _judge(pod, ceiling, number, tables, flows, scenario, len(record.repetitions)):
+            received = samples.received(tables, flows, number)
+            if cause := _judge(pod, ceiling, number, received, scenario, len(record.repetitions)):
                 yield cause
 
 
@@ -59,21 +55,15 @@ def _judge(
     pod: str,
     ceiling: int,
     number: int,
-    tables: dict[str, pd.DataFrame],
-    flows: Iterable[Traffic],
+    received: Received,
     scenario: Scenario,
     repetitions: int,
 ) -> Cause | None:
-    seconds = _covered(
-        (float(table["start_s"].min()), float(table["end_s"].max()))
-        for table in tables.values()
-        if not table.empty
-    )
+    seconds = _covered((float(table["start_s"].min()), float(table["end_s"].max())) for _, table in received)
     if seconds < LONG_RUN_S:
         return None
     rates = {}  # of each flow that sent, bits per second over that time, and its share of the ceiling
-    for flow in flows:
-        table = tables[flow.label]
+    for flow, table in received:
         bits = float((table["bits_per_second"] * (table["end_s"] - table["start_s"])).sum())
         if bits:
             rates[flow.label] = (bits / seconds, bits / seconds / goodput_of(scenario, flow, ceiling))

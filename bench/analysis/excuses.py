@@ -14,7 +14,7 @@ along. These two are doubts only where they are the exception.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from bench.analysis.samples import Tables
+
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Tables = dict[Hashable, pd.DataFrame]  # samples by flow, repetition and source
 
 # Busy share from which processors count as saturated. Half-second averages of a machine that is
 # the bottleneck are 0.98 to 1; the rest is the sampling clock's.

@@ -6,15 +6,18 @@ because nothing here can read it, is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.analysis import samples
 from bench.recording.records import Delayed, RunRecord
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bench.analysis.samples import Tables
 
 # An interval that is off by more than this share of what was asked for is irregular.
 IRREGULAR = 0.1
@@ -43,10 +46,9 @@ class Machine:
 
 
 def observe(
-    samples: pd.DataFrame, retransmits: Mapping[tuple[int, str], int], scenario: Scenario, record: RunRecord
+    tables: Tables, retransmits: Mapping[tuple[int, str], int], scenario: Scenario, record: RunRecord
 ) -> list[Machine]:
     """Return what is known of each repetition. ``retransmits`` is by repetition and flow."""
-    irregular = dict(_intervals(samples, scenario.measurement.interval))
     found = []
     for number, repetition in enumerate(record.repetitions):
         loads = repetition.loads
@@ -59,16 +61,17 @@ def observe(
                 dropped=repetition.dropped,
                 default_class_bytes=repetition.by_default,
                 retransmits={flow: count for (of, flow), count in retransmits.items() if of == number},
-                irregular={flow: one for (of, flow), one in irregular.items() if of == number},
+                irregular={
+                    flow.label: _intervals(table, scenario.measurement.interval)
+                    for flow, table in samples.received(tables, scenario.traffic, number)
+                },
                 delayed=repetition.delayed,
             )
         )
     return found
 
 
-def _intervals(samples: pd.DataFrame, interval_s: float) -> Iterator[tuple[tuple[int, str], Intervals]]:
-    received = samples[samples["source"] == "receiver"]
-    for (repetition, flow), table in received.groupby(["repetition", "flow"], sort=False):
-        lengths = (table["end_s"] - table["start_s"]).to_numpy()
-        off = abs(lengths - interval_s) > IRREGULAR * interval_s
-        yield (int(str(repetition)), str(flow)), Intervals(float(off.mean()), float(lengths.max()))
+def _intervals(received: pd.DataFrame, interval_s: float) -> Intervals:
+    lengths = (received["end_s"] - received["start_s"]).to_numpy()
+    off = abs(lengths - interval_s) > IRREGULAR * interval_s
+    return Intervals(float(off.mean()), float(lengths.max()))

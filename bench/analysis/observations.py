@@ -22,10 +22,10 @@ from testbed.scenario.goodput import expected_goodput_of
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
-    from bench.analysis.excuses import Floats, Tables
+    from bench.analysis.excuses import Floats
+    from bench.analysis.samples import Tables
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,8 @@ class Observation:
         return max(0.0, 1 - self.overall.mean_bps / self.expected_bps)
 
 
-def observe(samples: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[Observation]:
+def observe(tables: Tables, scenario: Scenario, record: RunRecord) -> list[Observation]:
     """Return an observation for each transfer and each phase it has, in the scenario's order."""
-    grouped = samples.groupby(["flow", "repetition", "source"], sort=False)
-    tables: Tables = dict(iter(grouped[["start_s", "end_s", "bits_per_second", "window_bps"]]))
     return [
         observation
         for traffic in scenario.traffic

@@ -8,7 +8,7 @@ import pytest
 
 from bench.analysis import ceilings, observations
 from bench.analysis.causes import Cause
-from bench.analysis.samples import read
+from bench.analysis.samples import parted, read
 from bench.analysis.verdict import Verdict, judge
 from bench.recording import archive
 from bench.recording.directory import Recording
@@ -33,13 +33,13 @@ def one_flow(**fields: Any) -> Scenario:
 
 
 def exceeded(of: Scenario, rate: Rate) -> list[Cause]:
-    return list(ceilings.causes(samples(of, rate), of, record(of)))
+    return list(ceilings.causes(parted(samples(of, rate)), of, record(of)))
 
 
 def judged(of: Scenario, table: pd.DataFrame, **fields: Any) -> Verdict:
     made = record(of, **fields)
-    found = list(ceilings.causes(table, of, made))
-    return judge(of, made, observations.observe(table, of, made), [], exceeded=found)
+    found = list(ceilings.causes(parted(table), of, made))
+    return judge(of, made, observations.observe(parted(table), of, made), [], exceeded=found)
 
 
 @pytest.mark.parametrize("network", ["pod", "bandwidth", "ptp-bandwidth"])
@@ -103,7 +103,7 @@ def test_what_was_saved_up_counts_however_fast_it_is_sent(saved_up_s: float, cou
     """Of the rate: what is allowed, and the burst that containerd tells."""
     of = one_flow(flows=[{"from": "A", "to": "C", "duration": 2}])
     table = samples(of, lambda _f, time: (1 + saved_up_s / 0.1) * LEFT if time < 0.1 else LEFT)
-    assert len(list(ceilings.causes(table, of, record(of)))) == count
+    assert len(list(ceilings.causes(parted(table), of, record(of)))) == count
 
 
 def test_a_warm_up_hides_no_burst() -> None:
@@ -137,7 +137,7 @@ def test_every_repetition_is_judged_by_itself() -> None:
     of = one_flow(measurement={"repetitions": 2})
     table = samples(of, lambda _f, _t: LEFT)
     table.loc[table["repetition"] == 1, "bits_per_second"] = 2 * LEFT
-    (cause,) = ceilings.causes(table, of, record(of))
+    (cause,) = ceilings.causes(parted(table), of, record(of))
     assert cause.repetition == 1
     assert "A -> C, repetition-1: " in cause.text
 
@@ -165,7 +165,7 @@ SOUND = "promise/bandwidth-cni"
 def found_in(packed: Path, place: Path) -> list[Cause]:
     recording = Recording(archive.unpack(packed, place))
     of, made = recording.scenario(), recording.run_record()
-    return list(ceilings.causes(read(recording, of, made).samples, of, made))
+    return list(ceilings.causes(parted(read(recording, of, made).samples), of, made))
 
 
 def test_what_containerd_tells_is_no_ceiling_and_what_we_tell_is_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench import pipeline
 from bench.analysis import exchanges, machine, observations, summarising, summary, verdict
-from bench.analysis.samples import COLUMNS, role_of
+from bench.analysis.samples import COLUMNS, parted, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
 from bench.presentation.figures import known
@@ -88,9 +88,9 @@ def recorded(of: Scenario) -> RunRecord:
 
 def summarised(of: Scenario, table: pd.DataFrame) -> Summary:
     made = recorded(of)
-    observed = observations.observe(table, of, made)
+    observed = observations.observe(parted(table), of, made)
     judged = verdict.judge(of, made, observed, [])
-    return summarising.build(of, made, observed, judged, machine.observe(table, {}, of, made))
+    return summarising.build(of, made, observed, judged, machine.observe(parted(table), {}, of, made))
 
 
 def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from bench.analysis import ceilings, latency, observations, requests_summary, summarising, verdict
 from bench.analysis.causes import Cause
+from bench.analysis.samples import parted
 from bench.presentation import tables
 from bench.presentation.following import Following
 from bench.recording.directory import Recording
@@ -34,8 +35,8 @@ def told(
     capped: bool = False,
 ) -> str:
     recording = Recording(Path("reports/run"))
-    observed = observations.observe(table, experiment, made)
-    exceeded = list(ceilings.causes(table, experiment, made)) if capped else []
+    observed = observations.observe(parted(table), experiment, made)
+    exceeded = list(ceilings.causes(parted(table), experiment, made)) if capped else []
     judged = verdict.judge(experiment, made, observed, faults, exceeded=exceeded)
     stream = io.StringIO()
     result = summarising.build(experiment, made, observed, judged)
