@@ -39,9 +39,14 @@ if TYPE_CHECKING:
     from bench.presentation.figures.sheet import Sheet
 
 
+def prepare_to_judge() -> None:
+    """Import what ``summarise`` takes."""
+    import pandas  # noqa: F401
+
+
 def prepare() -> None:
     """Import all that an analysis takes. Until then nothing of it is: beside traffic that would disturb."""
-    import pandas  # noqa: F401
+    prepare_to_judge()
     import rocrate.rocrate  # type: ignore[import-untyped]  # noqa: F401
 
     from bench.presentation import report  # noqa: F401

@@ -114,7 +114,7 @@ def again(
 
     ``prepare`` is what each process does first. Raises LookupError for what cannot be read.
     """
-    return _each(make, directories, environment, prepare, counted)
+    return _each(make, directories, environment, (prepare, pipeline.prepare), counted)
 
 
 def summaries(
@@ -124,17 +124,21 @@ def summaries(
 
     See ``again``.
     """
-    return dict(zip(directories, _each(summarise, directories, {}, prepare, counted), strict=True))
+    first = (prepare, pipeline.prepare_to_judge)
+    return dict(zip(directories, _each(summarise, directories, {}, first, counted), strict=True))
 
 
 def _each(
     function: Callable[[Path, Path], Made],
     directories: Sequence[Path],
     environment: Mapping[str, str],
-    prepare: Callable[[], None],
+    first: Sequence[Callable[[], None]],
     counted: Counted,
 ) -> list[Made]:
-    """Return what a function makes of each directory, given another to work in, in other processes."""
+    """Return what a function makes of each directory, given another to work in, in other processes.
+
+    ``first`` is what each of them does before.
+    """
     if not directories:
         return []
     with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
@@ -143,20 +147,20 @@ def _each(
         context = multiprocessing.get_context("spawn")
         with (
             _environment(environment, Path(scratch)),
-            ProcessPoolExecutor(workers, context, initializer=partial(_begin, prepare)) as pool,
+            ProcessPoolExecutor(workers, context, initializer=partial(_begin, first)) as pool,
         ):
             runs = {pool.submit(function, one, Path(scratch)): _runs(one) for one in directories}
             _follow(runs, counted)
             return [each.result() for each in runs]
 
 
-def _begin(prepare: Callable[[], None]) -> None:
+def _begin(first: Sequence[Callable[[], None]]) -> None:
     """Prepare a process that makes many recordings again.
 
     Python looks for circles in all that there is as often as there is a little more of it: that took a tenth.
     """
-    prepare()
-    pipeline.prepare()
+    for prepare in first:
+        prepare()
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
