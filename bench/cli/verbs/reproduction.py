@@ -14,6 +14,7 @@ from bench.recording import atomic
 from testbed.resources import HOME
 
 if TYPE_CHECKING:
+    from bench.studies.reproduction.claims import Claim
     from bench.studies.reproduction.trial import Trial
 
 
@@ -126,8 +127,9 @@ def reproduce(
     names: Sequence[str], recorded: bool, quick: bool, listed: bool, seed: int, reports: Path
 ) -> int:
     """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
-    from bench.recording.directory import begin_directory, finish_directory
-    from bench.studies.reproduction import claims, trial
+    from bench.analysis import next_steps
+    from bench.presentation import following
+    from bench.studies.reproduction import claims
 
     if recorded + quick + listed > 1:
         raise LookupError("--recorded, --quick and --list: give one of them")
@@ -142,23 +144,44 @@ def reproduce(
             for recording, reason in known.missing.items():
                 say(f"not recorded: {recording}: {reason}")
             wanted = [claim for claim in wanted if claim.recording not in known.missing]
-        with progress.counted("read again") as counted:
-            tried = list(trial.recorded(wanted, claims.REFERENCE, extensions.load, counted))
-        quick = all(claim.quick for claim in wanted) if names else True
-        status, doubted = _tried(tried)
-        return _lead(status, doubted, names, recorded, quick, reports)
-    if not names:  # all that anyone can
-        wanted = [
-            claim for claim in wanted if known.machines[claim.machine].ordinary and (claim.quick or not quick)
-        ]
+        status, doubted = _read_again(wanted)
+        quick = not names or all(claim.quick for claim in wanted)
+    else:
+        if not names:  # all that anyone can
+            ordinary = [claim for claim in wanted if known.machines[claim.machine].ordinary]
+            wanted = [claim for claim in ordinary if claim.quick or not quick]
+        status, doubted = _measured_again(wanted, quick, seed, reports)
+    if doubted is None:
+        step = next_steps.of_claims(names, recorded, quick, str(reports))
+    else:
+        step = next_steps.of_recording(str(doubted), str(reports))
+    lead(following.said(step))
+    return status
+
+
+def _read_again(wanted: Sequence[Claim]) -> tuple[int, Path | None]:
+    """Try claims on the recordings that are kept; see ``_tried``."""
+    from bench.studies.reproduction import claims, trial
+
+    with progress.counted("read again") as counted:
+        tried = list(trial.recorded(wanted, claims.REFERENCE, extensions.load, counted))
+    return _tried(tried)
+
+
+def _measured_again(
+    wanted: Sequence[Claim], quick: bool, seed: int, reports: Path
+) -> tuple[int, Path | None]:
+    """Try claims on new recordings; see ``_tried``. Raises LookupError before anything is started."""
+    from bench.recording.directory import begin_directory, finish_directory
+    from bench.studies.reproduction import trial
+
     for claim in wanted:
         trial.command_of(claim, quick, seed)
     directory = begin_directory(reports, "reproduction")
     status, doubted = _tried(trial.again(wanted, directory, quick, seed, say))
     finished = finish_directory(directory)
     say(f"recordings: {finished}")
-    doubted = doubted and finished / doubted.relative_to(directory)
-    return _lead(status, doubted, names, recorded, quick, reports)
+    return status, doubted and finished / doubted.relative_to(directory)
 
 
 def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
@@ -175,18 +198,3 @@ def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
     say(", ".join(f"{len(each)} {name}" for name, each in found.items()))
     status = VIOLATED if found["outside"] else INVALID if found["invalid"] else HELD
     return status, next((one.recording for one in (*found["outside"], *found["invalid"])), None)
-
-
-def _lead(
-    status: int, doubted: Path | None, names: Sequence[str], recorded: bool, quick: bool, reports: Path
-) -> int:
-    """Say what to run next, and return the status."""
-    from bench.analysis import next_steps
-    from bench.presentation import following
-
-    if doubted is None:
-        step = next_steps.of_claims(names, recorded, quick, str(reports))
-    else:
-        step = next_steps.of_recording(str(doubted), str(reports))
-    lead(following.said(step))
-    return status
