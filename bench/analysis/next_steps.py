@@ -53,7 +53,6 @@ RESERVING = "node"  # the one of this project that keeps a floor on full links
 BASELINE = enforcements.UNDESCRIBED
 DEMANDING = "congested"  # a scenario with promises, disturbances and full links
 DOCTOR: Words = ("doctor",)
-KEPT: Words = ("reproduce", "--recorded")
 
 # What steps find out that several rules have.
 SLOW = "whether it holds at a part of every rate, which this machine may carry"
@@ -146,7 +145,7 @@ def of_study(asked: StudyRequest, outcome: Outcome, leads_to: NextStudy | None) 
     if leads_to is None:
         return None
     if leads_to.name is None or asked.kubeconfigs:
-        return NextStep(KEPT, RECORDED)
+        return NextStep(_recorded(asked.reports), RECORDED)
     return NextStep(_study(leads_to.name, asked), leads_to.reason)
 
 
@@ -168,6 +167,11 @@ def of_claims(names: Sequence[str], recorded: bool, quick: bool, reports: str) -
     if recorded or quick:
         return NextStep((*asked, *_where(reports)), "whether they come out at the rates that they name")
     return NextStep(("reproduce", "--list"), "which other claims there are, and what machines they need")
+
+
+def _recorded(reports: str) -> Words:
+    """Return what reads the kept recordings again; ``reports`` is for what it leads to in turn."""
+    return ("reproduce", "--recorded", *_where(reports))
 
 
 def _where(reports: str) -> Words:
@@ -236,8 +240,8 @@ def _matrix(case: Case) -> Ask | None:
     return None if case.request.kubeconfigs else _study("matrix", case.request)
 
 
-def _kept(_case: Case) -> Ask:
-    return KEPT
+def _kept(case: Case) -> Ask:
+    return _recorded(case.request.reports)
 
 
 # Violated.

@@ -59,12 +59,15 @@ def run(recording: Recording, summary: Summary, step: Following | None = None) -
     return said | ({"next": following(step)} if step else {})
 
 
-def study(of: Study, directory: Path) -> Document:
-    """Return what is said of a study: its index, the cases that shall hold, and each of its runs."""
+def study(of: Study, directory: Path, reports: str) -> Document:
+    """Return what is said of a study: its index, the cases that shall hold, and each of its runs.
+
+    ``reports`` is as in ``Study.next_step``.
+    """
     from bench.presentation import following as leading
     from bench.recording.directory import Recording
 
-    step = of.next_step(directory)
+    step = of.next_step(directory, reports)
     index = of.index_file(directory)
     files = {"study": directory, "index": index, "figures": directory / "figures"}
     pages = sorted(directory.glob("*.html"))

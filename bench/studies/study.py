@@ -179,10 +179,15 @@ class Study(ABC):
         """Return what else to say."""
         return ()
 
-    def next_step(self, directory: Path) -> NextStep | None:
-        """Return what to run after it; None if nothing follows. Raises StoredError."""
+    def next_step(self, directory: Path, reports: str) -> NextStep | None:
+        """Return what to run after it; None if nothing follows. Raises StoredError.
+
+        ``reports`` is where recordings are kept now, which may be elsewhere than when it was made.
+        """
         asked = request(directory)
-        return self.next_of(asked, self.outcome(directory)) if asked else None
+        if asked is None:
+            return None
+        return self.next_of(asked.model_copy(update={"reports": reports}), self.outcome(directory))
 
     def next_of(self, asked: StudyRequest, outcome: Outcome) -> NextStep | None:
         """Return what to run after it, of what was asked for and what came out."""

@@ -201,9 +201,9 @@ def _draw_figures(run: str, reports: Path, told: documents.Document, sheet: Shee
     if found := known.find(run, reports):
         study, place = found
         study.analyse(place, sheet)
-        told |= documents.study(study, place)
+        told |= documents.study(study, place, str(reports))
         _say_drawn(place / "figures", sheet)
-        return studies.show(study, place)
+        return studies.show(study, place, str(reports))
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording, sheet)
     _say_drawn(recording.figures_directory, sheet)

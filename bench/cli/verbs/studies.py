@@ -38,8 +38,8 @@ def run(
     study = known.named(name)
     with documents.document(json) as told:
         directory = _run(study, choices, resume, gate, kubeconfigs, **options)
-        told |= documents.study(study, directory)
-        status = show(study, directory)
+        told |= documents.study(study, directory, options["reports"])
+        status = show(study, directory, options["reports"])
         return _gate(study.promised(directory)) if gate else status
 
 
@@ -125,8 +125,11 @@ def chosen(words: Sequence[str]) -> dict[str, list[str]]:
     return choices
 
 
-def show(study: Study, directory: Path) -> int:
-    """Show a study's tables, and where its files are; return the exit status of its outcome."""
+def show(study: Study, directory: Path, reports: str) -> int:
+    """Show a study's tables, and where its files are; return the exit status of its outcome.
+
+    ``reports`` is as in ``Study.next_step``.
+    """
     from bench.presentation import following
 
     console = Console()
@@ -141,6 +144,6 @@ def show(study: Study, directory: Path) -> int:
     for page in sorted(directory.glob("*.html")):
         say(f"page:       {page}")
     outcome = study.outcome(directory)
-    if step := study.next_step(directory):
+    if step := study.next_step(directory, reports):
         lead(following.said(step))
     return exits.STATUS_OF_VERDICT[outcome]

@@ -14,9 +14,10 @@ from bench.analysis.summary import CauseSummary, SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.tasks import VERBS
 from bench.presentation import following, next_page
-from bench.recording import requests
+from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
 from bench.studies import known
+from bench.studies.study import REQUEST
 from testbed.scenario import Scenario, render_yaml
 from tests.unit.bench.presentation.conftest import TypeIn
 
@@ -147,7 +148,7 @@ def test_a_shell_takes_each_kind_of_step_as_it_is_meant(walk: Walk, type_in: Typ
     for ask, step in steps.values():
         command = following.said(step).command
         assert (f"--reports {shlex.quote(ask.reports)}" in command) == (
-            ask.reports != "reports" and command != "./invokew doctor" and "recorded" not in command
+            ask.reports != "reports" and command != "./invokew doctor"
         )
         if isinstance(step.ask, Request) and step.ask.scenario != RUN:
             assert type_in(command) == (step.ask, requests.read(step.ask))
@@ -157,6 +158,23 @@ def test_a_shell_takes_each_kind_of_step_as_it_is_meant(walk: Walk, type_in: Typ
             verb = step.ask[0]
             assert verb in {task.name for task in VERBS.tasks()}
     assert len(steps) >= 18
+
+
+@pytest.mark.parametrize("name", known.STUDIES)
+def test_a_study_that_was_moved_leads_to_where_recordings_are_now(
+    name: str, tmp_path: Path, type_in: TypeIn
+) -> None:
+    study, reports = known.named(name), "my reports/of $today"
+    atomic.write_model(study.index_file(tmp_path), study.index([]))
+    atomic.write_model(tmp_path / REQUEST, StudyRequest(study=name, reports="where it was made"))
+    step = study.next_step(tmp_path, reports)
+    assert step is not None
+    command = following.said(step).command
+    if isinstance(step.ask, StudyRequest):
+        assert step.ask.reports == reports
+        assert type_in(command) == step.ask
+    else:
+        assert shlex.split(command) == ["./invokew", "reproduce", "--recorded", "--reports", reports]
 
 
 @pytest.mark.parametrize("topic", get_args(Topic))

@@ -24,6 +24,7 @@ from bench.studies import loop
 from bench.studies.matrix import figure, index, page, table
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
+from bench.studies.study import REQUEST
 from testbed.scenario import ScenarioError, load
 from testbed.scenario.enforcements import shall_hold
 from tests.paths import ROOT
@@ -336,8 +337,12 @@ def test_a_gate_without_a_case_that_shall_hold_is_refused() -> None:
 def test_programs_are_told_the_index_and_every_run(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert experiments.draw_figures(str(directory), Path("reports"), json=True) == 0
-    told = json.loads(capsys.readouterr().out)
+    atomic.write_model(directory / REQUEST, asked("pod", "node"))
+    assert experiments.draw_figures(str(directory), directory, json=True) == 0
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert told["next"]["command"] == f"./invokew places --reports {directory}"
+    assert said.err.endswith(f"next: {told['next']['command']}\n")
     assert (told["schema"], told["study"]) == (1, "matrix")
     assert told["index"] == atomic.read_json(directory / index.INDEX)
     assert told["paths"]["pages"] == [str(directory / "matrix.html")]
