@@ -27,7 +27,7 @@ LINES = sorted(
 
 @pytest.mark.parametrize("place", places(""))
 def test_what_takes_seconds_does_what_the_page_says(place: str, project: Path) -> None:
-    run(BLOCKS[place], project)
+    run([BLOCKS[place]], project)
 
 
 @pytest.mark.long(one_in=20)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,10 @@ def steps(block: Block) -> Iterator[tuple[str, list[str], int | None]]:
             yield command, shown, int(status) if after.strip() == "echo $?" else None
 
 
-def run(block: Block, project: Path) -> None:
+def run(blocks: Iterable[Block], project: Path) -> None:
+    """Type what they have, one after the other; the test is skipped if the machine was the limit of some."""
     limited = []
-    for command, shown, expected in steps(block):
+    for command, shown, expected in chain.from_iterable(map(steps, blocks)):
         status, said = typed(command, project)
         words = "\n".join([command, *said])
         if status == INVALID != expected:
