@@ -89,7 +89,7 @@ _PORT6 = [
     ("iifname . ether saddr . ip6 saddr != @frames6 goto dropping", "another's address"),
     (f"ip6 saddr :: icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many", "detection of duplicates"),
     ("ip6 saddr :: goto dropping", "from nowhere"),
-    ("meta l4proto != ipv6-icmp goto many", "IPv6 of a pod"),
+    ("meta l4proto != 58 goto many", "IPv6 of a pod"),
     ("frag frag-off != 0 goto many", "the rest of a packet"),
     (f"icmpv6 type nd-neighbor-advert {_OWN_TARGET} goto many", "advertisement of its own"),
     # Echo, listeners, and who looks for a router or a neighbour.

@@ -196,6 +196,18 @@ def test_an_unguarded_node_of_the_version_before_is_guarded_by_reconcile(node: N
     assert [entry["container"] for entry in ledger(node)["attachments"]] == ["C-1"]
 
 
+def test_a_bare_node_has_no_names_of_protocols_and_services(node: Node) -> None:
+    """They are of Debian's package netbase, which containers' images leave out."""
+    Pair(node)
+    node.add_pod_namespace("A-1")
+    for file in ("/etc/protocols", "/etc/services"):
+        if Path(file).exists():
+            node.run("mount", "--bind", "/dev/null", file)
+    configuration = on_uplink("100M")
+    added(node, "A-1", configuration)
+    assert node.call("STATUS", "", configuration) == {}
+
+
 SEND = "import socket; s = socket.socket(type=socket.SOCK_DGRAM)\nfor _ in range({}): s.sendto({}, {})"
 VXLAN = b"\x08" + bytes(5) + b"\x01\x00" + bytes(50)  # the header of network 1, and something
 
