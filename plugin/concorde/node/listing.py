@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import tools
-from .marks import LIMIT
+from . import limits
 from .tables import ROUTED, TABLE
 
 TYPE_CHECKING = False
@@ -46,9 +46,6 @@ def set_of(entry: dict[str, Any]) -> dict[str, Any] | None:
     return entry.get("map") or entry.get("set")
 
 
-_BYTES = {"bytes": 1, "kbytes": 1 << 10, "mbytes": 1 << 20}
-
-
 class Listed:
     """An element of a set or map.
 
@@ -61,7 +58,7 @@ class Listed:
         if isinstance(element, dict) and "elem" in element:
             counter = element["elem"].get("counter")
             self.packets = counter["packets"] if counter else None
-            self.limit = _limit(element["elem"].get("limit", {}))
+            self.limit = limits.shown(element["elem"].get("limit", {}))
             element = element["elem"]["val"]
         key, value = element if isinstance(element, list) else (element, None)
         self.key = [str(part) for part in (key["concat"] if isinstance(key, dict) else [key])]
@@ -75,11 +72,3 @@ class Listed:
     def parts(self) -> list[str]:
         """Key and value."""
         return self.key if self.value is None else [*self.key, self.value]
-
-
-def _limit(shown: dict[str, Any]) -> str:
-    """A limit in bytes as marks writes it; nft shows the largest units there are no fractions of."""
-    units = _BYTES.get(shown.get("rate_unit", "")), _BYTES.get(shown.get("burst_unit", ""))
-    if units[0] is None or units[1] is None:
-        return ""
-    return f"{LIMIT}{shown['rate'] * units[0]} bytes/second burst {shown['burst'] * units[1]} bytes"

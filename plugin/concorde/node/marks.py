@@ -18,6 +18,7 @@ owner any more (net/netfilter/nft_meta.c, nft_meta_get_eval_skugid).
 from __future__ import annotations
 
 from .. import addresses
+from . import limits
 from .htb import CONTROL, handle
 
 TYPE_CHECKING = False
@@ -38,8 +39,6 @@ SETS = {
     # Each element has a limit of its own.
     ("ip", "spoken"): ("set", "type ifname . ipv4_addr; limit rate over 1000 bytes/second burst 1000 bytes"),
 }
-# Where an element's key ends, and the limit of its own begins.
-LIMIT = " limit rate over "
 _POSTROUTING = "type filter hook postrouting priority 50"
 _NODE = "meta iif 0 meta priority set none return", "the node itself"
 _PROCESSES = "meta skuid >= 0 meta priority set none return", "processes of the node"
@@ -96,4 +95,4 @@ def elements(entry: Entry) -> list[Element]:
 
 def _share(rate: int) -> str:
     """The limit of who speaks for a pod whose class has this rate (bits per second)."""
-    return f"{LIMIT}{max(1, rate // 8 * _SPOKEN_PER_MILLE // 1000)} bytes/second burst {_AT_ONCE} bytes"
+    return limits.over(max(1, rate // 8 * _SPOKEN_PER_MILLE // 1000), _AT_ONCE)

@@ -11,7 +11,7 @@ from struct import pack, unpack_from
 
 from .. import addresses
 from ..rtnetlink import NESTED, attribute, netlink
-from . import marks, tables
+from . import limits, tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FAMILIES = {"ip": 2, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
 _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
 _EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
-_IN_BYTES, _WHAT_IS_OVER = 1, 1  # NFT_LIMIT_PKT_BYTES, NFT_LIMIT_F_INV
+_NAME, _OF_EXPRESSION = 1, 2  # NFTA_EXPR_NAME and _DATA
 
 
 def change(verb: str, elements: Sequence[Element]) -> None:
@@ -39,7 +39,7 @@ def change(verb: str, elements: Sequence[Element]) -> None:
     messages = [_message(_BEGIN, _REQUEST, 0, _NFTABLES, b"")]
     for number, (family, name, text) in enumerate(elements, 1):
         flags = _REQUEST | (_CREATE if verb == "add" else 0) | (_ACK if number == len(elements) else 0)
-        key, _, limit = text.partition(marks.LIMIT)
+        key, limit = limits.parted(text)
         body = _body(family, name, key, limit if verb == "add" else "")
         messages.append(_message(_MESSAGES[verb], flags, _FAMILIES[family], 0, body))
     messages.append(_message(_END, _REQUEST, 0, _NFTABLES, b""))
@@ -70,24 +70,12 @@ def _body(family: str, name: str, text: str, limit: str) -> bytes:
         major, _, minor = value.partition(":")
         element += _nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
     if limit:
-        element += _nested(_EXPRESSION, attribute(1, b"limit\0") + _nested(2, _limit(limit)))
+        expression = attribute(_NAME, b"limit\0") + _nested(_OF_EXPRESSION, limits.attributes(limit))
+        element += _nested(_EXPRESSION, expression)
     return (
         attribute(_TABLE, tables.TABLE.encode() + b"\0")
         + attribute(_SET, name.encode() + b"\0")
         + _nested(_ELEMENTS, _nested(_ELEMENT, element))
-    )
-
-
-def _limit(text: str) -> bytes:
-    """More than `RATE bytes/second burst BYTES bytes` (enum nft_limit_attributes)."""
-    rate, _, _, burst, _ = text.split()
-    second = 1
-    return (
-        attribute(1, pack("!Q", int(rate)))
-        + attribute(2, pack("!Q", second))
-        + attribute(3, pack("!I", int(burst)))
-        + attribute(4, pack("!I", _IN_BYTES))
-        + attribute(5, pack("!I", _WHAT_IS_OVER))
     )
 
 

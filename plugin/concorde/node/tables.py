@@ -7,7 +7,7 @@ port carries), `tunnels` (who may speak to a VTEP). Only rendering.
 from __future__ import annotations
 
 from .. import names
-from . import guard, marks, tunnels
+from . import guard, limits, marks, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _add(element: Element) -> str:
 def _delete(element: Element) -> str:
     family, name, text = element
     if name != INGRESS:
-        return f"delete element {family} {TABLE} {name} {{ {text.partition(marks.LIMIT)[0]} }}\n"
+        return f"delete element {family} {TABLE} {name} {{ {limits.parted(text)[0]} }}\n"
     chain_name = guard.CHAIN_OF + text.strip('"')
     return f"flush chain {family} {TABLE} {chain_name}\ndelete chain {family} {TABLE} {chain_name}\n"
 

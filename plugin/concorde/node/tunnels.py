@@ -52,9 +52,9 @@ def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """Where packets are for the node, and where they leave it again."""
     return {
         ("ip", "refusing"): ("", [("iifname . ip saddr @refused drop", "counted"), ("drop", "not counted")]),
-        ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FORMS, _OUT_OF_AN_OVERLAY]),
+        ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FROM_A_POD, *_OUT_OF_AN_OVERLAY]),
         # Into an overlay too: at its far end may be a node, and one that does not look.
-        ("ip", "forward"): (_HOOK.format("forward"), [*_TO_PODS, *_HARMLESS, _TO_A_VTEP, *_FORMS]),
+        ("ip", "forward"): (_HOOK.format("forward"), [*_TO_PODS, *_HARMLESS, _TO_A_VTEP, *_FROM_A_POD]),
         ("ip6", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP6]),
         ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_VTEP6]),
     }
@@ -73,16 +73,21 @@ _TO_PODS = [
 ]
 _TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
 _TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
-_FORMS = [
-    # What all packets are asked comes first; few are looked up.
-    (f"{_LIKE_VXLAN} udp dport != {_NAMES} {_A_POD} goto refusing", "VXLAN from a pod"),
-    (f"{_PLAIN_VXLAN} {_A_POD} goto refusing", "plain VXLAN from a pod"),
+
+
+def _forms(whose: str, of: str) -> list[Rule]:
+    """What a VTEP would take that nobody has read yet. What all packets are asked comes first."""
+    return [
+        (f"{_LIKE_VXLAN} udp dport != {_NAMES} {whose} goto refusing", f"VXLAN {of}"),
+        (f"{_PLAIN_VXLAN} {whose} goto refusing", f"plain VXLAN {of}"),
+    ]
+
+
+_FROM_A_POD = [
+    *_forms(_A_POD, "from a pod"),
     (f"{_TINY_FRAGMENT} {_A_POD} goto refusing", "too short to see"),
 ]
-_OUT_OF_AN_OVERLAY = (
-    f"{_LIKE_VXLAN} udp dport != {_NAMES} iifname @vteps goto refusing",
-    "VXLAN out of an overlay",
-)
+_OUT_OF_AN_OVERLAY = _forms("iifname @vteps", "out of an overlay")
 
 
 def elements(entry: Entry) -> list[Element]:

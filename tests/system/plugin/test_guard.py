@@ -209,6 +209,7 @@ def test_a_bare_node_has_no_names_of_protocols_and_services(node: Node) -> None:
 
 
 SEND = "import socket; s = socket.socket(type=socket.SOCK_DGRAM)\nfor _ in range({}): s.sendto({}, {})"
+INNER = bytes.fromhex(f"{6 * 'ff'}0e00000000420800") + bytes(50)  # a frame
 VXLAN = b"\x08" + bytes(5) + b"\x01\x00" + bytes(50)  # the header of network 1, and something
 
 
@@ -249,19 +250,43 @@ def test_a_vtep_that_nobody_has_read_yet_is_out_of_pods_reach(
     device = ["link", "add", "later", "type", "vxlan", *number, "local", "192.168.9.1", "dstport", "9999"]
     node.run("ip", *device, *option)
     node.run("ip", "link", "set", "later", "up")
-    packet = bytes.fromhex(f"{flags}000001{reserved}{6 * 'ff'}0e00000000420800") + bytes(50)
+    packet = bytes.fromhex(f"{flags}000001{reserved}") + INNER
     targets = ("192.168.9.1", 9999), ("172.16.1.1", 9999), ("192.168.9.2", 9999)
 
     def send() -> int:
         for to in targets:
             node.in_pod("A-1", "/usr/bin/python3", "-c", SEND.format(3, packet, to))
-        (link,) = node.show("ip", "-j", "-s", "link", "show", "dev", "later")
-        return int(link["stats64"]["rx"]["packets"])
+        return taken_out(node)
 
     assert send() == 0
     assert ledger(node)["attachments"][0]["dropped"] == 9
     node.run("nft", "delete", "table", "ip", "concorde")
     assert send() == 6  # so it is one that would take them
+
+
+@pytest.mark.parametrize("port", [9999, 53])
+def test_nor_does_one_get_what_comes_out_of_an_overlay(node: Node, port: int) -> None:
+    pair = Pair(node)
+    node.add_pod_namespace("A-1")
+    added(node, "A-1", on_uplink())
+    node.run(*f"ip link add later type vxlan id 1 local 192.168.9.1 dstport {port}".split())
+    node.run("ip", "link", "set", "later", "up")
+    pair.plug_in()
+
+    def send() -> int:
+        plain = bytes.fromhex("0800000000000100") + INNER
+        pair.on("two", "/usr/bin/python3", "-c", SEND.format(3, plain, ("172.16.1.0", port)))
+        return taken_out(node)
+
+    assert send() == 0
+    node.run("nft", "delete", "table", "ip", "concorde")
+    assert send() == 3
+
+
+def taken_out(node: Node) -> int:
+    """How many packets the VTEP that came later has got."""
+    (link,) = node.show("ip", "-j", "-s", "link", "show", "dev", "later")
+    return int(link["stats64"]["rx"]["packets"])
 
 
 @pytest.mark.parametrize(

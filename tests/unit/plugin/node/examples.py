@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from concorde.node import observe, tables
+from concorde.node import limits, observe, tables
 from concorde.node.records import Entry, Tree
 
 GIGA = 10**9
@@ -51,7 +51,7 @@ def listing(family: str, present: set[tuple[str, str, str]]) -> str:
 
 
 def said(text: str) -> Any:
-    text, _, limit = text.partition(" limit rate over ")
+    text, limit = limits.parted(text)
     if limit:
         rate, burst = (int(word) for word in limit.split() if word.isdigit())
         units = {"rate_unit": "bytes", "burst_unit": "bytes", "per": "second", "inv": True}
