@@ -42,26 +42,35 @@ def udp(port: int, load: bytes) -> bytes:
 
 def tcp_syn(source: str, to: str, port: int, load: bytes) -> bytes:
     """Return a packet that asks for a connection, and has data already (RFC 9293, 3.4); an even number."""
-    segment = struct.pack("!HHIIBBHHH", 4000, port, 1, 0, 5 << 4, SYN, 0xFFFF, 0, 0) + load
-    ends = socket.inet_aton(source) + socket.inet_aton(to)
-    pseudo = ends + struct.pack("!HH", socket.IPPROTO_TCP, len(segment))
-    summed = segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
-    return ipv4(source, to, summed, protocol=socket.IPPROTO_TCP)
+    return ipv4(source, to, tcp((source, to), (4000, port), SYN, load), protocol=socket.IPPROTO_TCP)
+
+
+def tcp(addresses: tuple[str, str], ports: tuple[int, int], flags: int, load: bytes = b"") -> bytes:
+    """Return a segment of a connection between two addresses; the load has an even number of bytes."""
+    segment = struct.pack("!HHIIBBHHH", *ports, 1, 1, 5 << 4, flags, 0xFFFF, 0, 0) + load
+    pseudo = b"".join(map(socket.inet_aton, addresses)) + struct.pack("!HH", socket.IPPROTO_TCP, len(segment))
+    return segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
+
+
+def icmp(kind: int, code: int, rest: bytes) -> bytes:
+    """Return a message (RFC 792); the rest has an even number of bytes."""
+    message = struct.pack("!BBH", kind, code, 0) + rest
+    return message[:2] + struct.pack("!H", checksum(message)) + message[4:]
 
 
 def too_large(source: str, to: str, about: str, most: int = 100) -> bytes:
     """Return the error that an answer ``to`` sent to ``about`` has more than ``most`` bytes (RFC 1191)."""
     answer = ipv4(to, about, bytes(64), protocol=socket.IPPROTO_ICMP)[:28]
-    error = struct.pack("!BBHHH", 3, 4, 0, 0, most) + answer
-    summed = error[:2] + struct.pack("!H", checksum(error)) + error[4:]
-    return ipv4(source, to, summed, protocol=socket.IPPROTO_ICMP)
+    error = icmp(3, 4, struct.pack("!HH", 0, most) + answer)
+    return ipv4(source, to, error, protocol=socket.IPPROTO_ICMP)
 
 
-def checksum(header: bytes) -> int:
-    """Return the Internet checksum (RFC 1071)."""
-    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
+def checksum(octets: bytes) -> int:
+    """Return the Internet checksum of an even number of bytes (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
 
 
 def arp(operation: int, sender: str, claimed: End, to: End, tags: bytes = b"") -> Frame:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import fmean
 from typing import IO
 
@@ -19,6 +18,7 @@ import pytest
 
 from bench.measurement.attacks.known import ATTACKS, Attack
 from tests import cases
+from tests.system.plugin.ask import ASK
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.floods import SCENE
 from tests.system.plugin.judge import ATTACKER, attacking
@@ -32,7 +32,6 @@ PAYLOAD, FRAME = 1398, 1464  # of a full TCP segment with timestamps at MTU 1450
 LEAST = 0.95 * PROMISE * PAYLOAD / FRAME
 FEWEST = 1000  # frames a second; a machine that is busy with other things makes few
 
-ASK = str(Path(__file__).with_name("ask.py"))
 
 pytestmark = [
     pytest.mark.alone,
@@ -64,7 +63,7 @@ def test_a_promise_holds_when_somebody_elsewhere_asks_its_pods_kernel(node: Node
     pair.attach("A-1", f"{PROMISE:.0f}")
     pair.plug_in()
     asked = {"to": SCENE.neighbour[1], "kind": "echo", "size": 1380, "count": 10**9, "rate": rate / 8 / 1380}
-    ask = pair.node.argv("nsenter", "--net=/run/netns/two", "nice", "-n", "10", "/usr/bin/python3", ASK)
+    ask = pair.node.argv("nsenter", "--net=/run/netns/two", "nice", "-n", "10", *ASK)
 
     def judge(factor: int) -> None:
         with everybody_else(pair), victim(pair) as seconds:

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from typing import Any
 
 import pytest
 
+from bench.measurement.attacks.frames import icmp, ipv4
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.frame_kinds import link_local
 from tests.system.plugin.overlapped import Overlapped
 from tests.system.plugin.uplinks import HOST
 
 GATEWAY, OWN, NEIGHBOUR, REMOTE = "172.16.1.1", "172.16.1.3", "172.16.1.2", "172.16.2.2"
-# An error of `type` and `code` to somebody, about an echo reply from that one to `about`; MTU 100.
-COMPLAIN = """
-import json, socket, struct, sys
+SEND = """
+import json, socket, sys
 spec = json.loads(sys.argv[1])
 six = ":" in spec["to"]
-packed = lambda text: socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, text)
-ends = packed(spec["to"]) + packed(spec["about"])
-def checksum(octets):
-    total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-if six:
-    header = struct.pack("!IHBB", 6 << 28, 64, socket.IPPROTO_ICMPV6, 64) + ends
-    header += struct.pack("!BBHI", 129, 0, 0, 0)
-    rest = struct.pack("!I", 1280)
-else:
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 84, 1, 0, 64, 1, 0) + ends + bytes(8)
-    rest = struct.pack("!HH", 0, 100) if spec["type"] == 3 else packed(spec["via"])
-error = struct.pack("!BBH", spec["type"], spec["code"], 0) + rest + header + bytes(56)
-if not six:
-    error = error[:2] + struct.pack("!H", checksum(error)) + error[4:]
 family, protocol = (socket.AF_INET6, socket.IPPROTO_ICMPV6) if six else (socket.AF_INET, socket.IPPROTO_ICMP)
 sender = socket.socket(family, socket.SOCK_RAW, protocol)
+to = (spec["to"], 0, 0, socket.if_nametoindex("eth0")) if six else (spec["to"], 0)
 for _ in range(3):
-    sender.sendto(error, (spec["to"], 0, 0, socket.if_nametoindex("eth0")) if six else (spec["to"], 0))
+    sender.sendto(bytes.fromhex(spec["message"]), to)
 """
 
 
@@ -53,8 +39,16 @@ def pair(node: Node) -> Overlapped:
 
 
 def complain(node: Node, to: str, about: str, kind: int = 3, code: int = 4, via: str = OWN) -> None:
-    spec = {"to": to, "about": about, "type": kind, "code": code, "via": via}
-    node.in_pod("A-2", "/usr/bin/python3", "-c", COMPLAIN, json.dumps(spec))
+    """Send an error to somebody three times, about an echo reply from that one to `about`."""
+    if ":" in to:
+        ends = socket.inet_pton(socket.AF_INET6, to) + socket.inet_pton(socket.AF_INET6, about)
+        reply = struct.pack("!IHBB", 6 << 28, 64, socket.IPPROTO_ICMPV6, 64) + ends + b"\x81" + bytes(63)
+        message = icmp(kind, code, struct.pack("!I", 1280) + reply)  # the kernel sums ICMPv6 itself
+    else:
+        rest = struct.pack("!HH", 0, 100) if kind == 3 else socket.inet_aton(via)
+        message = icmp(kind, code, rest + ipv4(to, about, bytes(64), protocol=socket.IPPROTO_ICMP))
+    spec = json.dumps({"to": to, "message": message.hex()})
+    node.in_pod("A-2", "/usr/bin/python3", "-c", SEND, spec)
 
 
 def route(node: Node, to: str, pod: str = "") -> tuple[Any, Any]:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tests import cases
+from tests.system.plugin.ask import ASK
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.uplinks import HOST, NEIGHBOUR, Pair, on_uplink
 
-SEND, ASK = (str(Path(__file__).with_name(name)) for name in ("send.py", "ask.py"))
+SEND = str(Path(__file__).with_name("send.py"))
 LISTEN = (
     "import signal, socket; s = socket.create_server(('', 5001)); print('ready', flush=True); signal.pause()"
 )
@@ -182,7 +183,7 @@ def test_what_anybody_makes_a_pods_kernel_say_is_best_effort(pair: Pair, spec: d
         assert listening.stdout.readline() == "ready\n"
         asked = json.dumps({"to": "172.16.1.2", **spec})
         begun = time.monotonic()
-        sent = pair.sent(lambda: pair.on("two", "/usr/bin/python3", ASK, asked))
+        sent = pair.sent(lambda: pair.on("two", *ASK, asked))
         took = time.monotonic() - begun
     # The limit begins with a second's worth and two packets.
     assert 0 < sent[FIRST] < 0.01 * 103.5e6 / 8 * (took + 1) + 10_000
