@@ -37,13 +37,13 @@ class Families:
         self.unseen = _gauge(
             "concorde_unseen_classes", "Classes within pods that could not be looked at (CAP_SYS_ADMIN)."
         )
-        self.capacity = _gauge("concorde_uplink_capacity_bits_per_second", "What all classes may take.")
+        self.capacity = _gauge("concorde_uplink_capacity_bits_per_second", "What the wire carries.")
         self.reserve = _gauge("concorde_uplink_reserve_bits_per_second", "Kept for control traffic.")
         self.promised = _gauge("concorde_uplink_promised_bits_per_second", "What all guarantees take.")
         self.free = _gauge("concorde_uplink_free_bits_per_second", "What may still be promised.")
         self.guarantee = _gauge("concorde_guarantee_bits_per_second", "The guarantee as it was given.")
-        self.rate = _gauge("concorde_class_rate_bits_per_second", "What a class is sure of, layer 2.")
-        self.ceil = _gauge("concorde_class_ceil_bits_per_second", "What a class never exceeds, layer 2.")
+        self.rate = _gauge("concorde_class_rate_bits_per_second", "What a class is sure of, as it counts.")
+        self.ceil = _gauge("concorde_class_ceil_bits_per_second", "What a class never exceeds, as it counts.")
         self.sent_bytes = _counter("concorde_class_sent_bytes", "Bytes of layer 2 a class has sent.")
         self.sent_packets = _counter("concorde_class_sent_packets", "Packets a class has sent.")
         self.dropped = _counter("concorde_class_dropped_packets", "Packets a class had no room for.")

@@ -80,26 +80,39 @@ def shown_rate(rate: int) -> str:
     return f"{value}Tbit"
 
 
-def rates_of_classes(shown: str) -> dict[str, tuple[str, str]]:
-    """Each HTB class's rate and ceil, as tc prints them, in the output of `tc -j class show`.
+def classes(shown: str) -> dict[str, tuple[str, str, str, str]]:
+    """Each HTB class's rate and ceil, overhead and mpu, as tc prints them, in `tc -d -j class show`.
 
-    iproute2 prints this as plain text up to 6.1 whatever `-j` says, later as JSON with bytes per second.
+    Without -d no mpu is shown (iproute2, tc/q_htb.c). It is plain text up to iproute2 6.1 whatever `-j` says,
+    later JSON with bytes per second.
     """
     if shown.lstrip().startswith("["):
         import json
 
         return {
-            entry["handle"]: (shown_rate(entry["rate"] * 8), shown_rate(entry["ceil"] * 8))
+            entry["handle"]: (
+                shown_rate(entry["rate"] * 8),
+                shown_rate(entry["ceil"] * 8),
+                *shown_count(entry.get("overhead", 0), entry.get("mpu_rate", 0)),
+            )
             for entry in json.loads(shown)
             if entry.get("class") == "htb"
         }
     found = {}
     for words in map(str.split, shown.splitlines()):
         if words[:2] == ["class", "htb"] and "rate" in words and "ceil" in words:
-            found[words[2]] = words[words.index("rate") + 1], words[words.index("ceil") + 1]
+            said = dict(zip(words, words[1:]))
+            overhead, least = said.get("overhead", "0"), said.get("mpu", "0b")
+            found[words[2]] = said["rate"], said["ceil"], overhead, least
     return found
 
 
+def shown_count(overhead: int, least: int) -> tuple[str, str]:
+    """A class's overhead and mpu (bytes) as tc prints them."""
+    return f"{overhead}", f"{least}b"
+
+
 def rates_of_class(shown: str) -> tuple[str, str] | None:
-    """The same of class 1:1 alone."""
-    return rates_of_classes(shown).get("1:1")
+    """Rate and ceil of class 1:1 in the output of `tc -j class show`."""
+    found = classes(shown).get("1:1")
+    return None if found is None else found[:2]

@@ -96,9 +96,10 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
         queue = "" if minor == htb.ROOT else htb.queue_line(tree, minor, entry)
         return [Difference(f"{name} is missing", line + queue, key=key)]
     found = []
-    expected = shaping.shown_rate(rate), shaping.shown_rate(ceil)
+    count = shaping.shown_count(tree.overhead, tree.least)
+    expected = (shaping.shown_rate(rate), shaping.shown_rate(ceil), *count)
     if shown != expected:
-        text = f"{name} has rate {shown[0]}, ceil {shown[1]}; expected {expected[0]}, {expected[1]}"
+        text = f"{name} has {_of(*shown)}; expected {_of(*expected)}"
         found.append(Difference(text, htb.class_line("change", tree, minor, rate, ceil), key=key))
     if minor != htb.ROOT and state.queues.get(minor) != htb.queue(tree, entry):
         text = f"{name} has not its queue of {htb.queue(tree, entry)} bytes"
@@ -184,6 +185,10 @@ def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
             continue
         found.append(Difference(text, key=entry.key, port=port))
     return found
+
+
+def _of(rate: str, ceil: str, overhead: str, least: str) -> str:
+    return f"rate {rate}, ceil {ceil}, overhead {overhead}, mpu {least}"
 
 
 def _name(tree: Tree, minor: int, entry: Entry | None = None) -> str:

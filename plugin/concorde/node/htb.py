@@ -10,6 +10,11 @@ All classes have the same prio: HTB offers what is idle to the lowest prio numbe
 (net/sched/sch_htb.c, htb_dequeue_tree), so any order would let one side starve the other of the excess.
 They have the same quantum too: a promise is a floor, not a weight, so those who want more share what is idle
 alike. One largest offloaded packet is a turn; with less, a class would need several turns for one packet.
+
+All classes count what a frame takes of the wire (records.Tree), so that who sends small ones takes nothing of
+others' promises. HTB adds `overhead` to each packet, and takes `mpu` for what is smaller then
+(include/net/sch_generic.h, psched_l2t_ns). `stab` of the root would forget all headers of an offloaded packet
+but the first (net/sched/sch_api.c, __qdisc_calculate_pkt_len).
 """
 
 from __future__ import annotations
@@ -52,19 +57,20 @@ def handle(minor: int) -> str:
 
 
 def default_rate(tree: Tree, promised: int) -> int:
-    """What is left for everything else (bits per second), given the sum of what is promised."""
-    return max(LEAST_RATE, tree.promisable - promised)
+    """What is left for everything else (bits per second of the wire), given the sum of what is promised."""
+    return max(LEAST_RATE, tree.usable - tree.reserve - tree.on_wire(promised))
 
 
 def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> tuple[int, int]:
-    """Rate and ceil (bits per second) a class must have."""
+    """Rate and ceil (bits per second of the wire) a class must have."""
     if entry is not None:
-        return entry.rate, entry.ceil
+        rate = tree.on_wire(entry.rate)
+        return rate, max(rate, min(tree.on_wire(entry.ceil), tree.usable))
     if minor == ROOT:
-        return tree.capacity, tree.capacity
+        return tree.usable, tree.usable
     if minor == CONTROL:
-        return max(LEAST_RATE, tree.reserve), tree.capacity
-    return default_rate(tree, promised), tree.capacity
+        return max(LEAST_RATE, tree.reserve), tree.usable
+    return default_rate(tree, promised), tree.usable
 
 
 def largest_packet(rate: int) -> int:
@@ -91,13 +97,14 @@ def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:
 
 
 def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
-    """`add` or `change` a class."""
+    """`add` or `change` a class: rate and ceil in bits per second of the wire."""
     parent = MAJOR if minor == ROOT else handle(ROOT)
     guaranteed = FIRST_MINOR <= minor <= LAST_MINOR
     at_once = burst(rate, _GUARANTEE_BURST_MILLISECONDS) if guaranteed else burst(rate)
     return (
         f"class {verb} dev {tree.uplink} parent {parent} classid {handle(minor)} htb prio 0"
-        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {QUANTUM}\n"
+        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {QUANTUM}"
+        f" overhead {tree.overhead} mpu {tree.least}\n"
     )
 
 
@@ -117,8 +124,8 @@ def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None)
 
 
 def change_default(tree: Tree, rate: int) -> str:
-    """Set what everything else is sure of (bits per second)."""
-    return class_line("change", tree, DEFAULT, rate, tree.capacity)
+    """Set what everything else is sure of (bits per second of the wire)."""
+    return class_line("change", tree, DEFAULT, rate, tree.usable)
 
 
 def delete_class(tree: Tree, minor: int) -> str:
@@ -135,7 +142,7 @@ def plant(tree: Tree, promised: int) -> str:
     """The tree without pods. Traffic passes by it for the few microseconds between the first lines."""
     return (
         f"qdisc add dev {tree.uplink} root handle {MAJOR} htb default {DEFAULT:x}\n"
-        + class_line("add", tree, ROOT, tree.capacity, tree.capacity)
+        + class_line("add", tree, ROOT, tree.usable, tree.usable)
         + add_class(tree, DEFAULT, promised)
         + add_class(tree, CONTROL, promised)
         + arp_filter(tree)

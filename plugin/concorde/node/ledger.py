@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TO_VERSION_1 = (
-    # One row. All rates are in bits per second of layer 2 on the uplink.
+    # One row, in bits per second of the wire. The entries' rates are of layer 2 on the uplink.
     "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
     " ports TEXT NOT NULL)",
     """CREATE TABLE entry (
@@ -43,7 +43,10 @@ _TO_VERSION_2 = (
     # Further addresses of the pod's interface, IPv4 and IPv6, separated by blanks.
     "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",
 )
-_STEPS = (_TO_VERSION_1, _TO_VERSION_2)
+# What a frame costs on the wire besides itself (bytes): Ethernet's, where nobody says otherwise.
+_TO_VERSION_3 = ("ALTER TABLE tree ADD COLUMN overhead INTEGER NOT NULL DEFAULT 24",)
+_STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3)
+_OF_TREE = "uplink, capacity, reserve, ports, overhead"
 _COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others"
 _NUMBER = (int, type(None))
 _KINDS: tuple[Any, ...] = (  # of the columns
@@ -72,12 +75,12 @@ class Ledger(Database):
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""
-        row = self._database.execute("SELECT uplink, capacity, reserve, ports FROM tree").fetchone()
+        row = self._database.execute(f"SELECT {_OF_TREE} FROM tree").fetchone()
         if row is None:
             return None
-        uplink, capacity, reserve, ports = row
+        uplink, capacity, reserve, ports, overhead = row
         try:
-            return Tree(uplink, capacity + 0, reserve + 0, tuple(map(int, ports.split())))
+            return Tree(uplink, capacity + 0, reserve + 0, tuple(map(int, ports.split())), overhead + 0)
         except (AttributeError, TypeError, ValueError) as error:
             raise damaged(self._path, f"a tree that is none: {row}") from error
 
@@ -85,8 +88,9 @@ class Ledger(Database):
         """Write down the tree's parameters, or that there is none."""
         self._database.execute("DELETE FROM tree")
         if tree is not None:
-            row = tree.uplink, tree.capacity, tree.reserve, " ".join(map(str, tree.ports))
-            self._database.execute("INSERT INTO tree VALUES (?, ?, ?, ?)", row)
+            ports = " ".join(map(str, tree.ports))
+            row = tree.uplink, tree.capacity, tree.reserve, ports, tree.overhead
+            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?)", row)
 
     def entries(self) -> list[Entry]:
         """All attachments, ordered by their key."""

@@ -20,7 +20,7 @@ class State:
     """The node's kernel state, as far as it concerns the tree, the tables and the pods' ports.
 
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
-    "ours", or a description of somebody else's. `classes` has rate and ceil as tc prints them, `queues` the
+    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, `queues` the
     size (bytes) of each class's queue, both by minor; `waiting` how many packets the uplink keeps for each
     neighbour that has not answered, by table of neighbours. `comments` are those of each chain's rules,
     `counters` the packets of elements that count. `ports` are all bridges' ports, of which those as
@@ -29,7 +29,7 @@ class State:
 
     def __init__(self) -> None:
         self.root: str | None = None
-        self.classes: dict[int, tuple[str, str]] = {}
+        self.classes: dict[int, tuple[str, str, str, str]] = {}
         self.queues: dict[int, int] = {}
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
@@ -52,7 +52,7 @@ def observe(uplink: str = "") -> State:
         waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
         read_qdiscs(state, tools.run("tc", "-j", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
-            read_classes(state, tools.run("tc", "-j", "class", "show", "dev", uplink))
+            read_classes(state, tools.run("tc", "-d", "-j", "class", "show", "dev", uplink))
             shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
             read_filters(state, shown)
         state.waiting = neighbours.read(waiting.finish(), uplink)
@@ -91,11 +91,11 @@ def read_qdiscs(state: State, shown: str) -> None:
 
 
 def read_classes(state: State, shown: str) -> None:
-    """Take in `tc -j class show dev`."""
-    for handle, rates in shaping.rates_of_classes(shown).items():
+    """Take in `tc -d -j class show dev`."""
+    for handle, found in shaping.classes(shown).items():
         minor = _minor(handle)
         if minor is not None:
-            state.classes[minor] = rates
+            state.classes[minor] = found
 
 
 def read_filters(state: State, shown: str) -> None:

@@ -12,20 +12,60 @@ if TYPE_CHECKING:
 # An outer Ethernet header less the one counted in the class, IPv4, UDP and VXLAN: 14 + 20 + 8 + 8 (RFC 7348).
 VXLAN_HEADERS = 50
 
+# What Ethernet adds to each frame on a wire: preamble and delimiter 8, check sequence 4, gap 12 (IEEE 802.3).
+ETHERNET_OVERHEAD = 24
+# A frame without its check sequence is padded to this (bytes; ETH_ZLEN, linux/if_ether.h).
+LEAST_FRAME = 60
+# The frame that rates of layer 2 are meant in: of an MTU of 1500, with its header.
+FULL_FRAME = 1500 + ETHERNET_HEADER
+
 
 class Tree:
-    """The parameters of the node's tree: rates in bits per second of layer 2 on the uplink."""
+    """The parameters of the node's tree.
 
-    def __init__(self, uplink: str, capacity: int, reserve: int, ports: tuple[int, ...]) -> None:
+    `capacity` and `reserve` are of the wire (bits per second), of which a frame takes `overhead` bytes more
+    than its own. What is promised is layer 2 in full frames: on_wire() turns it into the other.
+    """
+
+    def __init__(
+        self,
+        uplink: str,
+        capacity: int,
+        reserve: int,
+        ports: tuple[int, ...],
+        overhead: int = ETHERNET_OVERHEAD,
+    ) -> None:
         self.uplink = uplink
         self.capacity = capacity
         self.reserve = reserve
         self.ports = ports
+        self.overhead = overhead
+
+    @property
+    def least(self) -> int:
+        """What the smallest frame takes of the wire (bytes); 0 where none takes more than its own."""
+        return LEAST_FRAME + self.overhead if self.overhead else 0
+
+    @property
+    def usable(self) -> int:
+        """What the classes together may take (bits per second of the wire, as they count).
+
+        The kernel makes frames of an offloaded packet behind the tree, so it costs `overhead` once there and
+        once a frame on the wire. So much less is used as makes up for that in full frames.
+        """
+        return self._full_frames(self.capacity) // 8 * 8
 
     @property
     def promisable(self) -> int:
-        """The most that all guarantees together may take (bits per second)."""
-        return self.capacity - self.reserve
+        """The most that all guarantees together may take (bits per second of layer 2 in full frames)."""
+        return self._full_frames(self.usable - self.reserve)
+
+    def on_wire(self, rate: int) -> int:
+        """What a rate of layer 2 in full frames takes of the wire (both in bits per second)."""
+        return rate * (FULL_FRAME + self.overhead) // FULL_FRAME
+
+    def _full_frames(self, wire: int) -> int:
+        return wire * FULL_FRAME // (FULL_FRAME + self.overhead)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and vars(self) == vars(other)
@@ -36,12 +76,12 @@ class Tree:
 class Entry:
     """One attachment on the node.
 
-    `guarantee` is the promise as it was given and `rate` what it takes on the uplink, `ceil` what the pod
-    may use there, all in bits per second; `minor` is the class's. A pod without a guarantee there has no
-    class and rate 0. `way` is the interface its packets enter the node's routing by (empty if nobody knows
-    one), and `port` its port of a bridge (empty if it has none); `address` is None when another plugin gave
-    no IPv4 address. `mac` is the pod's hardware address, and `others` its further addresses, of IPv4 and
-    IPv6, in the form that inet_ntop(3) gives.
+    `guarantee` is the promise as it was given and `rate` what it takes on the uplink, `ceil` what the pod may
+    use there, all in bits per second of layer 2 in full frames; `minor` is the class's. A pod without a
+    guarantee there has no class and rate 0. `way` is the interface its packets enter the node's routing by
+    (empty if nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None
+    when another plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further
+    addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
     """
 
     def __init__(
@@ -118,5 +158,5 @@ def uplink_rate(limit: int, count: str, mtu: int, encapsulation: int) -> int:
 
 
 def promised(entries: Iterable[Entry]) -> int:
-    """The sum of what the entries take (bits per second)."""
+    """The sum of what the entries take (bits per second of layer 2 in full frames)."""
     return sum(entry.rate for entry in entries)

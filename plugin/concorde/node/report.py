@@ -25,7 +25,10 @@ def dropped(entries: list[Entry], counters: dict[Element, int]) -> dict[tuple[st
 
 
 def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
-    """One object; rates in bits per second of layer 2 on the uplink, `guarantee` as promised."""
+    """One object; rates in bits per second of layer 2 on the uplink in full frames, `guarantee` as promised.
+
+    `capacity`, `reserve` and `default` are of the wire.
+    """
     whole = None
     if tree is not None:
         whole = {
@@ -33,6 +36,7 @@ def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, st
             "capacity": tree.capacity,
             "reserve": tree.reserve,
             "controlPorts": list(tree.ports),
+            "frameOverhead": tree.overhead,
             "promised": promised(entries),
             "free": tree.promisable - promised(entries),
             "default": htb.default_rate(tree, promised(entries)),

@@ -6,7 +6,7 @@ from .. import links, names, quantities
 from ..cni import shown
 from ..configuration import invalid, number, text
 from . import uplinks
-from .records import VXLAN_HEADERS, Tree
+from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class Settings:
         capacity = _capacity(document, uplink)
         # Rounded up to whole bytes a second, as the kernel keeps rates.
         reserve = -int(-capacity * _share(document) // 8) * 8
-        self.tree = Tree(uplink, capacity, reserve, _ports(document))
+        overhead = number(document, "frameOverhead", 0, 200)
+        self.tree = Tree(
+            uplink, capacity, reserve, _ports(document), ETHERNET_OVERHEAD if overhead is None else overhead
+        )
 
 
 def _uplink(document: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 
 from tests.system.plugin.churn_model import TREE, World
-from tests.system.plugin.churn_sight import CAPACITY, PROMISABLE, QDISC, RESERVE, Promise, Row, Sight
+from tests.system.plugin.churn_sight import PROMISABLE, QDISC, RESERVE, USABLE, Promise, Row, Sight, on_wire
 
 LEAST_DEFAULT = 8_000
 SHOWN = 1_000  # tc rounds rates of this size down to kbit/s
@@ -40,10 +40,15 @@ def differences(world: World, sight: Sight) -> list[str]:
 def of_classes(world: World, sight: Sight) -> list[str]:
     if QDISC in sight.missing:
         return [f"classes without a tree: {sight.classes}"] * bool(sight.classes)
-    shared = {ROOT: (CAPACITY, CAPACITY), CONTROL: (RESERVE, CAPACITY)}
+    shared = {ROOT: (USABLE, USABLE), CONTROL: (RESERVE, USABLE)}
     if not world.half:
-        shared[DEFAULT] = max(LEAST_DEFAULT, world.free), CAPACITY
-    of_pods = {row.handle: (row.rate, row.ceil) for row in sight.rows.values() if row.handle}
+        left = USABLE - RESERVE - on_wire(PROMISABLE - world.free)
+        shared[DEFAULT] = max(LEAST_DEFAULT, left), USABLE
+    of_pods = {
+        row.handle: (on_wire(row.rate), min(on_wire(row.ceil), USABLE))
+        for row in sight.rows.values()
+        if row.handle
+    }
     needed = set() if TREE in world.half else {ROOT, CONTROL, DEFAULT}
     needed |= {row.handle for pod, row in sight.rows.items() if row.handle and pod not in world.half}
     texts = [f"class {handle} is missing" for handle in needed - sight.classes.keys()]
@@ -102,8 +107,8 @@ def excess(classes: Mapping[str, tuple[int, int]]) -> str:
     """What is too much in the rates of the kernel's classes, at whatever moment."""
     below = {handle: rate for handle, (rate, _) in classes.items() if handle != ROOT}
     pods = sum(rate for handle, rate in below.items() if handle not in (CONTROL, DEFAULT))
-    if pods > PROMISABLE:
-        return f"{pods} of {PROMISABLE} are promised by {classes}"
-    if sum(below.values()) > CAPACITY + LEAST_DEFAULT:
-        return f"more than {CAPACITY} in {classes}"
+    if pods > on_wire(PROMISABLE):
+        return f"{pods} of {on_wire(PROMISABLE)} are promised by {classes}"
+    if sum(below.values()) > USABLE + LEAST_DEFAULT:
+        return f"more than {USABLE} in {classes}"
     return ""

@@ -9,8 +9,10 @@ from typing import Any
 from tests.system.plugin.conftest import Document
 
 CAPACITY, RESERVE = 1_000_000_000, 20_000_000  # bits per second, as everywhere below
-PROMISABLE = CAPACITY - RESERVE
 FRAME, FRAME_ON_UPLINK = 1464, 1514  # an MTU of 1450, and VXLAN around it
+FRAME_ON_WIRE = 1538  # with what Ethernet adds to it
+USABLE = CAPACITY * FRAME_ON_UPLINK // FRAME_ON_WIRE
+PROMISABLE = (USABLE - RESERVE) * FRAME_ON_UPLINK // FRAME_ON_WIRE
 
 QDISC, FAMILIES = "qdisc", frozenset({"ip", "ip6", "bridge"})
 PARTS = FAMILIES | {QDISC}
@@ -47,6 +49,11 @@ class Promise:
 def on_uplink(mbits: int) -> int:
     """What a promise takes where its frames have grown by the overlay's headers."""
     return -(-mbits * 1_000_000 * FRAME_ON_UPLINK // FRAME)
+
+
+def on_wire(rate: int) -> int:
+    """The same with what Ethernet adds, which classes count."""
+    return rate * FRAME_ON_WIRE // FRAME_ON_UPLINK
 
 
 @dataclass(frozen=True)

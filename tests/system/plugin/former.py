@@ -47,6 +47,7 @@ book = sqlite3.connect(sys.argv[1], isolation_level=None)
 book.execute("DELETE FROM entry WHERE minor IS NULL")
 for column in ("mac", "others"):
     book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
+book.execute("ALTER TABLE tree DROP COLUMN overhead")
 book.execute("PRAGMA user_version = 1")
 """
 

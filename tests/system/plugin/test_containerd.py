@@ -69,8 +69,8 @@ def test_capitalised_keys_are_the_ceiling(node: Node) -> None:
     )
     assert "code" not in result, result
     shown = node.run("tc", "class", "show", "dev", "eth0", "classid", "c0de:10")
-    # Of frames of 1514 bytes on the uplink, for 1464 of the pod's.
-    assert "rate 103415Kbit ceil 206830Kbit" in shown
+    # Of frames that take 1538 bytes of the wire, for 1464 of the pod's.
+    assert "rate 105054Kbit overhead 24 ceil 210109Kbit" in shown
 
 
 def test_a_pod_is_deleted_five_times(node: Node) -> None:

@@ -130,7 +130,7 @@ def test_a_pod_that_removes_its_own_shaping_stays_in_its_class(pair: Pair) -> No
     node.call("ADD", "A-3", on_uplink("50M", "60M"))
     node.in_pod("A-3", "tc", "qdisc", "delete", "dev", "eth0", "root")
     assert only(pair.sent(lambda: send(node, "A-3")), "c0de:12")
-    assert "ceil 62049Kbit" in node.run("tc", "class", "show", "dev", "eth0", "classid", "c0de:12")
+    assert "ceil 63032Kbit" in node.run("tc", "class", "show", "dev", "eth0", "classid", "c0de:12")
 
 
 @pytest.mark.parametrize(

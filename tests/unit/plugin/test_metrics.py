@@ -8,7 +8,7 @@ from concorde.node.counters import Counters
 from concorde.node.records import Entry, Tree
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,))
+TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,), overhead=0)
 FIRST = Entry("a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, minor=0x10)
 SECOND = Entry("a", "c2", "eth0", "", addresses.parse("10.0.0.3"), "br", "v2", None, 0, 0)
 TERMS = {FIRST.key: Terms("node", 100, None, None, None), SECOND.key: Terms("pod", None, 50, 51, 3200)}

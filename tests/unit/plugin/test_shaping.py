@@ -58,5 +58,16 @@ def test_both_forms_of_tcs_output_are_understood() -> None:
     text = "class htb 1:1 root prio 0 rate 1500Mbit ceil 1Gbit burst 10Mb cburst 10Mb \n"
     json = '[{"class":"htb","handle":"1:1","root":true,"prio":0,"rate":187500000,"ceil":125000000}]'
     assert shaping.rates_of_class(text) == shaping.rates_of_class(json) == ("1500Mbit", "1Gbit")
+    text = (
+        "class htb 1:1 root prio 0 quantum 65536 rate 1500Mbit overhead 24 ceil 1Gbit linklayer ethernet"
+        " burst 10Mb/1 mpu 84b cburst 10Mb/1 mpu 84b level 0 \n"
+    )
+    json = (
+        '[{"class":"htb","handle":"1:1","root":true,"prio":0,"quantum":65536,"rate":187500000,"overhead":24,'
+        '"ceil":125000000,"linklayer":"ethernet","burst":10485760,"burst_cell":1,"mpu_rate":84,'
+        '"cburst":10485760,"cburst_cell":1,"mpu_ceil":84,"level":0}]'
+    )
+    assert shaping.classes(text) == shaping.classes(json)
+    assert shaping.classes(text) == {"1:1": ("1500Mbit", "1Gbit", *shaping.shown_count(24, 84))}
     assert shaping.rates_of_class("") is None
     assert shaping.rates_of_class("[]") is None

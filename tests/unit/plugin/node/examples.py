@@ -9,7 +9,7 @@ from concorde.node import limits, observe, tables
 from concorde.node.records import Entry, Tree
 
 GIGA = 10**9
-TREE = Tree("eth0", 9 * GIGA, 180_000_000, (22,))
+TREE = Tree("eth0", 9 * GIGA, 180_000_000, (22,), overhead=0)
 MAC = "0a:58:ac:10:01:02"
 
 

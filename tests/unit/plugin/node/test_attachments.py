@@ -264,7 +264,7 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
     noting: NotingKernel, two: Configuration
 ) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no element")
-    noting.state.root, noting.state.classes = "ours", {0x10: ("", ""), htb.DEFAULT: ("", "")}
+    noting.state.root, noting.state.classes = "ours", {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}
     attachments.withdraw(two, "A-1", "eth0")
     assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_default(
         TREE, htb.default_rate(TREE, GIGA)

@@ -6,8 +6,9 @@ import pytest
 from concorde.node import neighbours
 from concorde.node.differences import differences
 from concorde.node.observe import State
+from concorde.node.records import Tree
 
-from tests.unit.plugin.node.examples import MAC, TREE, entry, whole
+from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry, whole
 
 
 def test_what_was_made_is_read_back_without_a_difference() -> None:
@@ -30,6 +31,27 @@ def test_a_repair_lowers_the_default_class_first_and_raises_it_last() -> None:
     ]
 
 
+def test_classes_that_count_no_wire_are_changed_one_by_one_within_the_capacity() -> None:
+    """As those that the version before made: no step promises more than the wire carries."""
+    ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
+    found = differences(ethernet, [entry(minor=0x10)], whole())
+    lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
+    assert [(words[1], words[words.index("classid") + 1]) for words in lines] == [
+        ("change", "c0de:fffe"),
+        ("change", "c0de:1"),
+        ("change", "c0de:fffd"),
+        ("change", "c0de:10"),
+        ("change", "c0de:fffe"),
+        ("change", "c0de:fffe"),
+    ]
+    rates = {"c0de:1": 9 * GIGA, "c0de:10": GIGA, "c0de:fffd": 180_000_000, "c0de:fffe": 7_820_000_000}
+    for words in lines[:4] + lines[5:]:
+        rates[words[words.index("classid") + 1]] = int(words[words.index("rate") + 1].removesuffix("bit"))
+        assert words[-4:] == ["overhead", "24", "mpu", "84"]
+        assert sum(rates.values()) - rates["c0de:1"] <= rates["c0de:1"]
+    assert rates["c0de:1"] == ethernet.usable
+
+
 CLASS = "c0de:10 of cluster-a A-1 of eth0"
 KEY = ("cluster-a", "A-1", "eth0")
 
@@ -50,13 +72,19 @@ KEY = ("cluster-a", "A-1", "eth0")
             None,
         ),
         (
-            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit")}),
-            f"class {CLASS} has rate 2Gbit, ceil 9Gbit; expected 1Gbit, 9Gbit",
+            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit", "0", "0b")}),
+            f"class {CLASS} has rate 2Gbit, ceil 9Gbit, overhead 0, mpu 0b; expected rate 1Gbit, ceil 9Gbit,",
             "class change dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit")}),
+            lambda s: s.classes.update({0x10: ("1Gbit", "9Gbit", "0", "84b")}),
+            f"class {CLASS} has rate 1Gbit, ceil 9Gbit, overhead 0, mpu 84b; expected",
+            "class change dev eth0 parent c0de:1 classid c0de:10",
+            KEY,
+        ),
+        (
+            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit", "0", "0b")}),
             "class c0de:20 of eth0 belongs to nobody",
             "class delete dev eth0 classid c0de:20",
             None,

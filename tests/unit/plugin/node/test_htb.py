@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from tests.unit.plugin.node.examples import GIGA, TREE, entry
 
+ETHERNET = Tree("eth0", 9 * GIGA, 180_000_000, (22,))
+
 
 def test_the_default_class_has_exactly_what_is_not_promised() -> None:
     assert htb.default_rate(TREE, 5 * GIGA) == 3_820_000_000
@@ -25,9 +27,31 @@ def test_a_class_and_its_queue() -> None:
     given_entry = entry(minor=0x10, ceil=2 * GIGA)
     assert htb.add_class(TREE, 0x10, GIGA, given_entry).splitlines() == [
         "class add dev eth0 parent c0de:1 classid c0de:10 htb prio 0 rate 1000000000bit ceil 2000000000bit"
-        " burst 375000b cburst 250000b quantum 65536",
+        " burst 375000b cburst 250000b quantum 65536 overhead 0 mpu 0",
         "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 1250000",
     ]
+
+
+def test_a_class_counts_what_its_frames_take_of_the_wire() -> None:
+    promise = GIGA * 1514 // 1538  # of layer 2: 1 Gbit/s of the wire
+    added = htb.add_class(ETHERNET, 0x10, promise, entry(rate=promise, minor=0x10, ceil=ETHERNET.capacity))
+    assert f"rate {GIGA - 1}bit ceil {ETHERNET.usable}bit" in added
+    assert "overhead 24 mpu 84\n" in added
+    # 9 Gbit/s of the wire, less what offloaded packets do not count, which is as much as 1538 less 1514.
+    assert ETHERNET.usable == 9 * GIGA * 1514 // 1538 // 8 * 8
+    assert htb.default_rate(ETHERNET, promise) == ETHERNET.usable - ETHERNET.reserve - (GIGA - 1)
+    assert htb.change_default(ETHERNET, 8000).endswith(" quantum 65536 overhead 24 mpu 84\n")
+
+
+@given(st.lists(st.integers(1000, 10**9), max_size=9), st.integers(0, 200))
+def test_what_was_admitted_leaves_the_default_class_its_least(promises: list[int], overhead: int) -> None:
+    tree = Tree("eth0", 9 * GIGA, 180_000_000, (22,), overhead)
+    entries = [entry(f"A-{n}", promise, n, minor=0x10 + n) for n, promise in enumerate(promises)]
+    if sum(promises) <= tree.promisable:
+        rates = [htb.rates(tree, one.minor or 0, sum(promises), one)[0] for one in entries]
+        left = tree.usable - tree.reserve - sum(rates)
+        assert left >= 0
+        assert htb.default_rate(tree, sum(promises)) <= max(htb.LEAST_RATE, left)
 
 
 def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> None:

@@ -168,7 +168,7 @@ def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel)
     gone, other = entry(minor=0x10), entry("A-2", address=0xAC100103, minor=0x11, port="veth2")
     shared = tables.elements(gone)[0]
     noting.state.elements = {shared, *tables.elements(other)}
-    noting.state.classes = {0x10: ("", ""), htb.DEFAULT: ("", "")}
+    noting.state.classes = {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}
     kernel.clear(TREE, gone, [other])
     assert noting.asked == [
         (
@@ -178,7 +178,7 @@ def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel)
             ("ip", ""),
         )
     ]
-    for root, classes in (("tbf 1:", {0x10: ("", ""), htb.DEFAULT: ("", "")}), ("ours", {})):
+    for root, classes in (("tbf 1:", {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}), ("ours", {})):
         noting.asked.clear()
         noting.state.root, noting.state.classes, noting.state.elements = root, classes, set()
         kernel.clear(TREE, gone, [])
