@@ -18,7 +18,7 @@ NAME = "00-concorde.conflist"
 # What a version that gives pods something else would have: another queue, and another rule's comment.
 OTHERS = (
     ("node/htb.py", "_DEFAULT_QUEUE_MILLISECONDS = 2\n", "_DEFAULT_QUEUE_MILLISECONDS = 20\n"),
-    ("node/marks.py", '"processes of the node"', '"whatever the node sends"'),
+    ("node/marks.py", '"the node itself"', '"whatever the node sends"'),
 )
 # What a version with other tables would have: a step more for each file.
 LATER = '_LATER = ("ALTER TABLE entry ADD COLUMN later INTEGER",)'

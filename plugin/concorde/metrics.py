@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _POD_CLASS = "1:1"
 _KINDS = {htb.CONTROL: "control", htb.DEFAULT: "default"}
+_PROMISE, _BEST_EFFORT = "pod", "best-effort"
 
 
 class Families:
@@ -106,16 +107,17 @@ def _tell_uplink(told: Families, tree: Tree, entries: list[Entry], uplink: dict[
     told.reserve.add(device, tree.reserve)
     told.promised.add(device, total)
     told.free.add(device, max(0, tree.promisable - total))
-    by_minor: dict[int, Entry | None] = {entry.minor: entry for entry in entries if entry.minor is not None}
-    for minor, owner in {**by_minor, **dict.fromkeys(_KINDS)}.items():
+    of_pods: dict[int, Entry | None] = {minor: entry for entry in entries for minor in htb.minors(entry)}
+    for minor, owner in {**of_pods, **dict.fromkeys(_KINDS)}.items():
         name = htb.handle(minor)
         if name in uplink:
             rate, ceil = htb.rates(tree, minor, total, owner)
-            labels = _class_labels("uplink", tree.uplink, name, owner, _KINDS.get(minor, "pod"))
+            of_pod = _PROMISE if htb.of_pod(minor) == minor else _BEST_EFFORT
+            labels = _class_labels("uplink", tree.uplink, name, owner, _KINDS.get(minor, of_pod))
             told.add_class(labels, rate, ceil, uplink[name])
 
 
-def _class_labels(at: str, device: str, name: str, owner: Entry | None, kind: str = "pod") -> str:
+def _class_labels(at: str, device: str, name: str, owner: Entry | None, kind: str = _PROMISE) -> str:
     of = _who(owner) if owner is not None else ()
     return openmetrics.labelled((("at", at), ("device", device), ("class", name), ("kind", kind), *of))
 

@@ -80,8 +80,8 @@ def shown_rate(rate: int) -> str:
     return f"{value}Tbit"
 
 
-def classes(shown: str) -> dict[str, tuple[str, str, str, str]]:
-    """Each HTB class's rate and ceil, overhead and mpu, as tc prints them, in `tc -d -j class show`.
+def classes(shown: str) -> dict[str, tuple[str, str, str, str, str]]:
+    """Each HTB class's rate, ceil, overhead, mpu and parent, as tc prints them, in `tc -d -j class show`.
 
     Without -d no mpu is shown (iproute2, tc/q_htb.c). It is plain text up to iproute2 6.1 whatever `-j` says,
     later JSON with bytes per second.
@@ -94,6 +94,7 @@ def classes(shown: str) -> dict[str, tuple[str, str, str, str]]:
                 shown_rate(entry["rate"] * 8),
                 shown_rate(entry["ceil"] * 8),
                 *shown_count(entry.get("overhead", 0), entry.get("mpu_rate", 0)),
+                entry.get("parent", ""),
             )
             for entry in json.loads(shown)
             if entry.get("class") == "htb"
@@ -103,7 +104,7 @@ def classes(shown: str) -> dict[str, tuple[str, str, str, str]]:
         if words[:2] == ["class", "htb"] and "rate" in words and "ceil" in words:
             said = dict(zip(words, words[1:]))
             overhead, least = said.get("overhead", "0"), said.get("mpu", "0b")
-            found[words[2]] = said["rate"], said["ceil"], overhead, least
+            found[words[2]] = said["rate"], said["ceil"], overhead, least, said.get("parent", "")
     return found
 
 

@@ -225,9 +225,9 @@ def differences(pair: Testbed) -> list[str]:
         ]
         classes = node.run(["tc", "class", "show", "dev", "eth0"]).stdout.count("parent c0de:1 ")
         promised = sum(1 for entry in entries if entry["guarantee"])
-        if classes != promised + 2:  # and those of the reserve and of all others
+        if classes != promised + 3:  # and those of the reserve, of best effort, and of all others
             found.append(f"{worker}: {classes} classes for {promised} promises")
-        elements = node.run(["nft", "list", "map", "ip", "concorde", "classes"]).stdout.count(" : c0de:")
+        elements = node.run(["nft", "list", "map", "ip", "concorde", "promises"]).stdout.count(" : c0de:")
         if elements != promised:
             found.append(f"{worker}: {elements} elements for {promised} promises")
     return found

@@ -156,6 +156,8 @@ def adopt(book: Ledger, directory: str, reserves: Callable[[str], bool]) -> None
             if lease.link is not None and not reserves(lease.terms.enforcement):
                 with book:
                     book.adopt(plain_entry(network, lease))
+    with book:
+        book.number()
     for entry in book.entries():
         if not entry.mac and entry.way:
             known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""

@@ -11,7 +11,7 @@ from struct import pack, unpack_from
 from .. import rtnetlink
 
 _GETTCLASS = 42  # RTM_GETTCLASS
-_STATS = 7  # TCA_STATS2
+_KIND, _STATS = 1, 7  # TCA_KIND, TCA_STATS2
 _BASIC, _QUEUE, _PACKETS = 1, 3, 8  # TCA_STATS_BASIC, _QUEUE, _PKT64 (Linux 5.5)
 
 
@@ -29,7 +29,7 @@ class Counters:
 
 
 def of_classes(index: int) -> dict[str, Counters]:
-    """Each class of an interface, given by its number, by its name as tc writes that: `c0de:10`.
+    """Each class of HTB of an interface, given by its number, by its name as tc writes that: `c0de:10`.
 
     None where there is no such interface. Raises OSError.
     """
@@ -37,7 +37,9 @@ def of_classes(index: int) -> dict[str, Counters]:
     found = {}
     for message in rtnetlink.ask(_GETTCLASS, rtnetlink.DUMP, asked):
         (handle,) = unpack_from("=I", message, 8)
-        found[f"{handle >> 16:x}:{handle & 0xFFFF:x}"] = _counters(rtnetlink.attributes(message, 20))
+        attributes = rtnetlink.attributes(message, 20)
+        if attributes[_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
+            found[f"{handle >> 16:x}:{handle & 0xFFFF:x}"] = _counters(attributes)
     return found
 
 

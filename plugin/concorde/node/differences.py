@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from .records import Entry, Tree
 
 
+_SPECIAL = {
+    htb.ROOT: " (all)",
+    htb.CONTROL: " (control)",
+    htb.BEST_EFFORT: " (best effort)",
+    htb.DEFAULT: " (default)",
+}
+
+
 class Difference:
     """One difference: what it is, and what repairs it.
 
@@ -62,26 +70,27 @@ def differences(
 
 def _of_tree(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
     total = promised(entries)
-    by_minor = {entry.minor: entry for entry in entries if entry.minor is not None}
+    of_pods = {minor: entry for entry in entries for minor in htb.minors(entry)}
     if state.root is None:
         return [Difference(f"the uplink {tree.uplink} is missing")]
     if state.root != "ours":
         has = "" if state.root == "default" else f" but {state.root}"
         text = f"{tree.uplink} has no root qdisc htb {htb.MAJOR} with default class {htb.DEFAULT:x}{has}"
         remove = "" if state.root == "default" else htb.delete_root(tree)
-        pods = "".join(htb.add_class(tree, minor, total, entry) for minor, entry in by_minor.items())
+        pods = "".join(htb.add_class(tree, minor, total, entry) for minor, entry in of_pods.items())
         return [Difference(text, remove + htb.plant(tree, total) + pods)]
-    wanted: dict[int, Entry | None] = {htb.ROOT: None, htb.CONTROL: None, **by_minor, htb.DEFAULT: None}
+    above = dict.fromkeys((htb.ROOT, htb.CONTROL, htb.BEST_EFFORT))
+    wanted: dict[int, Entry | None] = {**above, **of_pods, htb.DEFAULT: None}
     found = [
         Difference(f"{_name(tree, minor)} belongs to nobody", htb.delete_class(tree, minor))
         for minor in sorted(state.classes.keys() - wanted.keys())
     ]
     for minor, entry in wanted.items():
         found += _of_class(tree, minor, entry, total, state)
-    if found and htb.DEFAULT in state.classes:
-        # The others' rates are changed while the default class leaves them room.
-        found[0].tc = htb.change_default(tree, htb.LEAST_RATE) + found[0].tc
-        found[-1].tc += htb.change_default(tree, htb.default_rate(tree, total))
+    if found:
+        # The others' rates are changed while those without a promise leave them room.
+        found[0].tc = htb.change_rest(tree, htb.LEAST_RATE, state.classes) + found[0].tc
+        found[-1].tc += htb.change_rest(tree, htb.default_rate(tree, total))
     if not state.arp_filter:
         found.append(Difference(f"{tree.uplink} has no filter for ARP", htb.arp_filter(tree)))
     return found
@@ -92,17 +101,19 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
     rate, ceil = htb.rates(tree, minor, total, entry)
     shown = state.classes.get(minor)
     if shown is None:
-        line = htb.class_line("add", tree, minor, rate, ceil)
-        queue = "" if minor == htb.ROOT else htb.queue_line(tree, minor, entry)
-        return [Difference(f"{name} is missing", line + queue, key=key)]
+        return [Difference(f"{name} is missing", htb.add_class(tree, minor, total, entry), key=key)]
     found = []
     count = shaping.shown_count(tree.overhead, tree.least)
-    expected = (shaping.shown_rate(rate), shaping.shown_rate(ceil), *count)
+    above = "" if minor == htb.ROOT else htb.parent(minor)
+    expected = (shaping.shown_rate(rate), shaping.shown_rate(ceil), *count, above)
     if shown != expected:
         text = f"{name} has {_of(*shown)}; expected {_of(*expected)}"
-        found.append(Difference(text, htb.class_line("change", tree, minor, rate, ceil), key=key))
-    if minor != htb.ROOT and state.queues.get(minor) != htb.queue(tree, entry):
-        text = f"{name} has not its queue of {htb.queue(tree, entry)} bytes"
+        line = htb.class_line("change", tree, minor, rate, ceil)
+        if shown[-1] != above:  # which cannot be changed
+            line = htb.delete_class(tree, minor) + htb.add_class(tree, minor, total, entry)
+        found.append(Difference(text, line, key=key))
+    if minor not in htb.INNER and state.queues.get(minor) != htb.queue(tree, minor, entry):
+        text = f"{name} has not its queue of {htb.queue(tree, minor, entry)} bytes"
         found.append(Difference(text, htb.queue_line(tree, minor, entry), key=key))
     return found
 
@@ -187,14 +198,14 @@ def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
     return found
 
 
-def _of(rate: str, ceil: str, overhead: str, least: str) -> str:
-    return f"rate {rate}, ceil {ceil}, overhead {overhead}, mpu {least}"
+def _of(rate: str, ceil: str, overhead: str, least: str, above: str) -> str:
+    below = f", below {above}" if above else ""
+    return f"rate {rate}, ceil {ceil}, overhead {overhead}, mpu {least}{below}"
 
 
 def _name(tree: Tree, minor: int, entry: Entry | None = None) -> str:
     owner = f" of {entry.who}" if entry else ""
-    special = {htb.ROOT: " (all)", htb.CONTROL: " (control)", htb.DEFAULT: " (default)"}.get(minor, "")
-    return f"class {htb.handle(minor)}{owner or special} of {tree.uplink}"
+    return f"class {htb.handle(minor)}{owner or _SPECIAL.get(minor, '')} of {tree.uplink}"
 
 
 def _shown(element: Element) -> str:

@@ -1,15 +1,22 @@
 """The tree on the uplink, as `tc -batch` text. Only rendering and sums.
 
-    c0de:         HTB, default class fffe
-    c0de:1        the capacity; rate = ceil
-    |- c0de:10 .. a class for each guarantee; rate = what it takes here, ceil = the pod's or the capacity
-    |- c0de:fffd  the node's own control traffic; rate = the reserve
-    `- c0de:fffe  everything else; rate = what is not promised
+    c0de:            HTB, default class fffe
+    c0de:1           the capacity; rate = ceil
+    |- c0de:10 ..    a class for each guarantee; rate = what it takes here, ceil = the pod's or the capacity
+    |- c0de:fffd     the node's own control traffic; rate = the reserve
+    `- c0de:fffc     best effort; rate = what is not promised
+       |- c0de:4010 .. what a pod sends without a promise, for each pod of the tree; rate = nearly nothing
+       `- c0de:fffe  the node, strangers and whoever else there is; rate = half of it
 
 All classes have the same prio: HTB offers what is idle to the lowest prio number first, and all of it
 (net/sched/sch_htb.c, htb_dequeue_tree), so any order would let one side starve the other of the excess.
-They have the same quantum too: a promise is a floor, not a weight, so those who want more share what is idle
-alike. One largest offloaded packet is a turn; with less, a class would need several turns for one packet.
+Who wants more takes turns, each of so many bytes as its quantum: promises in proportion to their rates, and
+all of best effort alike, which is little beside them; but nobody takes from it what is not promised.
+
+A turn must hold the largest packet. What a packet has more than that is remembered as a debt, and nobody pays
+it: 31 bits of it are a credit of 2 GB, and who has it sends alone (htb_dequeue_tree, `deficit`). So where
+turns are short, for best effort, a TBF that never waits cuts offloaded packets to the size of a turn
+(net/sched/sch_tbf.c, tbf_segment).
 
 All classes count what a frame takes of the wire (records.Tree), so that who sends small ones takes nothing of
 others' promises. HTB adds `overhead` to each packet, and takes `mpu` for what is smaller then
@@ -24,15 +31,25 @@ from ..shaping import LARGEST_PACKET, QUANTUM, longest_burst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from .records import Entry, Tree
 
 MAJOR = "c0de:"
-ROOT, CONTROL, DEFAULT = 0x1, 0xFFFD, 0xFFFE
-# Pods' minors. Each class's queue has the class's minor as its handle; from 8000: up the kernel numbers
-# queues that were given none.
-FIRST_MINOR, LAST_MINOR = 0x10, 0x7FFF
+ROOT, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFC, 0xFFFD, 0xFFFE
+# Pods' minors, and how far from a pod's its other class is. Each class's queue has the class's minor as its
+# handle; from 8000: up the kernel numbers queues that were given none.
+FIRST_MINOR, LAST_MINOR, _APART = 0x10, 0x3FFF, 0x4000
 
+# Bits per second. As HTB gives it to each pod besides what it shares out, a thousand pods take 1 Mbit/s.
+_RATE_OF_BEST_EFFORT = 1_000
 LEAST_RATE = 8_000  # bits per second; less would be too slow for a burst of one packet to be counted
+# Those with classes below them, which have the queues.
+INNER = ROOT, BEST_EFFORT
+# Of a promise: how long it sends alone, of what is idle. It is more than a largest packet from 10 Mbit/s up.
+_TURN_MILLISECONDS = 50
+_LEAST_TURN = 3_200  # two frames (bytes): with less, what comes in pairs would take two turns
+_NEVER_WAITS = "1tbit"  # no frame takes a tenth of what the kernel itself does to send it
 _BURST_MILLISECONDS = 1
 # A busy node's timers are late by more than that. What a guarantee could not use meanwhile it must be able to
 # make up for, or others, who borrow, get it. The burst of the whole, and of those who borrow, stays short.
@@ -56,6 +73,27 @@ def handle(minor: int) -> str:
     return f"{MAJOR}{minor:x}"
 
 
+def best_effort(minor: int) -> int:
+    """The minor of a pod's class for what it sends without a promise, given the pod's."""
+    return minor + _APART
+
+
+def of_pod(minor: int) -> int:
+    """The pod's minor, given that of either of its classes."""
+    return minor - _APART if _is_best_effort(minor) else minor
+
+
+def _is_best_effort(minor: int) -> bool:
+    return best_effort(FIRST_MINOR) <= minor <= best_effort(LAST_MINOR)
+
+
+def minors(entry: Entry) -> list[int]:
+    """An attachment's classes: that of its promise, if there is one, and the other."""
+    if entry.minor is None:
+        return []
+    return [*([entry.minor] if entry.rate else ()), best_effort(entry.minor)]
+
+
 def default_rate(tree: Tree, promised: int) -> int:
     """What is left for everything else (bits per second of the wire), given the sum of what is promised."""
     return max(LEAST_RATE, tree.usable - tree.reserve - tree.on_wire(promised))
@@ -63,6 +101,8 @@ def default_rate(tree: Tree, promised: int) -> int:
 
 def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> tuple[int, int]:
     """Rate and ceil (bits per second of the wire) a class must have."""
+    if _is_best_effort(minor):
+        return _RATE_OF_BEST_EFFORT, tree.usable
     if entry is not None:
         rate = tree.on_wire(entry.rate)
         return rate, max(rate, min(tree.on_wire(entry.ceil), tree.usable))
@@ -70,7 +110,28 @@ def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> 
         return tree.usable, tree.usable
     if minor == CONTROL:
         return max(LEAST_RATE, tree.reserve), tree.usable
-    return default_rate(tree, promised), tree.usable
+    rest = default_rate(tree, promised)
+    return rest if minor == BEST_EFFORT else _half(rest), tree.usable
+
+
+def _half(rate: int) -> int:
+    return max(LEAST_RATE, rate // 2)
+
+
+def turn(tree: Tree) -> int:
+    """What a pod without a promise may send at once (bytes): the largest packet that leaves its class.
+
+    A quarter of a millisecond of the link, so that the others wait no longer where little is left of it.
+    """
+    return max(_LEAST_TURN, min(LARGEST_PACKET, tree.capacity // 8 // 4000))
+
+
+def _quantum(tree: Tree, minor: int, rate: int) -> int:
+    if queue_kind(minor) == "tbf":
+        return turn(tree)
+    if FIRST_MINOR <= minor <= LAST_MINOR:
+        return max(QUANTUM, rate // 8 * _TURN_MILLISECONDS // 1000)
+    return QUANTUM
 
 
 def largest_packet(rate: int) -> int:
@@ -78,13 +139,13 @@ def largest_packet(rate: int) -> int:
     return max(_LEAST_LARGEST_PACKET, shaping.largest_packet(rate))
 
 
-def queue(tree: Tree, entry: Entry | None) -> int:
+def queue(tree: Tree, minor: int, entry: Entry | None) -> int:
     """The size (bytes) of a class's queue.
 
     Explicit, because a class's own queue would take the device's txqueuelen: 1,000 packets, which are 64 MB
     when they are offloaded ones.
     """
-    if entry is None:
+    if entry is None or _is_best_effort(minor):
         least = _LEAST_DEFAULT_QUEUE_PACKETS * LARGEST_PACKET
         return max(least, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000)
     least = _LEAST_QUEUE_PACKETS * largest_packet(entry.rate)
@@ -96,36 +157,55 @@ def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:
     return min(max(LARGEST_PACKET, rate // 8 * milliseconds // 1000), longest_burst(rate))
 
 
+def parent(minor: int) -> str:
+    """What a class is below of, as tc writes it."""
+    if minor == ROOT:
+        return MAJOR
+    return handle(BEST_EFFORT if queue_kind(minor) == "tbf" else ROOT)
+
+
 def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
     """`add` or `change` a class: rate and ceil in bits per second of the wire."""
-    parent = MAJOR if minor == ROOT else handle(ROOT)
+    above = parent(minor)
     guaranteed = FIRST_MINOR <= minor <= LAST_MINOR
     at_once = burst(rate, _GUARANTEE_BURST_MILLISECONDS) if guaranteed else burst(rate)
+    quantum = _quantum(tree, minor, rate)
     return (
-        f"class {verb} dev {tree.uplink} parent {parent} classid {handle(minor)} htb prio 0"
-        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {QUANTUM}"
+        f"class {verb} dev {tree.uplink} parent {above} classid {handle(minor)} htb prio 0"
+        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {quantum}"
         f" overhead {tree.overhead} mpu {tree.least}\n"
     )
 
 
 def queue_line(tree: Tree, minor: int, entry: Entry | None) -> str:
     """Give a class its queue, or the queue its size."""
+    kind = queue_kind(minor)
+    at_once = f"rate {_NEVER_WAITS} burst {turn(tree)} " if kind == "tbf" else ""
     return (
         f"qdisc replace dev {tree.uplink} parent {handle(minor)} handle {minor:x}:"
-        f" bfifo limit {queue(tree, entry)}\n"
+        f" {kind} {at_once}limit {queue(tree, minor, entry)}\n"
     )
+
+
+def queue_kind(minor: int) -> str:
+    """The kind of a class's queue."""
+    return "tbf" if minor == DEFAULT or _is_best_effort(minor) else "bfifo"
 
 
 def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> str:
-    """A class with its queue."""
-    return class_line("add", tree, minor, *rates(tree, minor, promised, entry)) + queue_line(
-        tree, minor, entry
+    """A class, with its queue if it is to have one."""
+    line = class_line("add", tree, minor, *rates(tree, minor, promised, entry))
+    return line if minor in INNER else line + queue_line(tree, minor, entry)
+
+
+def change_rest(tree: Tree, rate: int, minors: Container[int] = (BEST_EFFORT, DEFAULT)) -> str:
+    """Set what everything without a promise is sure of (bits per second of the wire), in these classes."""
+    rates = {BEST_EFFORT: rate, DEFAULT: _half(rate)}
+    return "".join(
+        class_line("change", tree, minor, rate, tree.usable)
+        for minor, rate in rates.items()
+        if minor in minors
     )
-
-
-def change_default(tree: Tree, rate: int) -> str:
-    """Set what everything else is sure of (bits per second of the wire)."""
-    return class_line("change", tree, DEFAULT, rate, tree.usable)
 
 
 def delete_class(tree: Tree, minor: int) -> str:
@@ -142,7 +222,8 @@ def plant(tree: Tree, promised: int) -> str:
     """The tree without pods. Traffic passes by it for the few microseconds between the first lines."""
     return (
         f"qdisc add dev {tree.uplink} root handle {MAJOR} htb default {DEFAULT:x}\n"
-        + class_line("add", tree, ROOT, tree.usable, tree.usable)
+        + add_class(tree, ROOT, promised)
+        + add_class(tree, BEST_EFFORT, promised)
         + add_class(tree, DEFAULT, promised)
         + add_class(tree, CONTROL, promised)
         + arp_filter(tree)

@@ -1,7 +1,7 @@
 """Changing the kernel's state to what the ledger says. Everything here is called under the node's lock.
 
-The common case, one pod more or less, changes only what concerns that pod, and the default class; nothing is
-listed. Should that fail, because something is missing or in the way, all is compared and repaired.
+The common case, one pod more or less, changes only what concerns that pod, and what is not promised; nothing
+is listed. Should that fail, because something is missing or in the way, all is compared and repaired.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ _MOST_LINES = 400
 
 
 def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
-    """Give an attachment its class and its elements, and close its port; `promised` includes it.
+    """Give an attachment its classes and its elements, and close its port; `promised` includes it.
 
-    All rates are in bits per second. The default class gives way before the new class comes. Raises
+    All rates are in bits per second. What is not promised gives way before the new classes come. Raises
     tools.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None:
-        tc = htb.change_default(tree, htb.default_rate(tree, promised))
-        if entry.minor is not None:
-            tc += htb.add_class(tree, entry.minor, promised, entry)
+        tc = htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
+        tc += "".join(htb.add_class(tree, minor, promised, entry) for minor in htb.minors(entry))
     elements = [*tunnels.read(tree.uplink if tree else ""), *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
@@ -41,14 +40,14 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
-    """Take class and elements away; `promised` (bits per second) is what remains.
+    """Take classes and elements away; `promised` (bits per second) is what remains.
 
     Raises tools.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
-    if tree is not None and entry.minor is not None:
-        tc = htb.delete_class(tree, entry.minor)
-        tc += htb.change_default(tree, htb.default_rate(tree, promised))
+    if tree is not None:
+        tc = "".join(htb.delete_class(tree, minor) for minor in htb.minors(entry))
+        tc += htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
     if not entry.is_ours and entry.mac and entry.way:
         # Its other plugin removes the link, a moment after its guard is gone.
         rtnetlink.take_down(entry.port or entry.way)
@@ -103,7 +102,7 @@ def repair(
         if state.root is None:
             raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
         if not take_over:
-            strange = state.classes.keys() - {htb.ROOT, htb.CONTROL, htb.DEFAULT} if fresh else ()
+            strange = state.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
             require_ours(tree.uplink, state.root, bool(strange))
     _apply(
         "".join(difference.tc for difference in found),
@@ -151,10 +150,10 @@ def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
     state = observe(tree.uplink if tree else "")
     tc = ""
     if tree is not None and state.root == "ours":
-        if entry.minor is not None and entry.minor in state.classes:
-            tc = htb.delete_class(tree, entry.minor)
-        if htb.DEFAULT in state.classes:
-            tc += htb.change_default(tree, htb.default_rate(tree, sum(other.rate for other in entries)))
+        left = [minor for minor in htb.minors(entry) if minor in state.classes]
+        tc = "".join(htb.delete_class(tree, minor) for minor in left)
+        rest = htb.default_rate(tree, sum(other.rate for other in entries))
+        tc += htb.change_rest(tree, rest, state.classes)
     kept = {element for other in entries for element in tables.elements(other)}
     stale = [
         element for element in tables.elements(entry) if element in state.elements and element not in kept

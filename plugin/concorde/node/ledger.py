@@ -34,7 +34,7 @@ _TO_VERSION_1 = (
         guarantee INTEGER,          -- bits per second as promised; null without a promise here
         rate INTEGER NOT NULL,      -- what that takes on the uplink
         ceil INTEGER NOT NULL,
-        minor INTEGER UNIQUE,       -- of the class; null without a promise here
+        minor INTEGER UNIQUE,       -- of the classes; null without any
         PRIMARY KEY (network, container, interface)
     ) WITHOUT ROWID""",
 )
@@ -133,11 +133,11 @@ class Ledger(Database):
             if entry.rate > tree.promisable - self.promised():
                 raise CniError(NO_BANDWIDTH, messages.refusal(tree, self.entries(), entry))
             self.set_tree(tree)
-        if entry.guarantee is not None:
+        if entry.has_classes:
             entry.minor = self._free_minor()
         # As adopt() may have found it a moment ago, when its lease was there and its entry was not.
         self._database.execute(
-            f"DELETE FROM entry WHERE {_KEY} AND minor IS NULL AND port != '' AND port = ? AND address = ?",
+            f"DELETE FROM entry WHERE {_KEY} AND rate = 0 AND port != '' AND port = ? AND address = ?",
             (*entry.key, entry.port, entry.address),
         )
         self._write(entry)
@@ -152,7 +152,7 @@ class Ledger(Database):
         left = []
         for entry in sorted(entries, key=lambda entry: entry.minor is None):
             try:
-                if entry.guarantee is not None and entry.minor is None:
+                if entry.has_classes and entry.minor is None:
                     entry.minor = self._free_minor()
                 self._write(entry)
             except CniError:
@@ -171,6 +171,16 @@ class Ledger(Database):
     def adopt(self, entry: Entry) -> None:
         """Write down an attachment that nobody has entered yet. To be called within a transaction."""
         self._insert("OR IGNORE", entry)
+
+    def number(self) -> None:
+        """Give minors to those that a version entered which had classes for promises only.
+
+        To be called within a transaction.
+        """
+        for entry in self.entries():
+            if entry.has_classes and entry.minor is None:
+                row = self._free_minor(), *entry.key
+                self._database.execute(f"UPDATE entry SET minor = ? WHERE {_KEY}", row)
 
     def set_mac(self, key: tuple[str, str, str], mac: str) -> None:
         """Write down an attachment's hardware address."""

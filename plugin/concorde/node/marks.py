@@ -1,13 +1,14 @@
 """Which packet belongs to which class. Only nft's sets, chains and elements.
 
-`table ip concorde` gives a pod's packets their class: by source address, and only if they came in by the
-pod's own way, so a container elsewhere on the node that borrows the address gets nothing. It looks at them
-when they are routed towards the overlay's device, where the source is still the pod's; the kernel keeps the
-mark (skb->priority) through encapsulation, and HTB takes a mark with its own major number for the class. The
+The tables give a pod's packets their class: by source address, and only if they came in by the pod's own way,
+so a container elsewhere on the node that borrows the address gets nothing. They look at them when they are
+routed towards the overlay's device, where the source is still the pod's; the kernel keeps the mark
+(skb->priority) through encapsulation, and HTB takes a mark with its own major number for the class. The
 encapsulated packet passes once more, with the node's source, and keeps its mark. Before source NAT
 (priority 100), so pods behind NAT are seen too.
 
-What a pod's kernel says on its behalf, to anybody who asks, has at most a hundredth of its class.
+What a pod's kernel says on its behalf, to anybody who asks, has at most a hundredth of its promise, half of
+it for acknowledgements. What is more is best effort, and never dropped here.
 
 What a process of the node sends keeps no mark of its own (SO_PRIORITY). It came in by no device, or, in IPv6,
 by the one it leaves by (net/ipv4/ip_output.c, ip_output; net/ipv6/ip6_output.c, ip6_xmit); an encapsulated
@@ -19,53 +20,67 @@ from __future__ import annotations
 
 from .. import addresses
 from . import limits
-from .htb import CONTROL, handle
+from .htb import CONTROL, best_effort, handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .parts import Element, Rule
     from .records import Entry, Tree
 
-# Of its class, what a kernel may take that speaks for a pod: a hundredth, if it is said in the smallest
-# messages, which have 28 bytes where this is counted and 92 as a frame of VXLAN.
-_SPOKEN_PER_MILLE = 3
+# Of its promise, what a kernel may take that speaks for a pod, twice: half a hundredth, if it is said in the
+# smallest messages, which have 28 bytes where this is counted and 116 as a frame of VXLAN on Ethernet.
+_SPOKEN_PER_MILLE = 1
 # The kernel lets through as much at once as in a second, and this (net/netfilter/nft_limit.c,
 # nft_limit_init): of a small promise, two packets as large as they may be (bytes).
 _AT_ONCE = 3_000
 
 SETS = {
-    ("ip", "classes"): ("map", "type ipv4_addr : classid"),
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
+    ("ip", "promises"): ("map", "type ifname . ipv4_addr : classid"),
+    ("ip", "efforts"): ("map", "type ifname . ipv4_addr : classid"),
+    ("ip6", "efforts"): ("map", "type ifname . ipv6_addr : classid"),
     # Each element has a limit of its own.
-    ("ip", "spoken"): ("set", "type ifname . ipv4_addr; limit rate over 1000 bytes/second burst 1000 bytes"),
+    ("ip", "spoken"): ("set", f"type ifname . ipv4_addr;{limits.over(1000, 1000)}"),
+    ("ip", "acknowledged"): ("set", f"type ifname . ipv4_addr;{limits.over(1000, 1000)}"),
 }
 _POSTROUTING = "type filter hook postrouting priority 50"
-_NODE = "meta iif 0 meta priority set none return", "the node itself"
-_PROCESSES = "meta skuid >= 0 meta priority set none return", "processes of the node"
+_NODE = "meta iif 0 meta priority set none", "the node itself"
+_PROMISE = "meta priority set iifname . ip saddr map @promises accept", "pods with a guarantee"
+_EFFORT = "meta priority set iifname . ip saddr map @efforts"
+_EFFORTS = f"{_EFFORT} accept", "pods without"
+_EFFORTS6 = "meta priority set iifname . ip6 saddr map @efforts accept", "pods"
 # What anybody may make a pod's kernel say: echo replies in any number of fragments and whatever else is ICMP,
-# resets, and answers to who asks for connections. What is too much is for the default class to carry.
-_TOO_MUCH = "iifname . ip saddr @spoken meta priority set none return"
-_SPOKEN = [
-    (f"ip protocol icmp {_TOO_MUCH}", "too much ICMP"),
+# resets, answers to who asks for connections, and acknowledgements, be it of what was sent long ago.
+_TOO_MUCH = f"iifname . ip saddr @spoken {_EFFORT} accept"
+_TOO_MANY = f"iifname . ip saddr @acknowledged {_EFFORT} accept"
+# Without data TCP has at most 40 bytes of options, and IP as many. Where data ends it is pushed, be it short.
+_WITHOUT_DATA = "tcp flags & (syn | rst | psh) == 0"
+_SMALL = [
     (f"tcp flags & rst == rst {_TOO_MUCH}", "too many resets"),
     (f"tcp flags & (syn | ack) == (syn | ack) {_TOO_MUCH}", "too many connections answered"),
+    (f"{_WITHOUT_DATA} meta length < 81 {_TOO_MANY}", "too many acknowledgements"),
+    (f"{_WITHOUT_DATA} ip hdrlength > 5 {_TOO_MANY}", "too many, with options"),
 ]
-_PODS = "iifname . ip saddr @ways meta priority set ip saddr map @classes", "pods with a guarantee"
+_SPOKEN = [
+    ("meta l4proto tcp meta length < 121 jump small", "what may be without data"),
+    (f"meta l4proto icmp {_TOO_MUCH}", "too much ICMP"),
+]
 
 
 def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """The chains that give marks and take them; without a tree nobody would heed them."""
+    found = {("ip", "small"): ("", _SMALL)}
     if tree is None:
-        return {}
-    node = [*_control_ports(tree), _NODE, _PROCESSES]
+        return found
     back = (
-        f'iifname "{tree.uplink}" meta priority set none return',
+        f'iifname "{tree.uplink}" meta priority set none',
         "the node itself, or back to where it is from",
     )
-    return {
-        ("ip", "postrouting"): (_POSTROUTING, [*node, *_SPOKEN, _PODS]),
-        ("ip6", "postrouting"): (_POSTROUTING, [*node, back]),
-    }
+    into = "iifname @vteps oifname @vteps meta priority set none", "the node itself, into an overlay"
+    # No packet of a pod is the node's, so theirs, which are the most, come first.
+    found["ip", "postrouting"] = _POSTROUTING, [*_SPOKEN, _PROMISE, _EFFORTS, _NODE, *_control_ports(tree)]
+    found["ip6", "postrouting"] = _POSTROUTING, [_EFFORTS6, _NODE, back, into, *_control_ports(tree)]
+    return found
 
 
 def _control_ports(tree: Tree) -> list[Rule]:
@@ -74,7 +89,7 @@ def _control_ports(tree: Tree) -> list[Rule]:
     listed = ", ".join(map(str, tree.ports))
     return [
         (
-            f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)} return",
+            f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)}",
             f"control traffic {direction} these ports",
         )
         for word, direction in (("sport", "from"), ("dport", "to"))
@@ -86,13 +101,20 @@ def elements(entry: Entry) -> list[Element]:
     if not entry.way:
         return []
     found = [("ip", "ways", f'"{entry.way}" . {address}') for address in entry.ipv4]
-    if entry.minor is not None and entry.address is not None:
-        address = addresses.dotted(entry.address)
-        found.append(("ip", "classes", f"{address} : {handle(entry.minor)}"))
-        found.append(("ip", "spoken", f'"{entry.way}" . {address}{_share(entry.rate)}'))
+    if entry.minor is None:
+        return found
+    for family, its in (("ip", entry.ipv4), ("ip6", entry.ipv6)):
+        for address in its:
+            found.append(
+                (family, "efforts", f'"{entry.way}" . {address} : {handle(best_effort(entry.minor))}')
+            )
+    if entry.rate and entry.address is not None:
+        who = f'"{entry.way}" . {addresses.dotted(entry.address)}'
+        found.append(("ip", "promises", f"{who} : {handle(entry.minor)}"))
+        found += [("ip", name, who + _share(entry.rate)) for name in ("spoken", "acknowledged")]
     return found
 
 
 def _share(rate: int) -> str:
-    """The limit of who speaks for a pod whose class has this rate (bits per second)."""
+    """The limit of who speaks for a pod with a promise of this rate (bits per second)."""
     return limits.over(max(1, rate // 8 * _SPOKEN_PER_MILLE // 1000), _AT_ONCE)

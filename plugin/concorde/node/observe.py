@@ -29,7 +29,7 @@ class State:
 
     def __init__(self) -> None:
         self.root: str | None = None
-        self.classes: dict[int, tuple[str, str, str, str]] = {}
+        self.classes: dict[int, tuple[str, str, str, str, str]] = {}
         self.queues: dict[int, int] = {}
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
@@ -50,7 +50,7 @@ def observe(uplink: str = "") -> State:
     fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):
         waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
-        read_qdiscs(state, tools.run("tc", "-j", "qdisc", "show", "dev", uplink))
+        read_qdiscs(state, tools.run("tc", "-j", "-r", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
             read_classes(state, tools.run("tc", "-d", "-j", "class", "show", "dev", uplink))
             shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
@@ -75,12 +75,12 @@ def counters() -> dict[Element, int]:
 
 
 def read_qdiscs(state: State, shown: str) -> None:
-    """Take in `tc -j qdisc show dev`."""
+    """Take in `tc -j -r qdisc show dev`: without -r a TBF shows no limit (iproute2, tc/q_tbf.c)."""
     state.root = "default"
     for qdisc in json.loads(shown or "[]"):
         kind, handle, options = qdisc["kind"], qdisc["handle"], qdisc.get("options", {})
         minor = _minor(qdisc.get("parent", ""))
-        if minor is not None and kind == "bfifo":
+        if minor is not None and kind == htb.queue_kind(minor):
             state.queues[minor] = int(options.get("limit", 0))
         # The kernel's own choice, whatever net.core.default_qdisc makes it, has no handle.
         if not qdisc.get("root") or handle == "0:":

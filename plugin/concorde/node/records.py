@@ -77,11 +77,11 @@ class Entry:
     """One attachment on the node.
 
     `guarantee` is the promise as it was given and `rate` what it takes on the uplink, `ceil` what the pod may
-    use there, all in bits per second of layer 2 in full frames; `minor` is the class's. A pod without a
-    guarantee there has no class and rate 0. `way` is the interface its packets enter the node's routing by
-    (empty if nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None
-    when another plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further
-    addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
+    use there, all in bits per second of layer 2 in full frames: 0 and 0 where the network's pods have no part
+    in the tree. `minor` is the number of its classes, None where it has none. `way` is the interface its
+    packets enter the node's routing by (empty if nobody knows one), and `port` its port of a bridge (empty if
+    it has none); `address` is None when another plugin gave no IPv4 address. `mac` is the pod's hardware
+    address, and `others` its further addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
     """
 
     def __init__(
@@ -134,6 +134,11 @@ class Entry:
     def is_ours(self) -> bool:
         """Whether this plugin made its interface, and so the bridge with all its ports."""
         return self.port == names.host_veth(*self.key)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the tree has classes for it: where its packets can be told from others'."""
+        return bool(self.ceil and self.way and self.address is not None)
 
     @property
     def key(self) -> tuple[str, str, str]:

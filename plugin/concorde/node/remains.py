@@ -41,11 +41,11 @@ def elements() -> list[Element]:
 
 
 def minors(found: Iterable[Element]) -> dict[int, int]:
-    """The minor of the class that the map gives each address."""
+    """The pod's minor of the class that a map gives each IPv4 address, a version before's map too."""
     return {
-        addresses.parse(element.parts[0]): int(element.parts[1].partition(":")[2], 16)
+        addresses.parse(element.parts[-2]): htb.of_pod(int(element.parts[-1].partition(":")[2], 16))
         for element in found
-        if (element.family, element.name) == ("ip", "classes")
+        if element.family == "ip" and element.name in ("promises", "efforts", "classes")
     }
 
 
@@ -72,11 +72,8 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     if uplink is None or not given:
         return
     present = tools.run("tc", "class", "show", "dev", uplink).split()
-    lines = [
-        f"class delete dev {uplink} classid {htb.handle(minor)}\n"
-        for minor in given.values()
-        if htb.handle(minor) in present
-    ]
+    names = {htb.handle(of) for minor in given.values() for of in (minor, htb.best_effort(minor))}
+    lines = [f"class delete dev {uplink} classid {name}\n" for name in sorted(names & {*present})]
     tools.batches(("tc", "".join(lines)))
 
 

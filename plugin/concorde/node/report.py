@@ -50,7 +50,7 @@ def as_table(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, s
     if tree is None and not entries:
         return NOTHING
     rows: list[tuple[str, ...]] = [_HEADINGS]
-    for entry in sorted(entries, key=lambda entry: (entry.minor is None, entry.minor or 0)):
+    for entry in sorted(entries, key=lambda entry: (not entry.rate, entry.minor or 0)):
         rows.append((*_row(entry), str(dropped.get(entry.key, 0))))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
@@ -73,7 +73,7 @@ def _sums(tree: Tree | None, total: int) -> list[str]:
 def _row(entry: Entry) -> tuple[str, ...]:
     address = _NONE if entry.address is None else addresses.dotted(entry.address)
     who = entry.network, entry.pod or entry.container, address
-    if entry.minor is None:
+    if entry.minor is None or not entry.rate:
         return (_NONE, *who, _NONE, _NONE, _NONE)
     rates = messages.rate(entry.guarantee or 0), messages.rate(entry.rate), messages.rate(entry.ceil)
     return (htb.handle(entry.minor), *who, *rates)
@@ -86,7 +86,8 @@ def _attachment(entry: Entry) -> dict[str, object]:
         "interface": entry.interface,
         "pod": entry.pod or None,
         "address": None if entry.address is None else addresses.dotted(entry.address),
-        "class": None if entry.minor is None else htb.handle(entry.minor),
+        "class": None if entry.minor is None or not entry.rate else htb.handle(entry.minor),
+        "bestEffort": None if entry.minor is None else htb.handle(htb.best_effort(entry.minor)),
         "guarantee": entry.guarantee,
         "rate": entry.rate,
         "ceil": entry.ceil,

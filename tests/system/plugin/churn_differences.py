@@ -10,7 +10,9 @@ from tests.system.plugin.churn_sight import PROMISABLE, QDISC, RESERVE, USABLE, 
 
 LEAST_DEFAULT = 8_000
 SHOWN = 1_000  # tc rounds rates of this size down to kbit/s
-ROOT, CONTROL, DEFAULT = "c0de:1", "c0de:fffd", "c0de:fffe"
+ROOT, BEST_EFFORT, CONTROL, DEFAULT = "c0de:1", "c0de:fffc", "c0de:fffd", "c0de:fffe"
+REST = BEST_EFFORT, DEFAULT
+OF_BEST_EFFORT = 1_000, USABLE
 READ = ("tunnels", "vteps", "underlays")  # sets of what the kernel has, whatever pods there are
 
 
@@ -43,18 +45,21 @@ def of_classes(world: World, sight: Sight) -> list[str]:
     shared = {ROOT: (USABLE, USABLE), CONTROL: (RESERVE, USABLE)}
     if not world.half:
         left = USABLE - RESERVE - on_wire(PROMISABLE - world.free)
-        shared[DEFAULT] = max(LEAST_DEFAULT, left), USABLE
+        shared[BEST_EFFORT] = max(LEAST_DEFAULT, left), USABLE
+        shared[DEFAULT] = max(LEAST_DEFAULT, left // 2), USABLE
     of_pods = {
         row.handle: (on_wire(row.rate), min(on_wire(row.ceil), USABLE))
         for row in sight.rows.values()
         if row.handle
     }
-    needed = set() if TREE in world.half else {ROOT, CONTROL, DEFAULT}
-    needed |= {row.handle for pod, row in sight.rows.items() if row.handle and pod not in world.half}
+    of_pods |= {row.effort: OF_BEST_EFFORT for row in sight.rows.values() if row.effort}
+    needed = set() if TREE in world.half else {ROOT, CONTROL, *REST}
+    whole = [row for pod, row in sight.rows.items() if pod not in world.half]
+    needed |= {handle for row in whole for handle in (row.handle, row.effort) if handle}
     texts = [f"class {handle} is missing" for handle in needed - sight.classes.keys()]
     for handle, shown in sight.classes.items():
         expected = {**shared, **of_pods}.get(handle)
-        if expected is None and handle != DEFAULT:
+        if expected is None and handle not in REST:
             texts.append(f"class {handle} belongs to nobody")
         elif expected and not all(0 <= e - s < SHOWN for e, s in zip(expected, shown, strict=True)):
             texts.append(f"class {handle} has {shown}, expected {expected}")
@@ -67,7 +72,10 @@ def of_elements(world: World, sight: Sight) -> list[str]:
     for (family, name), found in sight.elements.items():
         if name in READ:
             continue
-        wanted = {pod: elements(name, pod, row, ports) for pod, row in sight.rows.items()}
+        by_ipv6 = (family, name) == ("ip6", "efforts")  # which none of these has an address of
+        wanted = {
+            pod: set() if by_ipv6 else elements(name, pod, row, ports) for pod, row in sight.rows.items()
+        }
         # Elements that several pods share are there as long as the bridge may be.
         shared = found if name == "bridges" else set()
         for stray in found.difference(shared, *wanted.values()):
@@ -79,7 +87,7 @@ def of_elements(world: World, sight: Sight) -> list[str]:
 
 def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str | int, ...]]:
     """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
-    if name in ("classes", "spoken") and row.handle is None:
+    if name in ("promises", "spoken", "acknowledged") and row.handle is None:
         return set()
     port = ports.get(row.address, "no port")
     octets = [f"{int(octet):02x}" for octet in row.address.split(".")]
@@ -89,11 +97,13 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
     number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
     found: dict[str, set[tuple[str | int, ...]]] = {
         **{key: {(port,)} for key in ("guarded", "floods", "dropped")},
-        "classes": {(row.address, str(row.handle))},
+        "promises": {(f"cni-{pod[0]}", row.address, str(row.handle))},
+        "efforts": {(f"cni-{pod[0]}", row.address, str(row.effort))},
         "bridges": {(f"cni-{pod[0]}",)},
         "ways": {(f"cni-{pod[0]}", row.address)},
         "refused": {(f"cni-{pod[0]}", row.address)},
         "spoken": {(f"cni-{pod[0]}", row.address)},
+        "acknowledged": {(f"cni-{pod[0]}", row.address)},
         "addresses": {(row.address,)},
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},
@@ -105,8 +115,13 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
 
 def excess(classes: Mapping[str, tuple[int, int]]) -> str:
     """What is too much in the rates of the kernel's classes, at whatever moment."""
-    below = {handle: rate for handle, (rate, _) in classes.items() if handle != ROOT}
-    pods = sum(rate for handle, rate in below.items() if handle not in (CONTROL, DEFAULT))
+    below = {
+        handle: rate
+        for handle, (rate, _) in classes.items()
+        # Those of best effort share what that has.
+        if handle not in (ROOT, DEFAULT) and not 0x4000 <= int(handle[5:], 16) < 0x8000
+    }
+    pods = sum(rate for handle, rate in below.items() if handle not in (CONTROL, BEST_EFFORT))
     if pods > on_wire(PROMISABLE):
         return f"{pods} of {on_wire(PROMISABLE)} are promised by {classes}"
     if sum(below.values()) > USABLE + LEAST_DEFAULT:

@@ -62,6 +62,7 @@ class Row:
 
     address: str
     handle: str | None
+    effort: str | None
     guarantee: int | None
     rate: int
     ceil: int
@@ -74,7 +75,7 @@ class Sight:
         self.tree: Document | None = raw["ledger"]["tree"]
         self.rows = {
             entry["container"]: Row(
-                *(entry[key] for key in ("address", "class", "guarantee", "rate", "ceil"))
+                *(entry[key] for key in ("address", "class", "bestEffort", "guarantee", "rate", "ceil"))
             )
             for entry in raw["ledger"]["attachments"]
         }
@@ -96,18 +97,19 @@ class Sight:
 
 
 def as_tuple(element: Any) -> tuple[str, ...]:
-    """An element of a map or a set: `nft` prints a concatenation as an object."""
+    """An element of a set, or of a map with its value: `nft` prints a concatenation as an object."""
     if isinstance(element, dict) and "elem" in element:  # one that counts
         element = element["elem"]["val"]
-    if isinstance(element, dict):
-        element = element["concat"]
-    return tuple(element) if isinstance(element, list) else (element,)
+    key, *value = element if isinstance(element, list) else [element]
+    return (*(key["concat"] if isinstance(key, dict) else [key]), *value)
 
 
 def rates(shown: str) -> dict[str, tuple[int, int]]:
     """Rate and ceil of each class in what `tc class show` prints."""
     found = {}
     for words in map(str.split, shown.splitlines()):
+        if words[1] != "htb":
+            continue  # of a queue
         rate, ceil = (words[words.index(word) + 1] for word in ("rate", "ceil"))
         found[words[2]] = bits(rate), bits(ceil)
     return found

@@ -184,13 +184,13 @@ class Damaged:
         classes = set(
             re.findall(r"^class htb (c0de:\w+)", self.node.run("tc", "class", "show", "dev", "eth0"), re.M)
         )
-        wanted = {row["class"] for row in rows.values() if row["class"]}
-        assert classes - {"c0de:1", "c0de:fffd", "c0de:fffe"} == wanted
+        wanted = {name for row in rows.values() for name in (row["class"], row["bestEffort"]) if name}
+        assert classes - {"c0de:1", "c0de:fffc", "c0de:fffd", "c0de:fffe"} == wanted
         if wanted:
-            shown = self.node.show("nft", "-j", "list", "map", "ip", "concorde", "classes")["nftables"]
+            shown = self.node.show("nft", "-j", "list", "map", "ip", "concorde", "promises")["nftables"]
             elements = next(one["map"] for one in shown if "map" in one).get("elem", [])
             given = {row["address"]: row["class"] for row in rows.values() if row["class"]}
-            assert dict(elements) == given
+            assert {key["concat"][1]: name for key, name in elements} == given
         for pod, (configuration, result) in self.attached.items():
             assert self.node.call("CHECK", pod, {**configuration, "prevResult": result}) == {}
 

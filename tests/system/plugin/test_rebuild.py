@@ -72,7 +72,7 @@ def state(node: Node) -> Any:
         sorted(node.leases("cluster-a")),
         told(node),
         shown,
-        node.run("nft", "list", "map", "ip", "concorde", "classes"),
+        node.run("nft", "list", "map", "ip", "concorde", "promises"),
     )
 
 

@@ -62,7 +62,7 @@ class Upgraded:
 
 def classes(node: Node) -> list[str]:
     """The tree as it stands, without what it counts."""
-    return node.run("tc", "class", "show", "dev", "eth0").splitlines()
+    return sorted(node.run("tc", "class", "show", "dev", "eth0").splitlines())
 
 
 @pytest.fixture

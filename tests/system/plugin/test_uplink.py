@@ -25,10 +25,17 @@ def node(node: Node) -> Node:
     return node
 
 
+SHARED = {"c0de:1", "c0de:fffc", "c0de:fffd", "c0de:fffe"}
+
+
 def classes(node: Node) -> dict[str, tuple[str, str]]:
     """Rate and ceil of every class of the uplink."""
     lines = map(str.split, node.run("tc", "class", "show", "dev", "eth0").splitlines())
-    return {words[2]: (words[words.index("rate") + 1], words[words.index("ceil") + 1]) for words in lines}
+    return {
+        words[2]: (words[words.index("rate") + 1], words[words.index("ceil") + 1])
+        for words in lines
+        if words[1] == "htb"
+    }
 
 
 def elements(node: Node, family: str, name: str, kind: str = "set") -> list[Any]:
@@ -49,12 +56,17 @@ def test_add_makes_the_tree_and_the_map(node: Node) -> None:
     assert classes(node) == {
         "c0de:1": ("984395Kbit", "984395Kbit"),
         "c0de:10": ("105054Kbit", "210109Kbit"),
+        "c0de:4010": ("1Kbit", "984395Kbit"),
+        "c0de:fffc": ("859340Kbit", "984395Kbit"),
         "c0de:fffd": ("20Mbit", "984395Kbit"),
-        "c0de:fffe": ("859340Kbit", "984395Kbit"),
+        "c0de:fffe": ("429670Kbit", "984395Kbit"),
     }
-    counts = node.run("tc", "-d", "class", "show", "dev", "eth0").splitlines()
+    shown = node.run("tc", "-d", "class", "show", "dev", "eth0").splitlines()
+    counts = [line for line in shown if line.startswith("class htb ")]
     assert all("overhead 24 " in line and line.count("mpu 84b") == 2 for line in counts)
-    assert elements(node, "ip", "classes", "map") == [["172.16.1.2", "c0de:10"]]
+    who = {"concat": ["cni-a", "172.16.1.2"]}
+    assert elements(node, "ip", "promises", "map") == [[who, "c0de:10"]]
+    assert elements(node, "ip", "efforts", "map") == [[who, "c0de:4010"]]
     host = result["interfaces"][1]["name"]
     assert elements(node, "bridge", "frames") == [{"concat": [host, "0a:58:ac:10:01:02", "172.16.1.2"]}]
     # The ceiling holds between two pods of the node too.
@@ -69,9 +81,9 @@ def test_del_takes_the_class_away_and_leaves_the_tree(node: Node) -> None:
     added(node, "A-1", on_uplink("100M"))
     for _ in range(2):
         assert node.call("DEL", "A-1", on_uplink(), netns="") == {}
-    assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
-    assert classes(node)["c0de:fffe"] == ("964395Kbit", "984395Kbit")
-    assert elements(node, "ip", "classes", "map") == elements(node, "bridge", "guarded") == []
+    assert classes(node).keys() == SHARED
+    assert classes(node)["c0de:fffe"] == ("482197Kbit", "984395Kbit")
+    assert elements(node, "ip", "promises", "map") == elements(node, "bridge", "guarded") == []
     assert ledger(node)["attachments"] == []
 
 
@@ -80,14 +92,14 @@ def test_del_takes_the_class_away_and_leaves_the_tree(node: Node) -> None:
     [("", "", {}, False), ("", "50M", {}, True), ("", "", {"bandwidth": 50_000_000}, True)],
     ids=["neither", "ceiling", "capability"],
 )
-def test_without_a_guarantee_there_is_no_class(
+def test_without_a_guarantee_there_is_a_class_of_best_effort_alone(
     node: Node, guarantee: str, ceiling: str, keys: dict[str, int], on_pod: bool
 ) -> None:
     configuration = on_uplink(guarantee, ceiling)
     if keys:
         configuration["runtimeConfig"]["bandwidth"] = {"EgressRate": keys["bandwidth"]}
     result = added(node, "A-1", configuration)
-    assert classes(node).keys() == {"c0de:1", "c0de:fffd", "c0de:fffe"}
+    assert classes(node).keys() == SHARED | {"c0de:4010"}
     shown = node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
     assert ("rate 50Mbit" in shown) == on_pod
     assert len(elements(node, "bridge", "frames")) == 1
@@ -212,6 +224,8 @@ TAMPERING = {
     "tc qdisc delete dev eth0 root": "eth0 has no root qdisc htb c0de:",
     "tc class delete dev eth0 classid c0de:10": "class c0de:10 of cluster-a A-1 of eth0 is missing",
     "tc class delete dev eth0 classid c0de:fffe": "class c0de:fffe (default) of eth0 is missing",
+    "tc class delete dev eth0 classid c0de:4010": "class c0de:4010 of cluster-a A-1 of eth0 is missing",
+    "tc qdisc delete dev eth0 parent c0de:4010": "class c0de:4010 of cluster-a A-1 of eth0 has not its queue",
     "tc class change dev eth0 classid c0de:10 htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
     "tc class change dev eth0 classid c0de:fffe htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
     "tc class add dev eth0 parent c0de:1 classid c0de:77 htb rate 7mbit quantum 65536": "belongs to nobody",
@@ -223,10 +237,10 @@ TAMPERING = {
     "nft delete table ip6 concorde": "ip6 concorde postrouting is missing",
     "nft flush chain ip concorde postrouting": "ip concorde postrouting is not as made",
     "nft flush chain bridge concorde prerouting": "bridge concorde prerouting is not as made",
-    "nft delete element ip concorde classes { 172.16.1.2 }": "{ 172.16.1.2 : c0de:10 } of cluster-a A-1",
+    "nft delete element ip concorde promises { cni-a . 172.16.1.2 }": " : c0de:10 } of cluster-a A-1",
     "nft delete element ip concorde ways { cni-a . 172.16.1.2 }": "ip concorde ways",
     "nft delete element bridge concorde addresses { 172.16.1.2 }": "bridge concorde addresses",
-    "nft add element ip concorde classes { 172.16.1.9 : c0de:10 }": "belongs to nobody",
+    "nft add element ip concorde promises { cni-a . 172.16.1.9 : c0de:10 }": "belongs to nobody",
 }
 
 
@@ -236,7 +250,7 @@ def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str
     results = {}
     for pod, configuration in (("A-1", on_uplink("100M")), ("B-1", on_uplink("200M", cluster="b"))):
         results[pod] = added(node, pod, configuration)
-    before = classes(node), elements(node, "ip", "classes", "map")
+    before = classes(node), elements(node, "ip", "promises", "map")
     checked = on_uplink("100M", prevResult=results["A-1"])
     node.run(*tampering.split())
     check = node.call("CHECK", "A-1", checked)
@@ -247,7 +261,7 @@ def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str
     repaired = node.run(node.plugin, "reconcile")
     assert message in repaired
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
-    assert (classes(node), elements(node, "ip", "classes", "map")) == before
+    assert (classes(node), elements(node, "ip", "promises", "map")) == before
     assert node.call("CHECK", "A-1", checked) == node.call("STATUS", "", on_uplink()) == {}
 
 
@@ -274,7 +288,7 @@ def test_gc_of_one_cluster_leaves_the_others_classes_alone(node: Node) -> None:
     added(node, "A-1", on_uplink("100M"))
     result = added(node, "B-1", on_uplink("200M", cluster="b"))
     assert node.call("GC", "", {**on_uplink(), "cni.dev/valid-attachments": []}) == {}
-    assert classes(node).keys() == {"c0de:1", "c0de:11", "c0de:fffd", "c0de:fffe"}
+    assert classes(node).keys() == SHARED | {"c0de:11", "c0de:4011"}
     assert node.call("CHECK", "B-1", on_uplink("200M", cluster="b", prevResult=result)) == {}
 
 
@@ -367,7 +381,7 @@ def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
     node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite")
     assert len(node.run(node.plugin, "reconcile").splitlines()) > 500
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
-    assert len(classes(node)) == 504
+    assert len(classes(node)) == 1006
     node.run("tc", "qdisc", "delete", "dev", "eth0", "root")
     node.run("nft", "flush", "ruleset")
     assert node.run(node.plugin, "reconcile").startswith("repaired: eth0 has no root qdisc")

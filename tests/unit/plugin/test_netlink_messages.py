@@ -266,7 +266,12 @@ def parts_of(attributes: dict[int, bytes]) -> tuple[bytes, bytes, bytes, bytes]:
 
 
 ELEMENTS = [
-    (("ip", "classes", "172.16.1.2 : c0de:1f"), 2, bytes([172, 16, 1, 2]), struct.pack("=I", 0xC0DE001F)),
+    (
+        ("ip", "promises", '"cni-a" . 172.16.1.2 : c0de:1f'),
+        2,
+        b"cni-a".ljust(16, b"\0") + bytes([172, 16, 1, 2]),
+        struct.pack("=I", 0xC0DE001F),
+    ),
     (("ip", "ways", '"cni-a" . 172.16.1.2'), 2, b"cni-a".ljust(16, b"\0") + bytes([172, 16, 1, 2]), b""),
     (("ip6", "tunnels", "8472"), 10, b"\x21\x18", b""),
     (

@@ -68,6 +68,6 @@ def test_both_forms_of_tcs_output_are_understood() -> None:
         '"cburst":10485760,"cburst_cell":1,"mpu_ceil":84,"level":0}]'
     )
     assert shaping.classes(text) == shaping.classes(json)
-    assert shaping.classes(text) == {"1:1": ("1500Mbit", "1Gbit", *shaping.shown_count(24, 84))}
+    assert shaping.classes(text) == {"1:1": ("1500Mbit", "1Gbit", *shaping.shown_count(24, 84), "")}
     assert shaping.rates_of_class("") is None
     assert shaping.rates_of_class("[]") is None

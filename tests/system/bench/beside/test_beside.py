@@ -37,7 +37,7 @@ def testbed() -> Iterator[Testbed]:
 def classes(node: Place) -> dict[str, str]:
     """The rate of each pod's class on a node's uplink, as tc has it."""
     shown = node.run(["tc", "class", "show", "dev", "eth0"]).stdout
-    return dict(re.findall(r"class htb (c0de:[1-7][0-9a-f]{1,3}) .*? rate (\S+)", shown))
+    return dict(re.findall(r"class htb (c0de:[1-3][0-9a-f]{1,3}) .*? rate (\S+)", shown))
 
 
 def sent_meanwhile(one: Round, place: str, device: str) -> int:

@@ -23,15 +23,20 @@ def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys
 
 TC_CLASSES = """\
 class htb c0de:10 parent c0de:1 leaf 10: prio 0 rate 1Gbit ceil 9Gbit burst 125000b cburst 1125000b
+class htb c0de:4010 parent c0de:fffc leaf 4010: prio 0 rate 1Kbit ceil 9Gbit burst 25000b cburst 1125000b
+class tbf 4010:1 parent 4010:
 class htb c0de:1 root rate 9Gbit ceil 9Gbit burst 1125000b cburst 1125000b
-class htb c0de:fffe parent c0de:1 leaf fffe: prio 0 rate 7820Mbit ceil 9Gbit burst 1b cburst 1125000b
+class htb c0de:fffc parent c0de:1 rate 7820Mbit ceil 9Gbit burst 1b cburst 1125000b
+class htb c0de:fffe parent c0de:fffc leaf fffe: prio 0 rate 3910Mbit ceil 9Gbit burst 1b cburst 1125000b
+class tbf fffe:1 parent fffe:
 class htb c0de:fffd parent c0de:1 leaf fffd: prio 0 rate 180Mbit ceil 9Gbit burst 65520b cburst 1125000b
 """
 TC_QDISCS = """[
 {"kind":"htb","handle":"c0de:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0xfffe"}},
 {"kind":"bfifo","handle":"10:","parent":"c0de:10","options":{"limit":1250000}},
 {"kind":"bfifo","handle":"fffd:","parent":"c0de:fffd","options":{"limit":2250000}},
-{"kind":"bfifo","handle":"fffe:","parent":"c0de:fffe","options":{"limit":2250000}}]"""
+{"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{"rate":125000000000,"limit":2250000}},
+{"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{"rate":125000000000,"limit":2250000}}]"""
 TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
 {"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
 
@@ -58,7 +63,8 @@ def said(text: str) -> Any:
         return {"elem": {"val": said(text), "limit": {"rate": rate, "burst": burst, **units}}}
     key, mapped, value = text.partition(" : ")
     parts = [part.strip('"') for part in key.split(" . ")]
-    return [parts[0], value] if mapped else {"concat": parts} if len(parts) > 1 else parts[0]
+    whole: Any = {"concat": parts} if len(parts) > 1 else parts[0]
+    return [whole, value] if mapped else whole
 
 
 def whole() -> observe.State:

@@ -256,7 +256,7 @@ def test_who_goes_leaves_the_kernel_and_then_the_ledger(noting: NotingKernel, tw
     attachments.withdraw(two, "nobody", "eth0")
     assert noting.asked == []
     attachments.withdraw(two, "A-1", "eth0")
-    assert htb.change_default(TREE, htb.default_rate(TREE, GIGA)) in noting.asked[-1][1][1]
+    assert htb.change_rest(TREE, htb.default_rate(TREE, GIGA)) in noting.asked[-1][1][1]
     assert entered(two.node_directory) == ["A-2"]
 
 
@@ -264,10 +264,10 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
     noting: NotingKernel, two: Configuration
 ) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no element")
-    noting.state.root, noting.state.classes = "ours", {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}
+    noting.state.root, noting.state.classes = "ours", dict.fromkeys((0x10, htb.DEFAULT), ("",) * 5)
     attachments.withdraw(two, "A-1", "eth0")
-    assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_default(
-        TREE, htb.default_rate(TREE, GIGA)
+    assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_rest(
+        TREE, htb.default_rate(TREE, GIGA), [htb.DEFAULT]
     )
     assert entered(two.node_directory) == ["A-2"]
 

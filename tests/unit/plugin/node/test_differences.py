@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from concorde.node import neighbours
+from concorde.node import htb, neighbours
 from concorde.node.differences import differences
 from concorde.node.observe import State
 from concorde.node.records import Tree
@@ -17,17 +17,41 @@ def test_what_was_made_is_read_back_without_a_difference() -> None:
 
 def test_a_repair_lowers_the_default_class_first_and_raises_it_last() -> None:
     found = differences(TREE, [entry(minor=0x11)], whole())
-    assert [d.text.partition(" of eth0")[0] for d in found[:2]] == [
+    assert [d.text.partition(" of eth0")[0] for d in found[:4]] == [
         "class c0de:10",
+        "class c0de:4010",
         "class c0de:11 of cluster-a A-1",
+        "class c0de:4011 of cluster-a A-1",
     ]
     lines = "".join(d.tc for d in found).splitlines()
-    assert "rate 8000bit" in lines[0]
-    assert lines[1] == "class delete dev eth0 classid c0de:10"
-    assert "class change dev eth0 parent c0de:1 classid c0de:fffe htb prio 0 rate 7820000000bit" in lines[-1]
-    assert "".join(d.nft for d in found).splitlines() == [
-        "delete element ip concorde classes { 172.16.1.2 : c0de:10 }",
-        "add element ip concorde classes { 172.16.1.2 : c0de:11 }",
+    assert all("rate 8000bit" in line for line in lines[:2])
+    assert lines[2] == "class delete dev eth0 classid c0de:10"
+    assert "class change dev eth0 parent c0de:1 classid c0de:fffc htb prio 0 rate 7820000000bit" in lines[-2]
+    assert "change dev eth0 parent c0de:fffc classid c0de:fffe htb prio 0 rate 3910000000bit" in lines[-1]
+    assert sorted("".join(d.nft for d in found).splitlines()) == [
+        'add element ip concorde efforts { "cni-a" . 172.16.1.2 : c0de:4011 }',
+        'add element ip concorde promises { "cni-a" . 172.16.1.2 : c0de:11 }',
+        'delete element ip concorde efforts { "cni-a" . 172.16.1.2 : c0de:4010 }',
+        'delete element ip concorde promises { "cni-a" . 172.16.1.2 : c0de:10 }',
+    ]
+
+
+def test_a_tree_without_best_effort_of_pods_gets_it_before_its_default_class_moves_below() -> None:
+    """As the version before made it: HTB cannot move a class, so what waits there is lost."""
+    state = whole()
+    del state.classes[0x4010], state.classes[htb.BEST_EFFORT]
+    state.classes[htb.DEFAULT] = (*state.classes[htb.DEFAULT][:-1], "c0de:1")
+    found = differences(TREE, [entry(minor=0x10)], state)
+    lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
+    said = [(words[1], words[words.index("classid") + 1]) for words in lines if words[0] == "class"]
+    assert said == [
+        ("change", "c0de:fffe"),
+        ("add", "c0de:fffc"),
+        ("add", "c0de:4010"),
+        ("delete", "c0de:fffe"),
+        ("add", "c0de:fffe"),
+        ("change", "c0de:fffc"),
+        ("change", "c0de:fffe"),
     ]
 
 
@@ -36,18 +60,17 @@ def test_classes_that_count_no_wire_are_changed_one_by_one_within_the_capacity()
     ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
     found = differences(ethernet, [entry(minor=0x10)], whole())
     lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
-    assert [(words[1], words[words.index("classid") + 1]) for words in lines] == [
-        ("change", "c0de:fffe"),
-        ("change", "c0de:1"),
-        ("change", "c0de:fffd"),
-        ("change", "c0de:10"),
-        ("change", "c0de:fffe"),
-        ("change", "c0de:fffe"),
+    assert [words[words.index("classid") + 1] for words in lines] == [
+        *("c0de:fffc", "c0de:fffe", "c0de:1", "c0de:fffd", "c0de:fffc", "c0de:10", "c0de:4010", "c0de:fffe"),
+        *("c0de:fffc", "c0de:fffe"),
     ]
-    rates = {"c0de:1": 9 * GIGA, "c0de:10": GIGA, "c0de:fffd": 180_000_000, "c0de:fffe": 7_820_000_000}
-    for words in lines[:4] + lines[5:]:
-        rates[words[words.index("classid") + 1]] = int(words[words.index("rate") + 1].removesuffix("bit"))
+    rates = {"c0de:1": 9 * GIGA, "c0de:10": GIGA, "c0de:fffd": 180_000_000, "c0de:fffc": 7_820_000_000}
+    for words in lines:
+        assert words[1] == "change"
         assert words[-4:] == ["overhead", "24", "mpu", "84"]
+        name = words[words.index("classid") + 1]
+        if name in rates:
+            rates[name] = int(words[words.index("rate") + 1].removesuffix("bit"))
         assert sum(rates.values()) - rates["c0de:1"] <= rates["c0de:1"]
     assert rates["c0de:1"] == ethernet.usable
 
@@ -72,19 +95,19 @@ KEY = ("cluster-a", "A-1", "eth0")
             None,
         ),
         (
-            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit", "0", "0b")}),
-            f"class {CLASS} has rate 2Gbit, ceil 9Gbit, overhead 0, mpu 0b; expected rate 1Gbit, ceil 9Gbit,",
+            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit", "0", "0b", "c0de:1")}),
+            f"class {CLASS} has rate 2Gbit, ceil 9Gbit, overhead 0, mpu 0b, below c0de:1; expected",
             "class change dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.update({0x10: ("1Gbit", "9Gbit", "0", "84b")}),
-            f"class {CLASS} has rate 1Gbit, ceil 9Gbit, overhead 0, mpu 84b; expected",
+            lambda s: s.classes.update({0x10: ("1Gbit", "9Gbit", "0", "84b", "c0de:1")}),
+            f"class {CLASS} has rate 1Gbit, ceil 9Gbit, overhead 0, mpu 84b, below c0de:1; expected",
             "class change dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit", "0", "0b")}),
+            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit", "0", "0b", "c0de:1")}),
             "class c0de:20 of eth0 belongs to nobody",
             "class delete dev eth0 classid c0de:20",
             None,

@@ -27,9 +27,35 @@ def test_a_class_and_its_queue() -> None:
     given_entry = entry(minor=0x10, ceil=2 * GIGA)
     assert htb.add_class(TREE, 0x10, GIGA, given_entry).splitlines() == [
         "class add dev eth0 parent c0de:1 classid c0de:10 htb prio 0 rate 1000000000bit ceil 2000000000bit"
-        " burst 375000b cburst 250000b quantum 65536 overhead 0 mpu 0",
+        " burst 375000b cburst 250000b quantum 6250000 overhead 0 mpu 0",
         "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 1250000",
     ]
+
+
+def test_a_pods_best_effort_takes_turns_of_what_a_packet_may_have() -> None:
+    slow = Tree("eth0", 100_000_000, 2_000_000, (22,))
+    one = entry(minor=0x10, rate=40_000_000)
+    assert htb.minors(one) == [0x10, 0x4010]
+    assert htb.minors(entry(minor=0x10, rate=0)) == [0x4010]
+    assert htb.minors(entry(rate=0)) == []
+    assert {htb.of_pod(minor) for minor in htb.minors(one)} == {0x10}
+    added, queue = htb.add_class(slow, 0x4010, one.rate, one).splitlines()
+    assert added.startswith("class add dev eth0 parent c0de:fffc classid c0de:4010 htb prio 0 rate 1000bit")
+    assert " quantum 3200 " in added
+    assert queue.endswith("parent c0de:4010 handle 4010: tbf rate 1tbit burst 3200 limit 131072")
+    assert " quantum 65536 " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
+    assert " burst 65536 " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
+
+
+@given(st.integers(1000, 10**10), st.integers(1000, 10**10))
+def test_turns_are_in_proportion_to_promises_and_hold_a_largest_packet(first: int, second: int) -> None:
+    turns = []
+    for rate in (first, second):
+        words = htb.class_line("add", TREE, 0x10, rate, rate).split()
+        turns.append(int(words[words.index("quantum") + 1]))
+    assert min(turns) >= 65536
+    if min(first, second) >= 20_000_000:
+        assert abs(turns[0] / turns[1] / (first / second) - 1) < 0.001
 
 
 def test_a_class_counts_what_its_frames_take_of_the_wire() -> None:
@@ -40,7 +66,7 @@ def test_a_class_counts_what_its_frames_take_of_the_wire() -> None:
     # 9 Gbit/s of the wire, less what offloaded packets do not count, which is as much as 1538 less 1514.
     assert ETHERNET.usable == 9 * GIGA * 1514 // 1538 // 8 * 8
     assert htb.default_rate(ETHERNET, promise) == ETHERNET.usable - ETHERNET.reserve - (GIGA - 1)
-    assert htb.change_default(ETHERNET, 8000).endswith(" quantum 65536 overhead 24 mpu 84\n")
+    assert htb.change_rest(ETHERNET, 8000).count(" quantum 65536 overhead 24 mpu 84\n") == 2
 
 
 @given(st.lists(st.integers(1000, 10**9), max_size=9), st.integers(0, 200))
@@ -58,12 +84,14 @@ def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> N
     lines = htb.plant(TREE, 0).splitlines()
     assert lines[0] == "qdisc add dev eth0 root handle c0de: htb default fffe"
     assert lines[1].startswith("class add dev eth0 parent c0de: classid c0de:1 htb")
-    assert lines[2].startswith("class add dev eth0 parent c0de:1 classid c0de:fffe")
-    assert "rate 180000000bit ceil 9000000000bit" in lines[4]
+    assert lines[2].startswith("class add dev eth0 parent c0de:1 classid c0de:fffc")
+    assert lines[3].startswith("class add dev eth0 parent c0de:fffc classid c0de:fffe")
+    assert "rate 180000000bit ceil 9000000000bit" in lines[5]
     assert lines[-1].endswith("protocol arp pref 1 u32 match u32 0 0 classid c0de:fffd")
 
 
 def test_the_queue_of_all_without_a_promise_is_two_milliseconds_or_two_packets() -> None:
-    assert htb.queue(TREE, None) == 9 * GIGA // 8 * 2 // 1000
+    assert htb.queue(TREE, htb.DEFAULT, None) == 9 * GIGA // 8 * 2 // 1000
+    assert htb.queue(TREE, 0x4010, entry(minor=0x10)) == 9 * GIGA // 8 * 2 // 1000
     slow = Tree(TREE.uplink, 100_000_000, TREE.reserve, TREE.ports)
-    assert htb.queue(slow, None) == 2 * 65536
+    assert htb.queue(slow, htb.DEFAULT, None) == 2 * 65536

@@ -18,6 +18,7 @@ from tests.unit.plugin.node.kernels import NotingKernel, failure
 
 OURS = names.host_veth("cluster-a", "A-1", "eth0")
 VTEP = ("ip", "vteps", '"of eth0"')
+NOTHING = ("", "", "", "", "")  # of what a class has
 
 
 def tc(*lines: str) -> tuple[str, str]:
@@ -40,17 +41,19 @@ def test_who_enters_has_its_class_after_the_default_one_has_given_way_and_its_po
     assert commands == (
         "batches",
         tc(
-            htb.change_default(TREE, htb.default_rate(TREE, 2 * GIGA)),
+            htb.change_rest(TREE, htb.default_rate(TREE, 2 * GIGA)),
             htb.add_class(TREE, 0x10, 2 * GIGA, one),
+            htb.add_class(TREE, 0x4010, 2 * GIGA, one),
         ),
         ("nft", ""),
     )
 
 
-def test_who_enters_without_a_promise_takes_from_the_default_class_alone(noting: NotingKernel) -> None:
-    kernel.enter(TREE, entry(rate=0, port=""), GIGA)
+def test_who_enters_without_a_promise_has_a_class_and_takes_of_no_other(noting: NotingKernel) -> None:
+    one = entry(rate=0, minor=0x10, port="")
+    kernel.enter(TREE, one, GIGA)
     assert [asked[0] for asked in noting.asked] == ["set", "batches"]
-    assert noting.asked[-1][1] == tc(htb.change_default(TREE, htb.default_rate(TREE, GIGA)))
+    assert noting.asked[-1][1] == tc(htb.add_class(TREE, 0x4010, GIGA, one))
     noting.asked.clear()
     kernel.enter(None, entry(rate=0, mac=""), 0)
     assert noting.asked[0][2][0] == ("ip", "vteps", '"of "')
@@ -78,7 +81,11 @@ def test_who_leaves_gives_its_class_back_before_the_default_one_grows(noting: No
         ("set", "delete", tables.elements(one)),
         (
             "batches",
-            tc(htb.delete_class(TREE, 0x10), htb.change_default(TREE, htb.default_rate(TREE, GIGA))),
+            tc(
+                htb.delete_class(TREE, 0x10),
+                htb.delete_class(TREE, 0x4010),
+                htb.change_rest(TREE, htb.default_rate(TREE, GIGA)),
+            ),
             ("nft", ""),
         ),
     ]
@@ -168,17 +175,20 @@ def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel)
     gone, other = entry(minor=0x10), entry("A-2", address=0xAC100103, minor=0x11, port="veth2")
     shared = tables.elements(gone)[0]
     noting.state.elements = {shared, *tables.elements(other)}
-    noting.state.classes = {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}
+    noting.state.classes = {0x10: NOTHING, htb.DEFAULT: NOTHING}
     kernel.clear(TREE, gone, [other])
     assert noting.asked == [
         (
             "batches",
-            tc(htb.delete_class(TREE, 0x10), htb.change_default(TREE, htb.default_rate(TREE, GIGA))),
+            tc(
+                htb.delete_class(TREE, 0x10),
+                htb.change_rest(TREE, htb.default_rate(TREE, GIGA), [htb.DEFAULT]),
+            ),
             ("nft", tables.change("delete", [shared])),
             ("ip", ""),
         )
     ]
-    for root, classes in (("tbf 1:", {0x10: ("", "", "", ""), htb.DEFAULT: ("", "", "", "")}), ("ours", {})):
+    for root, classes in (("tbf 1:", {0x10: NOTHING, htb.DEFAULT: NOTHING}), ("ours", {})):
         noting.asked.clear()
         noting.state.root, noting.state.classes, noting.state.elements = root, classes, set()
         kernel.clear(TREE, gone, [])

@@ -32,7 +32,8 @@ def test_the_ledger_admits_up_to_capacity_less_reserve(tmp_path: Path) -> None:
     assert ledger.promised() == TREE.promisable
     ledger.drop(first.key)
     assert admit(ledger, entry("A-4", GIGA, 4)).minor == 0x10
-    assert admit(ledger, entry("A-5", 0, 5)).minor is None
+    assert admit(ledger, entry("A-5", 0, 5)).minor == 0x12
+    assert admit(ledger, entry("A-6", 0, 6, ceil=0)).minor is None  # of a network that has no part in it
     assert refused(ledger, entry("A-4", 1, 6)).code == ALREADY_ATTACHED
     assert "belongs to cluster-a A-4" in refused(ledger, entry("A-7", 1, 4)).msg
 

@@ -9,9 +9,12 @@ from tests.unit.plugin.node.examples import GIGA, MAC, entry
 def test_an_attachments_elements() -> None:
     assert tables.change("add", tables.elements(entry(minor=0x1F))).splitlines() == [
         'add element ip concorde ways { "cni-a" . 172.16.1.2 }',
-        "add element ip concorde classes { 172.16.1.2 : c0de:1f }",
+        'add element ip concorde efforts { "cni-a" . 172.16.1.2 : c0de:401f }',
+        'add element ip concorde promises { "cni-a" . 172.16.1.2 : c0de:1f }',
         'add element ip concorde spoken { "cni-a" . 172.16.1.2'
-        " limit rate over 375000 bytes/second burst 3000 bytes }",
+        " limit rate over 125000 bytes/second burst 3000 bytes }",
+        'add element ip concorde acknowledged { "cni-a" . 172.16.1.2'
+        " limit rate over 125000 bytes/second burst 3000 bytes }",
         'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
         'add element bridge concorde dropped { "veth1" }',
         'add element bridge concorde floods { "veth1" }',
@@ -30,7 +33,7 @@ def test_a_limit_is_of_an_element_that_is_added_and_not_of_one_that_goes() -> No
     spoken = [element for element in found if element[1] == "spoken"]
     assert tables.change("delete", spoken) == 'delete element ip concorde spoken { "cni-a" . 172.16.1.2 }\n'
     # A share of a small promise is small; but a packet as large as they may be gets through at once.
-    assert "over 375 bytes/second burst 3000 bytes" in tables.change("add", spoken)
+    assert "over 125 bytes/second burst 3000 bytes" in tables.change("add", spoken)
     assert not [element for element in tables.elements(entry(rate=0)) if element[1] == "spoken"]
 
 
