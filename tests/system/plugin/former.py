@@ -63,3 +63,23 @@ def set_back(node: Node, port: str) -> None:
             node.run("bridge", "fdb", "delete", entry["mac"], "dev", entry["ifname"], "master")
     node.run("ip", "link", "set", "dev", "cni-a", "type", "bridge", "mcast_snooping", "1")
     node.run("/usr/bin/python3", "-c", LEDGER, "/run/concorde/node/ledger.sqlite")
+
+
+# A tree whose classes counted frames of layer 2.
+LEDGER_2 = """\
+import sqlite3, sys
+book = sqlite3.connect(sys.argv[1], isolation_level=None)
+book.execute("ALTER TABLE tree DROP COLUMN overhead")
+book.execute("PRAGMA user_version = 2")
+"""
+
+
+def count_layer_2(node: Node, rates: dict[str, tuple[int, int]]) -> None:
+    """Give classes these rates and ceils (kbit/s) and no count of the wire, as an older ledger has it."""
+    lines = [
+        f"class change dev eth0 parent {'c0de:' if name == 'c0de:1' else 'c0de:1'} classid {name} htb prio 0"
+        f" rate {rate}kbit ceil {ceil}kbit burst 65536b cburst 65536b quantum 65536\n"
+        for name, (rate, ceil) in rates.items()
+    ]
+    node.run("tc", "-batch", "-", stdin="".join(lines))
+    node.run("/usr/bin/python3", "-c", LEDGER_2, "/run/concorde/node/ledger.sqlite")

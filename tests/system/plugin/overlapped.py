@@ -6,6 +6,7 @@ The far node runs the plugin too, so that what arrives there passes what a worke
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.system.plugin.conftest import Document, Node
 from tests.system.plugin.uplinks import HOST, MAC, NEIGHBOUR, SIDES, Pair, on_uplink
@@ -30,7 +31,7 @@ class Beyond(Node):
 class Overlapped(Pair):
     """The pair with a second VTEP at both ends, and a pod of each cluster, A-3 and B-2, on the far node."""
 
-    def __init__(self, node: Node, **keys: str) -> None:
+    def __init__(self, node: Node, **keys: Any) -> None:
         super().__init__(node)
         self.keys = keys
         self.ports: dict[str, str] = {}  # pod -> its port of the bridge

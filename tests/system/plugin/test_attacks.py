@@ -112,7 +112,12 @@ def victim(pair: Overlapped) -> Iterator[Iterator[float]]:
     """Let A-1 send to a pod on the other node; what gets there, bits per second, second after second."""
     send = ["nsenter", "--net=/run/netns/A-1", "iperf3", "--client", SCENE.remote, "--time", "60"]
     with serving(pair, "A-3") as told, pair.node.running(*send):
-        yield (rate(line) for line in told if line.rstrip().endswith("Kbits/sec"))
+        yield each_second(told)
+
+
+def each_second(told: IO[str]) -> Iterator[float]:
+    """What a server that iperf3 is says of each second, bits per second."""
+    return (rate(line) for line in told if line.rstrip().endswith("Kbits/sec"))
 
 
 def rate(line: str) -> float:

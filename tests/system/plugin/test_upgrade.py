@@ -11,8 +11,9 @@ import pytest
 
 from tests import cases
 from tests.installation import Installation, build
-from tests.system.plugin import test_attacks
+from tests.system.plugin import former, test_attacks, test_guard
 from tests.system.plugin.conftest import Document, Node
+from tests.system.plugin.floods import SCENE
 from tests.system.plugin.overlapped import Overlapped
 from tests.system.plugin.runtimes import CACHE, attach
 from tests.system.plugin.uplinks import on_uplink
@@ -119,6 +120,24 @@ def test_tables_of_the_newer_version_are_refused_by_the_older_and_made_again(upg
     upgraded.check(result)
     assert node.call("DEL", "A-2", on_uplink(**KEYS)) == {}
     assert classes(node) == before
+
+
+def test_classes_that_counted_layer_2_count_the_wire_and_no_packet_is_lost(node: Node) -> None:
+    pair = Overlapped(node)
+    pair.attach("A-1", "100M")
+    pair.plug_in()
+    made = node.run("tc", "-d", "class", "show", "dev", "eth0")
+    rates = {"c0de:1": 1_000_000, "c0de:10": 103_415, "c0de:fffd": 20_000, "c0de:fffe": 876_584}
+    former.count_layer_2(node, {name: (rate, 1_000_000) for name, rate in rates.items()})
+    assert "overhead" not in node.run("tc", "-d", "class", "show", "dev", "eth0")
+    with test_guard.stream(node, "A-1", "A-3", SCENE.remote):
+        before = pair.classes()["c0de:10"]
+        said = node.run(node.plugin, "reconcile").splitlines()
+    assert pair.classes()["c0de:10"] > before  # the same class, which goes on counting
+    assert node.run("tc", "-d", "class", "show", "dev", "eth0") == made
+    assert len(said) == len(rates)
+    assert all("overhead 0, mpu 0b; expected rate" in line for line in said)
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
 @pytest.mark.alone
