@@ -87,7 +87,10 @@ _PORT = [
 ]
 _PORT6 = [
     ("iifname . ether saddr . ip6 saddr != @frames6 goto dropping", "another's address"),
-    (f"ip6 saddr :: icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many", "detection of duplicates"),
+    (
+        f"ip6 saddr :: exthdr frag missing icmpv6 type nd-neighbor-solicit {_OWN_TARGET} goto many",
+        "detection of duplicates",
+    ),
     ("ip6 saddr :: goto dropping", "from nowhere"),
     ("meta l4proto != 58 goto many", "IPv6 of a pod"),
     ("frag frag-off != 0 goto many", "the rest of a packet"),
@@ -122,14 +125,13 @@ def elements(entry: Entry) -> list[Element]:
     if not entry.mac or not entry.way:
         return []
     family, name = ("netdev", entry.way) if entry.is_routed else ("bridge", entry.port)
-    link_local = addresses.link_local(entry.mac)
     port, mac = f'"{name}"', entry.mac
     found = [(family, "dropped", port), (family, "floods", port)]
     found += [(family, "frames", f"{port} . {mac} . {address}") for address in entry.ipv4]
     found += [(family, "subjects", f"{port} . {addresses.parse(address)}") for address in entry.ipv4]
-    for address in (_UNSPECIFIED, link_local, *entry.ipv6):
+    for address in (_UNSPECIFIED, *entry.link_local, *entry.ipv6):
         found.append((family, "frames6", f"{port} . {mac} . {address}"))
-    for address in (link_local, *entry.ipv6):
+    for address in (*entry.link_local, *entry.ipv6):
         found.append((family, "targets6", f"{port} . 0x{addresses.ipv6_number(address):032x}"))
     if entry.is_routed:
         return [*found, (family, "ingress", port)]

@@ -126,6 +126,11 @@ class Entry:
         return [other for other in self.others.split() if ":" in other]
 
     @property
+    def link_local(self) -> list[str]:
+        """Its link-local address, if its hardware address is known (RFC 4291)."""
+        return [addresses.link_local(self.mac)] if self.mac else []
+
+    @property
     def is_routed(self) -> bool:
         """Whether its frames enter the node by a veth of its own, which is no bridge's port."""
         return bool(self.way and self.mac and not self.port)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .. import addresses, tools
 from . import htb
 from .listing import Listed, Listing, objects, set_of
+from .shares import LEARNED
 from .tables import TABLE
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ def elements() -> list[Element]:
         Element(family, found["name"], listed.parts, listed.text([_quoted(part) for part in listed.key]))
         for family, shown in listing.finish()
         for found in filter(None, map(set_of, objects(shown)))
+        if (family, found["name"]) not in LEARNED
         for listed in map(Listed, found.get("elem", ()))
     ]
 

@@ -7,7 +7,7 @@ port carries), `tunnels` (who may speak to a VTEP). Only rendering.
 from __future__ import annotations
 
 from .. import names
-from . import guard, limits, marks, tunnels
+from . import guard, limits, marks, shares, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .records import Entry, Tree
 
 TABLE = "concorde"
-SETS: dict[tuple[str, str], tuple[str, str]] = {**marks.SETS, **guard.SETS, **tunnels.SETS}
+SETS: dict[tuple[str, str], tuple[str, str]] = {**marks.SETS, **guard.SETS, **tunnels.SETS, **shares.SETS}
 # A chain hooks at one device: it is listed, and made and deleted with an attachment, as elements are.
 INGRESS = "ingress"
 # This family's table is there only if an attachment needs it; not all kernels have the hook.
@@ -70,7 +70,7 @@ def chain(family: str, name: str, tree: Tree | None) -> str:
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's own elements of the sets."""
-    return [*marks.elements(entry), *tunnels.elements(entry), *guard.elements(entry)]
+    return [*marks.elements(entry), *tunnels.elements(entry), *shares.elements(entry), *guard.elements(entry)]
 
 
 def change(verb: str, changed: Iterable[Element]) -> str:

@@ -14,7 +14,7 @@ broadcast to all pods. Only nft's sets, chains and elements, and what the kernel
 from __future__ import annotations
 
 from .. import rtnetlink
-from . import uplinks
+from . import shares, uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,15 @@ _BOTH = {
 SETS = {
     **{(family, name): content for family in ("ip", "ip6") for name, content in _BOTH.items()},
     ("ip", "refused"): ("set", "type ifname . ipv4_addr; counter"),
+    ("ip6", "refused"): ("set", "type ifname . ipv6_addr; counter"),
+    ("ip6", "ways"): ("set", "type ifname . ipv6_addr"),
     ("ip", "bridges"): ("set", "type ifname"),  # of this plugin's own, all of whose pods are known
 }
 # Elements of these are what the kernel has, and not what an attachment wants.
 READ = frozenset((family, name) for family in ("ip", "ip6") for name in _BOTH)
 
+# Before anything puts fragments together (NF_IP_PRI_CONNTRACK_DEFRAG is -400).
+_FIRST = "type filter hook prerouting priority -450"
 _HOOK = "type filter hook {} priority -10"
 # A VTEP takes the VNI bit (RFC 7348, section 5), and besides what its options make of the reserved ones: a
 # group and its two bits (gbp), a checksum's offload (remcsumrx), a protocol and its bit (gpe); anything else
@@ -48,31 +52,50 @@ _TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 25
 _A_POD = "iifname . ip saddr @ways"
 
 
-def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
-    """Where packets are for the node, and where they leave it again."""
-    return {
-        ("ip", "refusing"): ("", [("iifname . ip saddr @refused drop", "counted"), ("drop", "not counted")]),
-        ("ip", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP, *_FROM_A_POD, *_OUT_OF_AN_OVERLAY]),
-        # Into an overlay too: at its far end may be a node, and one that does not look.
-        ("ip", "forward"): (_HOOK.format("forward"), [*_TO_PODS, *_HARMLESS, _TO_A_VTEP, *_FROM_A_POD]),
-        ("ip6", "input"): (_HOOK.format("input"), [*_HARMLESS, _TO_A_VTEP6]),
-        ("ip6", "forward"): (_HOOK.format("forward"), [*_HARMLESS, _TO_A_VTEP6]),
-    }
-
-
+_REFUSE = "goto refusing"
+_TO_A_VTEP = f"udp dport @tunnels {_REFUSE}", "to a VTEP"
 _HARMLESS = [
     ("meta l4proto != udp return", "no VTEP takes it"),
     ("iifname @underlays return", "from outside"),
 ]
-_TO_PODS = [
-    # Nearly all that leaves a pod for another node, found without a look-up: those are what packets pay for.
-    ('meta l4proto != udp meta oifkind "vxlan" return', "into an overlay"),
-    ("oifname . ip daddr @ways return", "to a pod of this node"),
-    # Not what goes to all, which passes here too where br_netfilter shows bridged packets to these hooks.
-    ("oifname @bridges meta pkttype host drop", "to no pod"),
-]
-_TO_A_VTEP = "udp dport @tunnels goto refusing", "to a VTEP"
-_TO_A_VTEP6 = "udp dport @tunnels drop", "to a VTEP"
+# Not what goes to all, which passes here too where br_netfilter shows bridged packets to these hooks.
+_TO_NO_POD = "oifname @bridges meta pkttype host drop", "to no pod"
+
+
+def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """Where packets come in, where they are for the node, and where they leave it again."""
+    found: dict[tuple[str, str], tuple[str, list[Rule]]] = {}
+    for family, forms in (("ip", _FROM_A_POD), ("ip6", [])):
+        found[family, "refusing"] = "", _refusing(family)
+        found[family, "fragments"] = _FIRST, shares.fragments(family, _REFUSE)
+        found[family, "forward"] = _HOOK.format("forward"), _forward(family)
+        found[family, "elsewhere"] = "", [*shares.new_hop(family, _REFUSE), ("goto onwards", "not too many")]
+        # Into an overlay too: at its far end may be a node, and one that does not look.
+        found[family, "onwards"] = "", [_HARMLESS[0], _TO_A_VTEP, *forms]
+        out_of_an_overlay = _OUT_OF_AN_OVERLAY if forms else []
+        found[family, "input"] = (
+            _HOOK.format("input"),
+            [*_HARMLESS, _TO_A_VTEP, *forms, *out_of_an_overlay],
+        )
+    return found
+
+
+def _refusing(family: str) -> list[Rule]:
+    return [(f"iifname . {family} saddr @refused drop", "counted"), ("drop", "not counted")]
+
+
+def _forward(family: str) -> list[Rule]:
+    """What packets pay for: of nearly all that leave a pod for another node, one look-up."""
+    to_a_pod = f"oifname . {family} daddr @ways return"
+    return [
+        (f'meta oifkind "bridge" {to_a_pod}', "to a pod of this node"),
+        shares.known(family, "goto onwards"),
+        (to_a_pod, "to a pod behind a veth"),
+        *([_TO_NO_POD] if family == "ip" else []),
+        (f"iifname . {family} saddr @ways goto elsewhere", "from a pod"),
+        *_HARMLESS,
+        _TO_A_VTEP,
+    ]
 
 
 def _forms(whose: str, of: str) -> list[Rule]:
@@ -91,10 +114,13 @@ _OUT_OF_AN_OVERLAY = _forms("iifname @vteps", "out of an overlay")
 
 
 def elements(entry: Entry) -> list[Element]:
-    """An attachment's elements: where what it sends to VTEPs is counted."""
+    """An attachment's elements: where what is refused to it is counted."""
     if not entry.way:
         return []
-    return [("ip", "refused", f'"{entry.way}" . {address}') for address in entry.ipv4]
+    found = [("ip", "refused", f'"{entry.way}" . {address}') for address in entry.ipv4]
+    found += [("ip6", "ways", f'"{entry.way}" . {address}') for address in entry.ipv6]
+    ipv6 = [*entry.ipv6, *entry.link_local]
+    return [*found, *(("ip6", "refused", f'"{entry.way}" . {address}') for address in ipv6)]
 
 
 def shared(entry: Entry) -> list[Element]:

@@ -13,7 +13,8 @@ SHOWN = 1_000  # tc rounds rates of this size down to kbit/s
 ROOT, BEST_EFFORT, CONTROL, DEFAULT = "c0de:1", "c0de:fffc", "c0de:fffd", "c0de:fffe"
 REST = BEST_EFFORT, DEFAULT
 OF_BEST_EFFORT = 1_000, USABLE
-READ = ("tunnels", "vteps", "underlays")  # sets of what the kernel has, whatever pods there are
+# Sets of what the kernel has, whatever pods there are, and of what packets bring.
+READ = ("tunnels", "vteps", "underlays", "hops")
 
 
 def differences(world: World, sight: Sight) -> list[str]:
@@ -72,10 +73,7 @@ def of_elements(world: World, sight: Sight) -> list[str]:
     for (family, name), found in sight.elements.items():
         if name in READ:
             continue
-        by_ipv6 = (family, name) == ("ip6", "efforts")  # which none of these has an address of
-        wanted = {
-            pod: set() if by_ipv6 else elements(name, pod, row, ports) for pod, row in sight.rows.items()
-        }
+        wanted = {pod: elements(family, name, pod, row, ports) for pod, row in sight.rows.items()}
         # Elements that several pods share are there as long as the bridge may be.
         shared = found if name == "bridges" else set()
         for stray in found.difference(shared, *wanted.values()):
@@ -85,7 +83,9 @@ def of_elements(world: World, sight: Sight) -> list[str]:
     return texts
 
 
-def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tuple[str | int, ...]]:
+def elements(
+    family: str, name: str, pod: str, row: Row, ports: Mapping[str, str]
+) -> set[tuple[str | int, ...]]:
     """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
     if name in ("promises", "spoken", "acknowledged") and row.handle is None:
         return set()
@@ -95,15 +95,15 @@ def elements(name: str, pod: str, row: Row, ports: Mapping[str, str]) -> set[tup
     tail = f"{octets[0]}ff:fe{octets[1]}:{int(octets[2] + octets[3], 16):x}"
     local = str(ipaddress.IPv6Address(f"fe80::858:{tail}"))
     number = f"0x{int(ipaddress.IPv6Address(local)):032x}"
+    if family == "ip6":  # nobody has an address that is routed
+        return {(f"cni-{pod[0]}", local)} if name in ("refused", "fragments") else set()
+    in_bridge: set[tuple[str | int, ...]] = {(f"cni-{pod[0]}", row.address)}
     found: dict[str, set[tuple[str | int, ...]]] = {
         **{key: {(port,)} for key in ("guarded", "floods", "dropped")},
         "promises": {(f"cni-{pod[0]}", row.address, str(row.handle))},
         "efforts": {(f"cni-{pod[0]}", row.address, str(row.effort))},
         "bridges": {(f"cni-{pod[0]}",)},
-        "ways": {(f"cni-{pod[0]}", row.address)},
-        "refused": {(f"cni-{pod[0]}", row.address)},
-        "spoken": {(f"cni-{pod[0]}", row.address)},
-        "acknowledged": {(f"cni-{pod[0]}", row.address)},
+        **dict.fromkeys(("ways", "refused", "spoken", "acknowledged", "new_hops", "fragments"), in_bridge),
         "addresses": {(row.address,)},
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},

@@ -50,16 +50,19 @@ class Overlapped(Pair):
         result = added(self.node, pod, on_uplink(guarantee, cluster=pod[0].lower(), **keys))
         self.ports[pod] = result["interfaces"][1]["name"]
 
-    def attach_routed(self, pod: str, guarantee: str, own: tuple[str, str], gateway: tuple[str, str]) -> None:
+    def attach_routed(
+        self, pod: str, guarantee: str, own: tuple[str, str], gateway: tuple[str, str], ipv6: str = ""
+    ) -> None:
         """Attach a pod in a chain, behind what the reference plugin ptp makes: a veth with a route to it.
 
-        ``own`` and ``gateway`` are hardware address and IPv4 address of its two ends.
+        ``own`` and ``gateway`` are hardware address and IPv4 address of its two ends; ``ipv6`` is a further
+        address, of a /64 whose first is the node's.
         """
         self.node.add_pod_namespace(pod)
         self.node.run("ip", "-batch", "-", stdin=routed_node_end(pod, own, gateway))
         inside = ["nsenter", f"--net=/run/netns/{pod}", "ip", "-batch", "-"]
         self.node.run(*inside, stdin=routed_pod_end(own[1], gateway[1]))
-        previous = {
+        previous: Document = {
             "cniVersion": "1.0.0",
             "interfaces": [
                 {"name": f"ptp-{pod}", "mac": gateway[0]},
@@ -67,6 +70,12 @@ class Overlapped(Pair):
             ],
             "ips": [{"interface": 1, "address": f"{own[1]}/24", "gateway": gateway[1]}],
         }
+        if ipv6:
+            previous["ips"].append({"interface": 1, "address": f"{ipv6}/64"})
+            first = f"{ipv6.rpartition(':')[0]}:1"
+            self.node.run(*f"ip addr add {first}/64 dev ptp-{pod} nodad".split())
+            self.node.in_pod(pod, *f"ip addr add {ipv6}/64 dev eth0 nodad".split())
+            self.node.in_pod(pod, *f"ip -6 route add default via {first}".split())
         chained = on_uplink(guarantee, subnet=None, prevResult=previous, cniVersion="1.0.0", name="cluster-c")
         added(self.node, pod, {**chained, **self.keys})
 

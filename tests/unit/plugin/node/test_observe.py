@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -62,3 +63,12 @@ def test_a_port_that_goes_meanwhile_has_not_lost_its_address(monkeypatch: pytest
     state = observe.observe()
     assert state.fixed == {("veth1", "0a:58:0a:f4:01:02")}
     assert not state.ports
+
+
+def test_what_packets_put_into_a_set_is_nobodys_to_compare() -> None:
+    state = observe.State()
+    known = {"elem": {"val": {"concat": ["172.16.1.2", "10.0.0.1"]}, "expires": 59}}
+    shown = {"nftables": [{"set": {"name": "hops", "elem": [known]}}]}
+    observe.read_table(state, "ip", json.dumps(shown))
+    assert ("ip", "hops") in state.sets
+    assert state.elements == set()

@@ -15,6 +15,7 @@ SETS: dict[str, list[dict[str, Any]]] = {
     "ip": [
         {"map": {"name": "classes", "elem": [["172.16.1.2", "c0de:1f"], ["172.16.1.3", "c0de:20"]]}},
         {"set": {"name": "ways", "elem": [{"concat": ["cni-a", "172.16.1.2"]}]}},
+        {"set": {"name": "hops", "elem": [{"concat": ["172.16.1.2", "10.0.0.1"]}]}},  # go of their own accord
         {"set": {"name": "tunnels", "elem": [8472]}},
         {"set": {"name": "empty"}},
         {"chain": {"name": "input"}},

@@ -16,6 +16,10 @@ def test_an_attachments_elements() -> None:
         'add element ip concorde acknowledged { "cni-a" . 172.16.1.2'
         " limit rate over 125000 bytes/second burst 3000 bytes }",
         'add element ip concorde refused { "cni-a" . 172.16.1.2 }',
+        'add element ip6 concorde refused { "cni-a" . fe80::858:acff:fe10:102 }',
+        'add element ip concorde new_hops { "cni-a" . 172.16.1.2 }',
+        'add element ip concorde fragments { "cni-a" . 172.16.1.2 }',
+        'add element ip6 concorde fragments { "cni-a" . fe80::858:acff:fe10:102 }',
         'add element bridge concorde dropped { "veth1" }',
         'add element bridge concorde floods { "veth1" }',
         f'add element bridge concorde frames {{ "veth1" . {MAC} . 172.16.1.2 }}',
@@ -46,10 +50,18 @@ def test_further_addresses_are_the_pods_own_too() -> None:
     assert ("bridge", "targets6", f'"veth1" . 0x{0xFD << 120 | 7:032x}') in found
 
 
+def test_each_address_of_a_pods_has_its_share_and_link_local_ones_are_not_routed() -> None:
+    found = tables.elements(entry(others="fd00::7"))
+    shares = {(family, name) for family, name, text in found if text.endswith("fd00::7")}
+    assert {("ip6", name) for name in ("ways", "refused", "new_hops", "fragments")} <= shares
+    local = {name for family, name, text in found if family == "ip6" and "fe80::" in text}
+    assert local == {"refused", "fragments"}
+
+
 def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
     routed = entry(port="", way="veth9")
     assert tables.families([routed]) == ["ip", "ip6", "bridge", "netdev"]
-    assert {family for family, _, _ in tables.elements(routed)} == {"ip", "netdev"}
+    assert {family for family, _, _ in tables.elements(routed)} == {"ip", "ip6", "netdev"}
     element = ("netdev", tables.INGRESS, '"veth9"')
     assert element in tables.elements(routed)
     assert tables.change("add", [element]).splitlines() == [
@@ -79,7 +91,6 @@ def test_a_rule_that_is_another_has_another_comment() -> None:
 
 
 def test_a_pod_may_send_a_hundred_frames_a_second_to_many_and_twice_as_many_at_once() -> None:
-    limited = [name for name, (_, content) in tables.SETS.items() if "packets" in content]
-    assert limited == [("bridge", "floods"), ("netdev", "floods")]
-    for name in limited:
-        assert tables.SETS[name][1] == "type ifname; limit rate over 100/second burst 200 packets"
+    for family in ("bridge", "netdev"):
+        _, content = tables.SETS[family, "floods"]
+        assert content == "type ifname; limit rate over 100/second burst 200 packets"

@@ -1,0 +1,166 @@
+"""Of what all on a node share, a pod takes its share and no more; then that pod alone suffers, and is named.
+
+No table is filled, for that would be the whole machine's: what counts is how many entries a pod could make.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde.node import shares
+
+from tests.system.plugin.conftest import Node
+from tests.system.plugin.frame_kinds import link_local, people, pod_mac
+from tests.system.plugin.overlapped import Overlapped
+from tests.system.plugin.uplinks import HOST, ledger
+
+HOARD = str(Path(__file__).with_name("hoard.py"))
+NO_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+ATTACKER, NEIGHBOUR, ROUTED = "A-2", "A-1", "C-1"
+OWN = {ATTACKER: "172.16.1.3", ROUTED: "172.18.1.2"}
+OWN6 = "fd00:18::2"
+GATEWAY = "172.16.1.1"
+# Networks of the node's, in each of which nobody has an address.
+NETWORKS = {
+    "a bridge beside Kubernetes": "10.9.0.",
+    "the underlay": "10.8.0.",
+    "an overlay whose pods are all neighbours": "10.7.0.",
+    "IPv6": "fd00:9::",
+}
+LINKS = f"""\
+link add docker0 type bridge
+link add port0 master docker0 type veth peer name port1
+link set docker0 up
+link set port0 up
+link set port1 up
+addr add 10.9.0.1/16 dev docker0
+addr add fd00:9::1/64 dev docker0 nodad
+addr add 10.8.0.1/16 dev eth0
+link add flat type vxlan id 7 dev eth0 local {HOST["one"]} dstport 8475
+link set flat up
+addr add 10.7.0.1/16 dev flat
+"""
+
+
+@pytest.fixture
+def node(node: Node) -> Node:
+    pair = Overlapped(node)
+    for pod in (NEIGHBOUR, ATTACKER):
+        pair.attach(pod)
+    behind = people("routed")
+    pair.attach_routed(ROUTED, "", behind["own"], behind["gateway"], ipv6=OWN6)
+    pair.plug_in()
+    node.run("ip", "-batch", "-", stdin=LINKS)
+    node.run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+    return node
+
+
+def hoard(node: Node, pod: str, to: list[str], *rights: str, **keys: Any) -> None:
+    spec = json.dumps({"to": to, **keys})
+    node.in_pod(pod, *rights, "/usr/bin/python3", HOARD, spec)
+
+
+def neighbours(node: Node, network: str) -> set[str]:
+    shown = node.show("ip", "-j", "neigh", "show", "nud", "all")
+    return {entry["dst"] for entry in shown if entry["dst"].startswith(network)}
+
+
+def dropped(node: Node, pod: str) -> int:
+    return sum(entry["dropped"] for entry in ledger(node)["attachments"] if entry["container"] == pod)
+
+
+@pytest.mark.long(one_in=3)
+@pytest.mark.parametrize(
+    ("pod", "where"),
+    [
+        *((ATTACKER, where) for where in list(NETWORKS)[:3]),
+        *((ROUTED, where) for where in ("a bridge beside Kubernetes", "IPv6")),
+    ],
+)
+def test_a_pod_takes_its_share_of_the_neighbour_table(node: Node, pod: str, where: str) -> None:
+    network = NETWORKS[where]
+    addresses = [f"{network}{last}" for last in range(2, 202)]
+    begun = time.monotonic()
+    hoard(node, pod, addresses, *NO_RIGHTS)
+    made = neighbours(node, network) & set(addresses)
+    refused = dropped(node, pod)
+    assert len(made) >= shares.HOPS_AT_ONCE
+    assert len(made) <= shares.HOPS_AT_ONCE + shares.HOPS * math.ceil(time.monotonic() - begun)
+    assert refused >= len(addresses) - len(made)  # of what IPv6 says of itself some is dropped, too
+    # It keeps what it has.
+    kept = sorted(made)[: shares.HOPS_AT_ONCE // 2]
+    hoard(node, pod, kept, *NO_RIGHTS)
+    assert dropped(node, pod) - refused < len(kept) // 2
+    # Others take up what they will.
+    others = [f"10.9.1.{last}" for last in range(2, 34)]
+    hoard(node, NEIGHBOUR, others, *NO_RIGHTS)
+    assert set(others) <= neighbours(node, "10.9.1.")
+    assert dropped(node, NEIGHBOUR) == 0
+
+
+def test_who_has_used_up_its_share_gets_some_of_it_back_each_second(node: Node) -> None:
+    hoard(node, ATTACKER, [f"10.9.0.{last}" for last in range(2, 202)])
+    assert dropped(node, ATTACKER) > 0
+
+    def attempts() -> Iterator[bool]:
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            hoard(node, ATTACKER, ["10.9.1.1"])
+            yield "10.9.1.1" in neighbours(node, "10.9.1.")
+
+    assert any(attempts())
+
+
+FRAGMENTS = 200
+
+
+def waiting(node: Node) -> int:
+    """How many packets wait on the node for their rest."""
+    shown = node.run("cat", "/proc/net/sockstat", "/proc/net/sockstat6")
+    lines = [line.split() for line in shown.splitlines() if line.startswith("FRAG")]
+    return sum(int(line[2]) for line in lines)
+
+
+def put_together(node: Node) -> int:
+    """How many packets the node has put together again."""
+    names, values = (
+        line.split() for line in node.run("cat", "/proc/net/snmp").splitlines() if line.startswith("Ip:")
+    )
+    return int(values[names.index("ReasmOKs")])
+
+
+LOCAL, LOCAL6 = link_local(pod_mac(OWN[ATTACKER])), link_local(pod_mac(GATEWAY))
+
+
+@pytest.mark.long(one_in=3)
+@pytest.mark.parametrize(
+    ("pod", "source", "to"),
+    [
+        (ATTACKER, OWN[ATTACKER], GATEWAY),
+        (ATTACKER, OWN[ATTACKER], HOST["one"]),
+        (ATTACKER, OWN[ATTACKER], "172.16.1.255"),
+        (ATTACKER, LOCAL, LOCAL6),
+        (ROUTED, OWN[ROUTED], "172.18.1.1"),
+        (ROUTED, OWN6, "fd00:18::1"),
+    ],
+)
+def test_a_pod_takes_its_share_of_what_waits_for_its_rest(node: Node, pod: str, source: str, to: str) -> None:
+    if source == LOCAL:  # a bridge of this plugin's has none of its own accord
+        node.run(*f"ip addr add {LOCAL6}/64 dev cni-a nodad".split())
+        node.in_pod(pod, *f"ip addr add {LOCAL}/64 dev eth0 nodad".split())
+    begun = time.monotonic()
+    hoard(node, pod, [to], source=source, fragments=FRAGMENTS)
+    kept = waiting(node)
+    assert kept >= shares.FRAGMENTS_AT_ONCE
+    assert kept <= shares.FRAGMENTS_AT_ONCE + shares.FRAGMENTS * math.ceil(time.monotonic() - begun)
+    assert dropped(node, pod) >= FRAGMENTS - kept
+    before = put_together(node)
+    large = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(4000), ({GATEWAY!r}, 9))"
+    node.in_pod(NEIGHBOUR, "/usr/bin/python3", "-c", large)
+    assert put_together(node) == before + 1
