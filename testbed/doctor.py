@@ -31,6 +31,11 @@ OPTIONAL_TOOLS = {
 }
 
 
+# The table of neighbours is one for the machine, its sandboxes and all their pods. The plugin says how many
+# entries a node full of pods may take (concorde.node.host, WANTED).
+NEIGHBOURS = 22_000
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was looked at; ``remedy`` says what to do if it is not fine."""
@@ -110,6 +115,7 @@ def examine(optional: Mapping[str, Callable[[], Iterable[str]]]) -> Iterator[Fin
     ``optional`` parts each yield, in words, what is missing for them.
     """
     yield from _tools()
+    yield from _neighbours()
     yield Finding(
         f"Python {sys.version_info.major}.{sys.version_info.minor}",
         sys.version_info >= (3, 11),
@@ -177,6 +183,19 @@ def _tools() -> Iterator[Finding]:
     for tool, (package, use) in OPTIONAL_TOOLS.items():
         found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
         yield Finding(f"program {tool} ({use})", found, f"apt-get install {package}", needed=False)
+
+
+def _neighbours(root: Path = Path("/proc/sys/net")) -> Iterator[Finding]:
+    """Look at the limits of the machine itself; another network namespace shows none."""
+    for version in ("ipv4", "ipv6"):
+        try:
+            room = int((root / version / "neigh/default/gc_thresh3").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        setting = f"net.{version}.neigh.default.gc_thresh3"
+        remedy = f"it is {room}: sysctl -w {setting}={NEIGHBOURS}, and the same in /etc/sysctl.d"
+        subject = f"room for the neighbours of a node full of pods ({setting})"
+        yield Finding(subject, room >= NEIGHBOURS, remedy, needed=False)
 
 
 def _feature(place: Place, feature: Feature) -> Finding:

@@ -102,7 +102,9 @@ install() {
     elif [ "$(first)" != "$CONFLIST" ]; then
         not_yet "runtimes take the first network configuration, and $(first) is before $CONFLIST"
     else
-        finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST"
+        notes=$(plugin examine <"$wanted" | grep '^note: ')
+        finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST${notes:+
+$notes}"
     fi
 }
 

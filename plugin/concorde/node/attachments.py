@@ -114,7 +114,7 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
 
 def status(network: Configuration, settings: Settings | None, beforehand: bool = False) -> None:
     """Could a promise be kept now? Raises CniError 50 in words; `beforehand` as in verbs.status."""
-    from . import ledger
+    from . import host, ledger
 
     tools.find("nft")
     with NodeLock(network.node_directory):
@@ -124,6 +124,9 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
             kernel.learn_tunnels(tree)
         # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
         state, found = kernel.compare(settings.tree if settings else tree, entries)
+    narrow = host.too_narrow(len(entries))
+    if narrow:
+        raise CniError(NOT_AVAILABLE, "; ".join(narrow))
     if settings is not None:
         try:
             book.require(settings.tree, network.name)

@@ -110,3 +110,27 @@ def everything(node: Node) -> Any:
     tables = node.run("nft", "list", "ruleset")
     state = node.run("sh", "-c", "ls -R /run/concorde 2>/dev/null || true")
     return links, qdiscs, waiting, tables, state
+
+
+def test_what_the_host_has_no_room_for_is_said_and_a_node_that_is_too_narrow_is_not_ready(
+    node: Node, loopback: Any
+) -> None:
+    """Only the machine's own network namespace has these files; here others stand in for them."""
+    assert loopback
+    node.run("mount", "-t", "tmpfs", "tmpfs", "/proc/sys/net/ipv4/neigh")
+    node.run("mkdir", "/proc/sys/net/ipv4/neigh/default")
+
+    def allow(entries: int) -> None:
+        node.run("tee", "/proc/sys/net/ipv4/neigh/default/gc_thresh3", stdin=f"{entries}\n")
+
+    allow(1024)
+    status, words = ask(node, "examine", listed(on_uplink()))
+    assert status == 0
+    assert words.startswith("nothing is lacking\nnote: net.ipv4.neigh.default.gc_thresh3 is 1024; ")
+    assert node.call("STATUS", "", on_uplink()) == {}
+    allow(128)
+    error = node.call("STATUS", "", on_uplink())
+    assert error["code"] == 50
+    assert "gc_thresh3 is 128" in error["msg"]
+    allow(100_000)
+    assert ask(node, "examine", listed(on_uplink())) == (0, "nothing is lacking\n")
