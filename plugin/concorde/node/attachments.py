@@ -99,7 +99,7 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
         found = next((entry for entry in entries if entry.key == expected.key), None)
         if found is None or (settings is not None and tree is None):
             raise CniError(CHECK_FAILED, f"the node's ledger has no entry for {expected.who}")
-        kernel.learn_tunnels(tree)
+        kernel.learn(tree)
         _, differences = kernel.compare(tree, entries)
     if settings is not None and tree is not None and tree != settings.tree:
         raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
@@ -121,7 +121,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
         book = ledger.Ledger(network.node_directory, reading=beforehand)
         tree, entries = book.tree(), book.entries()
         if entries:
-            kernel.learn_tunnels(tree)
+            kernel.learn(tree)
         # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
         state, found = kernel.compare(settings.tree if settings else tree, entries)
     narrow = host.too_narrow(len(entries))

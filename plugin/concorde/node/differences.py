@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import htb, neighbours, tables
+from . import connections, htb, neighbours, tables
 from . import tunnels as vteps
 from .records import promised
 
@@ -150,11 +150,13 @@ def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
 def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Difference]:
     found = []
     families = tables.families(entries)
-    for (family, name), (_, rules) in tables.chains(tree).items():
+    # Once the chain for it is there, it is to be as made; that it is missing shows nothing.
+    tracked = connections.CHAIN in state.comments
+    for (family, name), (_, rules) in tables.chains(tree, tracked).items():
         if family in families and state.comments.get((family, name)) != tables.comments(rules):
             what = "is not as made" if (family, name) in state.comments else "is missing"
             text = f"nftables: {family} {tables.TABLE} {name} {what}"
-            found.append(Difference(text, nft=tables.chain(family, name, tree)))
+            found.append(Difference(text, nft=tables.chain(family, name, tree, tracked)))
     for family, name in sorted(state.sets - tables.SETS.keys()):
         text = f"nftables: {family} {tables.TABLE} {name} belongs to nobody"
         found.append(Difference(text, nft=f"delete set {family} {tables.TABLE} {name}\n"))

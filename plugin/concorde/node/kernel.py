@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
-from . import htb, neighbours, nfnetlink, tables, tunnels
+from . import connections, htb, neighbours, nfnetlink, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
     tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))
+    _learn_tracking()
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
@@ -53,7 +54,17 @@ def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
         rtnetlink.take_down(entry.port or entry.way)
     elements = tables.elements(entry)
     nfnetlink.change("delete", _plain(elements))
+    _forget_connections(entry)
     tools.batches(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
+
+
+def _forget_connections(entry: Entry) -> None:
+    """Let the next pod of these addresses begin anew. What is known of none was never opened."""
+    for element in connections.elements(entry) if connections.are_tracked() else ():
+        try:  # noqa: SIM105 - importing contextlib costs a millisecond
+            nfnetlink.change("delete", [element])
+        except OSError:
+            pass
 
 
 def _plain(elements: list[Element]) -> list[Element]:
@@ -64,12 +75,21 @@ def _chains(elements: list[Element]) -> list[Element]:
     return [element for element in elements if element[1] == tables.INGRESS]
 
 
-def learn_tunnels(tree: Tree | None) -> None:
-    """Take notice of VTEPs that appeared since. Without the tables nothing is done: that is a difference."""
-    try:  # noqa: SIM105 - importing contextlib costs a millisecond
+def learn(tree: Tree | None) -> None:
+    """Take notice of VTEPs that appeared since, and of connections that are tracked by now.
+
+    Without the tables nothing is done: that is a difference.
+    """
+    try:
         nfnetlink.change("add", tunnels.read(tree.uplink if tree else ""))
-    except OSError:
+        _learn_tracking()
+    except (OSError, tools.CommandError):
         pass
+
+
+def _learn_tracking() -> None:
+    if connections.are_tracked() and not nfnetlink.has_chain(*connections.CHAIN):
+        tools.batches(("nft", tables.tracking()))
 
 
 def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:
@@ -112,6 +132,7 @@ def repair(
     for difference in found:
         if difference.port is not None:
             _close_if_there(*difference.port)
+    _learn_tracking()
     return [difference.text for difference in found if not difference.waits]
 
 

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 _NETFILTER = 12  # NETLINK_NETFILTER
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
 _BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*
+_GET_CHAIN = _NFTABLES << 8 | 4  # NFT_MSG_GETCHAIN
 _MESSAGES = {"add": _NFTABLES << 8 | 12, "delete": _NFTABLES << 8 | 14}  # NFT_MSG_NEWSETELEM, _DELSETELEM
 _REQUEST, _ACK, _CREATE = 0x1, 0x4, 0x400  # NLM_F_*
 _ERROR = 2  # NLMSG_ERROR
 _FAMILIES = {"ip": 2, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
+_CHAIN_TABLE, _CHAIN_NAME = 1, 3  # NFTA_CHAIN_TABLE, _NAME
 _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
 _EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
@@ -52,6 +54,19 @@ def change(verb: str, elements: Sequence[Element]) -> None:
         (number,) = unpack_from("=i", answer, 16)
         if kind == _ERROR and number:
             raise OSError(-number, f"nftables: {', '.join(f'{n} {{ {t} }}' for _, n, t in elements)[:200]}")
+    finally:
+        asked.close()
+
+
+def has_chain(family: str, name: str) -> bool:
+    """Whether our table has such a chain."""
+    asked = netlink(_NETFILTER)
+    try:
+        table = attribute(_CHAIN_TABLE, tables.TABLE.encode() + b"\0")
+        body = table + attribute(_CHAIN_NAME, name.encode() + b"\0")
+        asked.send(_message(_GET_CHAIN, _REQUEST, _FAMILIES[family], 0, body))
+        _, kind = unpack_from("=IH", asked.recv(1 << 16))
+        return bool(kind != _ERROR)
     finally:
         asked.close()
 

@@ -6,7 +6,7 @@ import json
 
 from .. import links, shaping, tools
 from ..rtnetlink import ALL_GROUPS
-from . import guard, htb, neighbours, shares, tables
+from . import guard, htb, neighbours, tables
 from .listing import Listed, Listing, objects, set_of
 
 TYPE_CHECKING = False
@@ -131,7 +131,7 @@ def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
 
 
 def _read_element(state: State, family: str, name: str, element: Listed) -> None:
-    if (family, name) not in tables.SETS or (family, name) in shares.LEARNED:
+    if (family, name) not in tables.SETS or (family, name) in tables.LEARNED:
         return  # of a set that goes as a whole, or that packets fill
     found = family, name, _text(element, tables.key_of(family, name))
     state.elements.add(found)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from .. import addresses, tools
 from . import htb
 from .listing import Listed, Listing, objects, set_of
-from .shares import LEARNED
-from .tables import TABLE
+from .tables import LEARNED, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -50,7 +50,6 @@ def _sets(family: str) -> dict[str, tuple[str, str]]:
 
 
 SETS = {(family, name): content for family in _ADDRESSES for name, content in _sets(family).items()}
-# What packets put into these is nobody's to compare.
 LEARNED = frozenset((family, "hops") for family in _ADDRESSES)
 
 _FRAGMENT = {"ip": "ip frag-off & 0x3fff != 0", "ip6": "exthdr frag exists"}
@@ -69,10 +68,10 @@ def new_hop(family: str, refuse: str) -> list[Rule]:
     ]
 
 
-def fragments(family: str, refuse: str) -> list[Rule]:
-    """Fragments that come to the node itself, or to all, before it keeps any."""
-    to_node = f"{_FRAGMENT[family]} fib daddr type != unicast"
-    return [(f"{to_node} iifname . {family} saddr @fragments {refuse}", "too many fragments")]
+def fragments(family: str, refuse: str, tracked: bool) -> list[Rule]:
+    """Fragments that the node would keep: those to itself, or to all; every one if it tracks connections."""
+    kept = _FRAGMENT[family] + ("" if tracked else " fib daddr type != unicast")
+    return [(f"{kept} iifname . {family} saddr @fragments {refuse}", "too many fragments")]
 
 
 def elements(entry: Entry) -> list[Element]:

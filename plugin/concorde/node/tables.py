@@ -7,7 +7,7 @@ port carries), `tunnels` (who may speak to a VTEP). Only rendering.
 from __future__ import annotations
 
 from .. import names
-from . import guard, limits, marks, shares, tunnels
+from . import connections, guard, limits, marks, shares, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from .records import Entry, Tree
 
 TABLE = "concorde"
-SETS: dict[tuple[str, str], tuple[str, str]] = {**marks.SETS, **guard.SETS, **tunnels.SETS, **shares.SETS}
+SETS: dict[tuple[str, str], tuple[str, str]] = {
+    **marks.SETS,
+    **guard.SETS,
+    **tunnels.SETS,
+    **shares.SETS,
+    **connections.SETS,
+}
+# What packets put into these is nobody's to compare.
+LEARNED = shares.LEARNED | connections.LEARNED
 # A chain hooks at one device: it is listed, and made and deleted with an attachment, as elements are.
 INGRESS = "ingress"
 # This family's table is there only if an attachment needs it; not all kernels have the hook.
@@ -36,9 +44,12 @@ def families(entries: Iterable[Entry]) -> list[str]:
     return [*found, ROUTED] if any(entry.is_routed for entry in entries) else found
 
 
-def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
-    """All chains by family and name: where each hooks (empty if it is jumped to) and its rules."""
-    return {**guard.chains(), **tunnels.chains(), **marks.chains(tree)}
+def chains(tree: Tree | None, tracked: bool = False) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """All chains by family and name: where each hooks (empty if it is jumped to) and its rules.
+
+    `tracked` as for tunnels.chains().
+    """
+    return {**guard.chains(), **tunnels.chains(tracked), **marks.chains(tree)}
 
 
 def comments(rules: Iterable[Rule]) -> list[str]:
@@ -58,14 +69,21 @@ def table(family: str) -> str:
     return _text(lines)
 
 
-def chain(family: str, name: str, tree: Tree | None) -> str:
+def chain(family: str, name: str, tree: Tree | None, tracked: bool = False) -> str:
     """A chain's rules in place of those it has; to be one transaction."""
-    hook, rules = chains(tree)[family, name]
+    hook, rules = chains(tree, tracked)[family, name]
     base = f" {{ {hook}; policy accept; }}" if hook else ""
     lines = [f"add chain {family} {TABLE} {name}{base}", f"flush chain {family} {TABLE} {name}"]
     for (rule, _), comment in zip(rules, comments(rules)):
         lines.append(f'add rule {family} {TABLE} {name} {rule} comment "{comment}"')
     return _text(lines)
+
+
+def tracking() -> str:
+    """What is to be otherwise once connections are tracked; to be one transaction."""
+    plain, found = chains(None), chains(None, tracked=True)
+    changed = [key for key in found if found[key] != plain.get(key)]
+    return "".join(chain(family, name, None, tracked=True) for family, name in changed)
 
 
 def elements(entry: Entry) -> list[Element]:

@@ -14,7 +14,7 @@ broadcast to all pods. Only nft's sets, chains and elements, and what the kernel
 from __future__ import annotations
 
 from .. import rtnetlink
-from . import shares, uplinks
+from . import connections, shares, uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,12 +62,15 @@ _HARMLESS = [
 _TO_NO_POD = "oifname @bridges meta pkttype host drop", "to no pod"
 
 
-def chains() -> dict[tuple[str, str], tuple[str, list[Rule]]]:
-    """Where packets come in, where they are for the node, and where they leave it again."""
-    found: dict[tuple[str, str], tuple[str, list[Rule]]] = {}
+def chains(tracked: bool) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """Where packets come in, where they are for the node, and where they leave it again.
+
+    `tracked` says that the kernel tracks connections of IPv4.
+    """
+    found = connections.chains(_REFUSE) if tracked else {}
     for family, forms in (("ip", _FROM_A_POD), ("ip6", [])):
         found[family, "refusing"] = "", _refusing(family)
-        found[family, "fragments"] = _FIRST, shares.fragments(family, _REFUSE)
+        found[family, "fragments"] = _FIRST, shares.fragments(family, _REFUSE, tracked)
         found[family, "forward"] = _HOOK.format("forward"), _forward(family)
         found[family, "elsewhere"] = "", [*shares.new_hop(family, _REFUSE), ("goto onwards", "not too many")]
         # Into an overlay too: at its far end may be a node, and one that does not look.

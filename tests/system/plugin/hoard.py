@@ -1,7 +1,7 @@
 """A sender that would fill a table of the node, run as a program in a pod. One datagram to each address.
 
-Takes a JSON object: `to`, a list of addresses. With `fragments` each gets so many first fragments, each of
-another packet whose rest never comes (which takes CAP_NET_RAW), from `source`.
+Takes a JSON object: `to`, a list of addresses, and `ports`, how many of each. With `fragments` each gets
+so many first fragments from `source`, each of another packet whose rest never comes (it takes CAP_NET_RAW).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import socket
 import struct
 import sys
 from typing import Any
+
+LOAD = 256  # bytes of a fragment; shorter ones are not routed
 
 
 def main() -> None:
@@ -24,8 +26,10 @@ def main() -> None:
     for address in spec["to"]:
         # The last part is the interface's, of a link-local address.
         to = (address, 0 if raw else 9, 0, socket.if_nametoindex("eth0")) if ":" in address else (address, 9)
-        for number in range(spec.get("fragments", 1)):
+        for number in range(spec.get("fragments", spec.get("ports", 1))):
             packet = b"x"
+            if "ports" in spec:
+                to = (address, 1024 + number, *to[2:])
             if raw:
                 ends = [socket.inet_pton(family, end) for end in (spec["source"], address)]
                 packet = fragment(number, b"".join(ends))
@@ -33,12 +37,12 @@ def main() -> None:
 
 
 def fragment(number: int, ends: bytes) -> bytes:
-    """The first eight bytes of a packet of UDP, with headers (RFC 791; RFC 8200, section 4.5)."""
+    """The beginning of a packet of UDP, with headers (RFC 791; RFC 8200, section 4.5)."""
+    load = bytes(LOAD)
     if len(ends) == 8:
-        return struct.pack("!BBHHHBBH", 0x45, 0, 28, 1 + number, 0x2000, 64, 17, 0) + ends + bytes(8)
-    return (
-        struct.pack("!IHBB", 6 << 28, 16, 44, 64) + ends + struct.pack("!BBHI", 17, 0, 1, number) + bytes(8)
-    )
+        return struct.pack("!BBHHHBBH", 0x45, 0, 20 + LOAD, 1 + number, 0x2000, 64, 17, 0) + ends + load
+    header = struct.pack("!IHBB", 6 << 28, 8 + LOAD, 44, 64) + ends
+    return header + struct.pack("!BBHI", 17, 0, 1, number) + load
 
 
 if __name__ == "__main__":

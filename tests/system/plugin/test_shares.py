@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde.node import shares
+from concorde.node import connections, shares
 
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.frame_kinds import link_local, people, pod_mac
 from tests.system.plugin.overlapped import Overlapped
-from tests.system.plugin.uplinks import HOST, ledger
+from tests.system.plugin.uplinks import HOST, ledger, on_uplink
 
 HOARD = str(Path(__file__).with_name("hoard.py"))
 NO_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
@@ -117,6 +117,62 @@ def test_who_has_used_up_its_share_gets_some_of_it_back_each_second(node: Node) 
     assert any(attempts())
 
 
+TRANSLATE = """
+table ip nat {
+    chain out { type nat hook postrouting priority 100; ip saddr 172.16.0.0/12 oifname "eth0" masquerade; }
+}
+"""
+
+
+def tracked(node: Node) -> int:
+    return int(node.run("cat", connections.TRACKED))
+
+
+def track(node: Node) -> None:
+    """Have the node translate addresses, and so track connections, of which there are some at once."""
+    node.run("nft", "-f", "-", stdin=TRANSLATE)
+    node.run("ip", "route", "add", "10.66.0.0/16", "via", HOST["two"])
+    hoard(node, NEIGHBOUR, ["10.66.0.1"])
+    assert tracked(node) > 0
+
+
+def chains(node: Node) -> set[str]:
+    shown = node.show("nft", "-j", "list", "table", "ip", "concorde")["nftables"]
+    return {entry["chain"]["name"] for entry in shown if "chain" in entry}
+
+
+def test_no_rule_makes_a_node_track_connections(node: Node) -> None:
+    hoard(node, ATTACKER, ["172.16.2.2"])
+    assert node.call("STATUS", "", on_uplink()) == {}
+    assert tracked(node) == 0
+    assert "tracked" not in chains(node)
+
+
+@pytest.mark.parametrize("notice", ["STATUS", "ADD", "reconcile"])
+@pytest.mark.long(one_in=3)
+def test_a_pod_takes_its_share_of_the_connections_that_are_tracked(node: Node, notice: str) -> None:
+    track(node)
+    if notice == "reconcile":
+        node.run(node.plugin, "reconcile")
+    else:
+        node.add_pod_namespace("A-4")
+        assert "code" not in node.call(notice, "A-4", on_uplink())
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    many = 3000
+    hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=connections.MOST + many)
+    assert tracked(node) <= connections.MOST + 10
+    assert dropped(node, ATTACKER) >= many - 10
+    # Of others no connection is refused, and of its own it keeps those it has.
+    before = tracked(node)
+    hoard(node, NEIGHBOUR, ["10.66.0.1"], *NO_RIGHTS, ports=100)
+    assert tracked(node) >= before + 90
+    assert dropped(node, NEIGHBOUR) == 0
+    # Who gets its address next begins anew.
+    assert node.call("DEL", ATTACKER, on_uplink()) == {}
+    left = node.run("nft", "list", "set", "ip", "concorde", "connections")
+    assert OWN[ATTACKER] not in left
+
+
 FRAGMENTS = 200
 
 
@@ -164,3 +220,17 @@ def test_a_pod_takes_its_share_of_what_waits_for_its_rest(node: Node, pod: str, 
     large = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(4000), ({GATEWAY!r}, 9))"
     node.in_pod(NEIGHBOUR, "/usr/bin/python3", "-c", large)
     assert put_together(node) == before + 1
+
+
+def test_where_connections_are_tracked_all_fragments_wait_and_count(node: Node) -> None:
+    to = {"source": OWN[ATTACKER], "fragments": FRAGMENTS}
+    hoard(node, ATTACKER, [HOST["two"]], **to)
+    assert waiting(node) == dropped(node, ATTACKER) == 0
+    track(node)
+    assert node.call("STATUS", "", on_uplink()) == {}
+    begun = time.monotonic()
+    hoard(node, ATTACKER, [HOST["two"]], **to)
+    kept = waiting(node)
+    assert kept >= shares.FRAGMENTS_AT_ONCE
+    assert kept <= shares.FRAGMENTS_AT_ONCE + shares.FRAGMENTS * math.ceil(time.monotonic() - begun)
+    assert dropped(node, ATTACKER) == FRAGMENTS - kept

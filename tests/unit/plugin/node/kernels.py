@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concorde import links, rtnetlink, tools
-from concorde.node import nfnetlink, observe, tunnels
+from concorde.node import connections, nfnetlink, observe, tunnels
 
 
 class NotingKernel:
@@ -17,6 +17,7 @@ class NotingKernel:
         self.asked: list[tuple[Any, ...]] = []
         self.failing: dict[tuple[Any, ...], Exception] = {}
         self.answers: dict[str, str] = {}
+        self.tracks = False
         self.state = state or observe.State()
 
         def noting(*beginning: Any) -> Callable[..., Any]:
@@ -37,6 +38,8 @@ class NotingKernel:
         monkeypatch.setattr(tools, "batch", noting("batch"))
         monkeypatch.setattr(tools, "batches", noting("batches"))
         monkeypatch.setattr(tunnels, "read", lambda uplink="": [("ip", "vteps", f'"of {uplink}"')])
+        monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
+        monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
         monkeypatch.setattr(links, "exists", lambda name: name != "gone")
         monkeypatch.setattr(observe, "observe", self._observe)
         self.observed: list[str] = []

@@ -97,8 +97,26 @@ def test_who_leaves_gives_its_class_back_before_the_default_one_grows(noting: No
 
 def test_vteps_that_cannot_be_entered_are_left_to_who_compares(noting: NotingKernel) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no table")
-    kernel.learn_tunnels(TREE)
+    kernel.learn(TREE)
     assert noting.asked == [("set", "add", [VTEP])]
+
+
+def test_once_connections_are_tracked_they_are_counted_and_until_then_no_rule_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch, noting: NotingKernel
+) -> None:
+    asking = [text for key in tables.chains(TREE) for text in [tables.chain(*key, TREE)] if " ct " in text]
+    assert asking == []
+    assert " ct count over 32768 " in tables.tracking()
+    noting.tracks = True
+    kernel.learn(TREE)
+    assert noting.asked[1:] == [("chain", "ip", "tracked"), ("batches", ("nft", tables.tracking()))]
+    noting.asked.clear()
+    monkeypatch.setattr("concorde.node.nfnetlink.has_chain", lambda *_: True)
+    kernel.learn(TREE)
+    assert noting.asked == [("set", "add", [VTEP])]
+    noting.asked.clear()
+    kernel.leave(None, entry(port=OURS), 0)
+    assert noting.asked[1] == ("set", "delete", [("ip", "connections", '"cni-a" . 172.16.1.2')])
 
 
 def found_by(monkeypatch: pytest.MonkeyPatch, noting: NotingKernel, *found: Difference) -> None:
