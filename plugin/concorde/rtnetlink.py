@@ -31,6 +31,11 @@ _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND, _DATA = 1, 2  # IFLA_INFO_*
 # IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
 _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK = 8, 9, 25, 31
+# IFLA_BRPORT_MCAST_MAX_GROUPS (Linux 6.3; before, the kernel takes no notice): how many groups a bridge that
+# looks into IGMP and MLD keeps of a port. There is room for 4,096 of all ports' together; when it is full, it
+# looks no more, and all get all groups' packets (net/bridge/br_multicast.c, br_multicast_new_group).
+_PORT_GROUPS = 42
+MOST_GROUPS = 128
 # Frames to 01:80:c2:00:00:0x, but for PAUSE, which the bridge always drops. They would be the node's own,
 # past every hook of the bridge (net/bridge/br_input.c, br_handle_frame); so they are treated like all others.
 ALL_GROUPS = 0xFFFD
@@ -100,14 +105,15 @@ def close_port(port: str, address: str) -> None:
     """Let a bridge's port lead to one hardware address and no other, and learn nothing there.
 
     The bridge then neither moves that address to another port nor floods frames for unknown ones to this
-    one, takes none behind it for a router, and none of its frames for one to the node's own stack. The
-    address first: at no moment is the port without its entry. Raises OSError.
+    one, takes none behind it for a router, and none of its frames for one to the node's own stack; of groups
+    it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
     entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
     lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
     settings = b"".join(attribute(kind, b"\0") for kind in (_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER))
     settings += attribute(_PORT_MASK, pack("=H", ALL_GROUPS))
+    settings += attribute(_PORT_GROUPS, pack("=I", MOST_GROUPS))
     link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
     for _ in ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import links, shaping, tools
-from ..rtnetlink import ALL_GROUPS
+from ..rtnetlink import ALL_GROUPS, MOST_GROUPS
 from . import guard, htb, neighbours, tables
 from .listing import Listed, Listing, objects, set_of
 
@@ -155,6 +155,9 @@ def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:
 def _is_closed(port: dict[str, Any]) -> bool:
     """Whether a port is as rtnetlink.close_port() leaves it."""
     found = [port.get(key, 1) for key in ("learning", "flood", "multicast_router")]
+    # Neither older kernels nor iproute2 before 6.3 tell.
+    if port.get("mcast_max_groups", MOST_GROUPS) != MOST_GROUPS:
+        return False
     return not any(found) and int(str(port.get("group_fwd_mask", "0")), 16) == ALL_GROUPS
 
 

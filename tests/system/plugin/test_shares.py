@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concorde import names, rtnetlink
 from concorde.node import connections, shares
 
 from tests.system.plugin.conftest import Node
@@ -234,3 +235,27 @@ def test_where_connections_are_tracked_all_fragments_wait_and_count(node: Node) 
     assert kept >= shares.FRAGMENTS_AT_ONCE
     assert kept <= shares.FRAGMENTS_AT_ONCE + shares.FRAGMENTS * math.ceil(time.monotonic() - begun)
     assert dropped(node, ATTACKER) == FRAGMENTS - kept
+
+
+# Reports of IGMP that so many groups are listened to, a hundred in each (RFC 3376, section 4.2).
+JOIN = """
+import socket, struct
+sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
+for third in range(6):
+    report = struct.pack("!BBHHH", 0x22, 0, 0, 0, 100)
+    report += b"".join(struct.pack("!BBHBBBB", 4, 0, 0, 239, 7, third, last) for last in range(100))
+    total = sum(struct.unpack(f"!{len(report) // 2}H", report))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    sender.sendto(report[:2] + struct.pack("!H", ~total & 0xFFFF) + report[4:], ("224.0.0.22", 0))
+"""
+
+
+def test_a_pod_takes_its_share_of_the_groups_that_a_bridge_keeps(node: Node) -> None:
+    """Of one that another plugin made: this one's do not look into any."""
+    node.run("ip", "link", "set", "dev", "cni-a", "type", "bridge", "mcast_snooping", "1")
+    node.in_pod(ATTACKER, "/usr/bin/python3", "-c", JOIN)
+    port = names.host_veth("cluster-a", ATTACKER, "eth0")
+    shown = node.show("bridge", "-j", "mdb", "show")
+    groups = [entry["grp"] for bridge in shown for entry in bridge["mdb"] if entry["port"] == port]
+    assert len(groups) == rtnetlink.MOST_GROUPS

@@ -136,8 +136,9 @@ def test_a_closed_port_has_its_entry_before_it_learns_nothing(answering: Any) ->
     # AF_BRIDGE; NUD_NOARP; NTF_MASTER and NTF_STICKY; NDA_LLADDR.
     body = struct.pack("=BxxxiHBB", 7, 7, 0x40, 0x44, 0) + attribute(2, bytes.fromhex("0a58ac100102"))
     assert entry == message(28, body, flags=REQUEST | ACK | CREATE | REPLACE)
-    # IFLA_PROTINFO: LEARNING, UNICAST_FLOOD, MULTICAST_ROUTER and GROUP_FWD_MASK.
+    # IFLA_PROTINFO: LEARNING, UNICAST_FLOOD, MULTICAST_ROUTER, GROUP_FWD_MASK and MCAST_MAX_GROUPS.
     port = attribute(8, b"\0") + attribute(9, b"\0") + attribute(25, b"\0") + attribute(31, b"\xfd\xff")
+    port += attribute(42, struct.pack("=I", 128))
     body = struct.pack("=BxHiII", 7, 0, 7, 0, 0) + attribute(12 | NESTED, port)
     assert settings == message(19, body, flags=REQUEST | ACK)
 

@@ -72,3 +72,17 @@ def test_what_packets_put_into_a_set_is_nobodys_to_compare() -> None:
     observe.read_table(state, "ip", json.dumps(shown))
     assert ("ip", "hops") in state.sets
     assert state.elements == set()
+
+
+@pytest.mark.parametrize(
+    ("told", "closed"),
+    [({}, True), ({"mcast_max_groups": 128}, True), ({"mcast_max_groups": 0}, False)],
+)
+def test_a_port_that_may_fill_the_table_of_groups_is_open_where_that_is_told(
+    told: dict[str, int], closed: bool
+) -> None:
+    state = observe.State()
+    settings = {"learning": False, "flood": False, "multicast_router": 0, "group_fwd_mask": "0xfffd", **told}
+    port = {"ifname": "veth1", "linkinfo": {"info_slave_data": settings}}
+    observe.read_ports(state, json.dumps([port]), "[]")
+    assert (state.closed == {"veth1"}) == closed
