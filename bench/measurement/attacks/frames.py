@@ -45,9 +45,18 @@ def tcp_syn(source: str, to: str, port: int, load: bytes) -> bytes:
     return ipv4(source, to, tcp((source, to), (4000, port), SYN, load), protocol=socket.IPPROTO_TCP)
 
 
-def tcp(addresses: tuple[str, str], ports: tuple[int, int], flags: int, load: bytes = b"") -> bytes:
-    """Return a segment of a connection between two addresses; the load has an even number of bytes."""
-    segment = struct.pack("!HHIIBBHHH", *ports, 1, 1, 5 << 4, flags, 0xFFFF, 0, 0) + load
+def tcp(
+    addresses: tuple[str, str],
+    ports: tuple[int, int],
+    flags: int,
+    load: bytes = b"",
+    numbers: tuple[int, int] = (1, 1),
+) -> bytes:
+    """Return a segment of a connection between two addresses; the load has an even number of bytes.
+
+    ``numbers`` are its sequence and acknowledgement.
+    """
+    segment = struct.pack("!HHIIBBHHH", *ports, *numbers, 5 << 4, flags, 0xFFFF, 0, 0) + load
     pseudo = b"".join(map(socket.inet_aton, addresses)) + struct.pack("!HH", socket.IPPROTO_TCP, len(segment))
     return segment[:16] + struct.pack("!H", checksum(pseudo + segment)) + segment[18:]
 

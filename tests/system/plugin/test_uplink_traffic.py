@@ -173,6 +173,7 @@ def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str
         {"kind": "ack", "port": 9, "count": 6000},  # resets
         {"kind": "syn", "port": 9, "count": 6000},  # resets
         {"kind": "syn", "port": 5001, "count": 6000},  # one listens there
+        {"kind": "old", "port": 5001, "count": 6000},  # acknowledged once more
     ],
     ids=lambda spec: " ".join(map(str, spec.values())),
 )
