@@ -75,8 +75,15 @@ book.execute("PRAGMA user_version = 2")
 
 
 def count_layer_2(node: Node, rates: dict[str, tuple[int, int]]) -> None:
-    """Give classes these rates and ceils (kbit/s) and no count of the wire, as an older ledger has it."""
-    lines = [
+    """Give classes these rates and ceils (kbit/s) and no count of the wire, as an older ledger has it.
+
+    Best effort of that version was one class below the root.
+    """
+    gone = "c0de:4010", "c0de:fffe", "c0de:fffc"
+    lines = [f"class delete dev eth0 classid {name}\n" for name in gone]
+    lines.append("class add dev eth0 parent c0de:1 classid c0de:fffe htb rate 8kbit quantum 65536\n")
+    lines.append("qdisc add dev eth0 parent c0de:fffe handle fffe: bfifo limit 250000\n")
+    lines += [
         f"class change dev eth0 parent {'c0de:' if name == 'c0de:1' else 'c0de:1'} classid {name} htb prio 0"
         f" rate {rate}kbit ceil {ceil}kbit burst 65536b cburst 65536b quantum 65536\n"
         for name, (rate, ceil) in rates.items()
