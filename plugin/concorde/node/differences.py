@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import connections, htb, neighbours, tables
+from . import connections, htb, neighbours, offloads, tables
 from . import tunnels as vteps
 from .records import promised
 
@@ -61,6 +61,7 @@ def differences(
     return [
         *(_of_tree(tree, entries, state) if tree is not None else ()),
         *(_of_neighbours(tree, state) if tree is not None else ()),
+        *_of_overlays(state),
         *_of_sets(entries, state),
         *_of_elements(entries, state, set(tunnels)),
         *_of_ports(entries, state),
@@ -108,13 +109,16 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
     expected = (shaping.shown_rate(rate), shaping.shown_rate(ceil), *count, above)
     if shown != expected:
         text = f"{name} has {_of(*shown)}; expected {_of(*expected)}"
-        line = htb.class_line("change", tree, minor, rate, ceil)
         if shown[-1] != above:  # which cannot be changed
             line = htb.delete_class(tree, minor) + htb.add_class(tree, minor, total, entry)
-        found.append(Difference(text, line, key=key))
-    if minor not in htb.INNER and state.queues.get(minor) != htb.queue(tree, minor, entry):
-        text = f"{name} has not its queue of {htb.queue(tree, minor, entry)} bytes"
-        found.append(Difference(text, htb.queue_line(tree, minor, entry), key=key))
+            return [Difference(text, line, key=key)]
+        found.append(Difference(text, htb.class_line("change", tree, minor, rate, ceil), key=key))
+    kind, limit = htb.queue_kind(tree, minor), htb.queue(tree, minor, entry)
+    has = state.queues.get(minor)
+    if minor not in htb.INNER and has != (*kind, limit):
+        text = f"{name} has not its queue, {kind[0]} of {limit} bytes"
+        remove = "" if has is None or has[:2] == kind else htb.delete_queue(tree, minor)
+        found.append(Difference(text, remove + htb.queue_line(tree, minor, entry), key=key))
     return found
 
 
@@ -127,6 +131,14 @@ def _of_neighbours(tree: Tree, state: State) -> list[Difference]:
         )
         for table, packets in sorted(state.waiting.items())
         if packets > neighbours.MOST
+    ]
+
+
+def _of_overlays(state: State) -> list[Difference]:
+    return [
+        Difference(f"{device} sends packets of {segments} segments", ip=offloads.change(device))
+        for device, segments in sorted(state.segments.items())
+        if segments > offloads.MOST
     ]
 
 

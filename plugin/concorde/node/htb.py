@@ -27,7 +27,7 @@ but the first (net/sched/sch_api.c, __qdisc_calculate_pkt_len).
 from __future__ import annotations
 
 from .. import shaping
-from ..shaping import LARGEST_PACKET, QUANTUM, longest_burst
+from ..shaping import ETHERNET_HEADER, LARGEST_PACKET, QUANTUM, longest_burst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ INNER = ROOT, BEST_EFFORT
 # Of a promise: how long it sends alone, of what is idle. It is more than a largest packet from 10 Mbit/s up.
 _TURN_MILLISECONDS = 50
 _LEAST_TURN = 3_200  # two frames (bytes): with less, what comes in pairs would take two turns
-_NEVER_WAITS = "1tbit"  # no frame takes a tenth of what the kernel itself does to send it
 _BURST_MILLISECONDS = 1
 # A busy node's timers are late by more than that. What a guarantee could not use meanwhile it must be able to
 # make up for, or others, who borrow, get it. The burst of the whole, and of those who borrow, stays short.
@@ -66,6 +65,9 @@ _LEAST_DEFAULT_QUEUE_PACKETS = 2
 # Packets cost a processor alike whatever their size, and a node of small guarantees has many: 250 pods of
 # 3.6 Mbit/s, in packets of two frames, kept two processors from what they were promised (benchmarks/node.py).
 _LEAST_LARGEST_PACKET = 12_000
+_VLAN_TAG = 4  # IEEE 802.1Q
+# A token bucket that never waits: 1 Tbit/s (bytes per second).
+_NO_LIMIT = 125_000_000_000
 
 
 def handle(minor: int) -> str:
@@ -80,11 +82,17 @@ def best_effort(minor: int) -> int:
 
 def of_pod(minor: int) -> int:
     """The pod's minor, given that of either of its classes."""
-    return minor - _APART if _is_best_effort(minor) else minor
+    return minor - _APART if _is_of_pods(minor) else minor
 
 
-def _is_best_effort(minor: int) -> bool:
+def _is_of_pods(minor: int) -> bool:
+    """Whether it is a pod's best effort."""
     return best_effort(FIRST_MINOR) <= minor <= best_effort(LAST_MINOR)
+
+
+def is_best_effort(minor: int) -> bool:
+    """Whether a class takes turns with all that is not promised."""
+    return minor == DEFAULT or _is_of_pods(minor)
 
 
 def minors(entry: Entry) -> list[int]:
@@ -101,7 +109,7 @@ def default_rate(tree: Tree, promised: int) -> int:
 
 def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> tuple[int, int]:
     """Rate and ceil (bits per second of the wire) a class must have."""
-    if _is_best_effort(minor):
+    if _is_of_pods(minor):
         return _RATE_OF_BEST_EFFORT, tree.usable
     if entry is not None:
         rate = tree.on_wire(entry.rate)
@@ -127,7 +135,7 @@ def turn(tree: Tree) -> int:
 
 
 def _quantum(tree: Tree, minor: int, rate: int) -> int:
-    if queue_kind(minor) == "tbf":
+    if is_best_effort(minor):
         return turn(tree)
     if FIRST_MINOR <= minor <= LAST_MINOR:
         return max(QUANTUM, rate // 8 * _TURN_MILLISECONDS // 1000)
@@ -145,11 +153,27 @@ def queue(tree: Tree, minor: int, entry: Entry | None) -> int:
     Explicit, because a class's own queue would take the device's txqueuelen: 1,000 packets, which are 64 MB
     when they are offloaded ones.
     """
-    if entry is None or _is_best_effort(minor):
+    if entry is None or _is_of_pods(minor):
         least = _LEAST_DEFAULT_QUEUE_PACKETS * LARGEST_PACKET
         return max(least, tree.capacity // 8 * _DEFAULT_QUEUE_MILLISECONDS // 1000)
     least = _LEAST_QUEUE_PACKETS * largest_packet(entry.rate)
     return max(least, entry.rate // 8 * _QUEUE_MILLISECONDS // 1000)
+
+
+def queue_kind(tree: Tree, minor: int) -> tuple[str, int]:
+    """The kind of a class's queue, and the rate (bytes per second) if it is a token bucket.
+
+    A bucket smaller than an offloaded packet takes it apart at once (net/sched/sch_tbf.c, tbf_segment), so
+    that HTB counts what it becomes. tc does not show such a small one: the rate says how large it is.
+    """
+    if is_best_effort(minor):
+        return "tbf", _NO_LIMIT + (tree.segment or turn(tree))
+    return ("tbf", _NO_LIMIT + tree.segment) if tree.segment else ("bfifo", 0)
+
+
+def largest_frame(mtu: int) -> int:
+    """The bytes of the largest frame on an uplink of an MTU (bytes)."""
+    return mtu + ETHERNET_HEADER + _VLAN_TAG
 
 
 def burst(rate: int, milliseconds: int = _BURST_MILLISECONDS) -> int:
@@ -161,7 +185,7 @@ def parent(minor: int) -> str:
     """What a class is below of, as tc writes it."""
     if minor == ROOT:
         return MAJOR
-    return handle(BEST_EFFORT if queue_kind(minor) == "tbf" else ROOT)
+    return handle(BEST_EFFORT if is_best_effort(minor) else ROOT)
 
 
 def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
@@ -179,17 +203,17 @@ def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
 
 def queue_line(tree: Tree, minor: int, entry: Entry | None) -> str:
     """Give a class its queue, or the queue its size."""
-    kind = queue_kind(minor)
-    at_once = f"rate {_NEVER_WAITS} burst {turn(tree)} " if kind == "tbf" else ""
+    kind, rate = queue_kind(tree, minor)
+    bucket = f" rate {rate * 8}bit burst {rate - _NO_LIMIT}b" if rate else ""
     return (
         f"qdisc replace dev {tree.uplink} parent {handle(minor)} handle {minor:x}:"
-        f" {kind} {at_once}limit {queue(tree, minor, entry)}\n"
+        f" {kind}{bucket} limit {queue(tree, minor, entry)}\n"
     )
 
 
-def queue_kind(minor: int) -> str:
-    """The kind of a class's queue."""
-    return "tbf" if minor == DEFAULT or _is_best_effort(minor) else "bfifo"
+def delete_queue(tree: Tree, minor: int) -> str:
+    """Take a class's queue away, with what waits there: none of another kind can take its place else."""
+    return f"qdisc delete dev {tree.uplink} parent {handle(minor)}\n"
 
 
 def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
-from . import connections, htb, neighbours, nfnetlink, tables, tunnels
+from . import connections, htb, neighbours, nfnetlink, offloads, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     if tree is not None:
         tc = htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
         tc += "".join(htb.add_class(tree, minor, promised, entry) for minor in htb.minors(entry))
-    elements = [*tunnels.read(tree.uplink if tree else ""), *tunnels.shared(entry), *tables.elements(entry)]
+    overlays = tunnels.read(tree.uplink if tree else "")
+    elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
-    tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))))
+    ip = "".join(map(offloads.change, tunnels.devices(overlays))) if tree and tree.segment else ""
+    tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ()))
     _learn_tracking()
 
 
@@ -99,6 +101,8 @@ def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Differ
 
     uplink = tree.uplink if tree else ""
     state = observe(uplink)
+    if tree is not None and tree.segment:
+        state.segments = offloads.read(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
     return state, differences(tree, entries, state, tunnels.read(uplink))
 
 

@@ -43,10 +43,14 @@ _TO_VERSION_2 = (
     # Further addresses of the pod's interface, IPv4 and IPv6, separated by blanks.
     "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",
 )
-# What a frame costs on the wire besides itself (bytes): Ethernet's, where nobody says otherwise.
-_TO_VERSION_3 = ("ALTER TABLE tree ADD COLUMN overhead INTEGER NOT NULL DEFAULT 24",)
+_TO_VERSION_3 = (
+    # What a frame costs on the wire besides itself (bytes): Ethernet's, where nobody says otherwise.
+    "ALTER TABLE tree ADD COLUMN overhead INTEGER NOT NULL DEFAULT 24",
+    # The largest frame (bytes) that offloaded packets become before the tree, or 0.
+    "ALTER TABLE tree ADD COLUMN segment INTEGER NOT NULL DEFAULT 0",
+)
 _STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3)
-_OF_TREE = "uplink, capacity, reserve, ports, overhead"
+_OF_TREE = "uplink, capacity, reserve, ports, overhead, segment"
 _COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others"
 _NUMBER = (int, type(None))
 _KINDS: tuple[Any, ...] = (  # of the columns
@@ -78,9 +82,10 @@ class Ledger(Database):
         row = self._database.execute(f"SELECT {_OF_TREE} FROM tree").fetchone()
         if row is None:
             return None
-        uplink, capacity, reserve, ports, overhead = row
+        uplink, capacity, reserve, ports, overhead, segment = row
         try:
-            return Tree(uplink, capacity + 0, reserve + 0, tuple(map(int, ports.split())), overhead + 0)
+            listed = tuple(map(int, ports.split()))
+            return Tree(uplink, capacity + 0, reserve + 0, listed, overhead + 0, segment + 0)
         except (AttributeError, TypeError, ValueError) as error:
             raise damaged(self._path, f"a tree that is none: {row}") from error
 
@@ -89,8 +94,8 @@ class Ledger(Database):
         self._database.execute("DELETE FROM tree")
         if tree is not None:
             ports = " ".join(map(str, tree.ports))
-            row = tree.uplink, tree.capacity, tree.reserve, ports, tree.overhead
-            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?)", row)
+            row = tree.uplink, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment
+            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def entries(self) -> list[Entry]:
         """All attachments, ordered by their key."""

@@ -20,19 +20,22 @@ class State:
     """The node's kernel state, as far as it concerns the tree, the tables and the pods' ports.
 
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
-    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, `queues` the
-    size (bytes) of each class's queue, both by minor; `waiting` how many packets the uplink keeps for each
-    neighbour that has not answered, by table of neighbours. `comments` are those of each chain's rules,
-    `counters` the packets of elements that count. `ports` are all bridges' ports, of which those as
-    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
+    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, `queues` the kind
+    of each class's queue, its rate (bytes per second) if it has one, and its size (bytes), both by minor;
+    `waiting` how many packets the uplink keeps for each neighbour that has not answered, by table of
+    neighbours. `segments` is how many an offloaded packet of a VTEP may have, by its device, if that matters.
+    `comments` are those of each chain's rules, `counters` the packets of elements that count. `ports` are all
+    bridges' ports, of which those as rtnetlink.close_port() leaves them are `closed`; `fixed` are the
+    hardware addresses bound to a port.
     """
 
     def __init__(self) -> None:
         self.root: str | None = None
         self.classes: dict[int, tuple[str, str, str, str, str]] = {}
-        self.queues: dict[int, int] = {}
+        self.queues: dict[int, tuple[str, int, int]] = {}
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
+        self.segments: dict[str, int] = {}
         self.families: set[str] = set()
         self.comments: dict[tuple[str, str], list[str]] = {}
         self.sets: set[tuple[str, str]] = set()
@@ -50,7 +53,7 @@ def observe(uplink: str = "") -> State:
     fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):
         waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
-        read_qdiscs(state, tools.run("tc", "-j", "-r", "qdisc", "show", "dev", uplink))
+        read_qdiscs(state, tools.run("tc", "-r", "-j", "qdisc", "show", "dev", uplink))
         if state.root == "ours":
             read_classes(state, tools.run("tc", "-d", "-j", "class", "show", "dev", uplink))
             shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
@@ -75,14 +78,14 @@ def counters() -> dict[Element, int]:
 
 
 def read_qdiscs(state: State, shown: str) -> None:
-    """Take in `tc -j -r qdisc show dev`: without -r a TBF shows no limit (iproute2, tc/q_tbf.c)."""
+    """Take in `tc -r -j qdisc show dev`; without -r a token bucket's limit is not shown (tc/q_tbf.c)."""
     state.root = "default"
     for qdisc in json.loads(shown or "[]"):
         kind, handle, options = qdisc["kind"], qdisc["handle"], qdisc.get("options", {})
         minor = _minor(qdisc.get("parent", ""))
-        if minor is not None and kind == htb.queue_kind(minor):
-            state.queues[minor] = int(options.get("limit", 0))
         # The kernel's own choice, whatever net.core.default_qdisc makes it, has no handle.
+        if minor is not None and handle != "0:":
+            state.queues[minor] = kind, int(options.get("rate", 0)), int(options.get("limit", 0))
         if not qdisc.get("root") or handle == "0:":
             continue
         default = int(str(options.get("default", "0")), 16)

@@ -24,7 +24,8 @@ class Tree:
     """The parameters of the node's tree.
 
     `capacity` and `reserve` are of the wire (bits per second), of which a frame takes `overhead` bytes more
-    than its own. What is promised is layer 2 in full frames: on_wire() turns it into the other.
+    than its own. What is promised is layer 2 in full frames: on_wire() turns it into the other. `segment` is
+    the largest frame (bytes) that offloaded packets become before the tree; with 0 they stay as they are.
     """
 
     def __init__(
@@ -34,12 +35,14 @@ class Tree:
         reserve: int,
         ports: tuple[int, ...],
         overhead: int = ETHERNET_OVERHEAD,
+        segment: int = 0,
     ) -> None:
         self.uplink = uplink
         self.capacity = capacity
         self.reserve = reserve
         self.ports = ports
         self.overhead = overhead
+        self.segment = segment
 
     @property
     def least(self) -> int:

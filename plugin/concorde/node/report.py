@@ -37,6 +37,7 @@ def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, st
             "reserve": tree.reserve,
             "controlPorts": list(tree.ports),
             "frameOverhead": tree.overhead,
+            "segment": bool(tree.segment),
             "promised": promised(entries),
             "free": tree.promisable - promised(entries),
             "default": htb.default_rate(tree, promised(entries)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import links, names, quantities
 from ..cni import shown
 from ..configuration import invalid, number, text
-from . import uplinks
+from . import htb, uplinks
 from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
 
 TYPE_CHECKING = False
@@ -32,7 +32,12 @@ class Settings:
         reserve = -int(-capacity * _share(document) // 8) * 8
         overhead = number(document, "frameOverhead", 0, 200)
         self.tree = Tree(
-            uplink, capacity, reserve, _ports(document), ETHERNET_OVERHEAD if overhead is None else overhead
+            uplink,
+            capacity,
+            reserve,
+            _ports(document),
+            ETHERNET_OVERHEAD if overhead is None else overhead,
+            htb.largest_frame(uplinks.mtu(uplink)) if _flag(document, "segment") else 0,
         )
 
 

@@ -131,6 +131,11 @@ def shared(entry: Entry) -> list[Element]:
     return [("ip", "bridges", f'"{entry.way}"')] if entry.is_ours else []
 
 
+def devices(found: list[Element]) -> list[str]:
+    """The VTEPs' devices, of the elements that read() found."""
+    return [text.strip('"') for family, name, text in found if (family, name) == ("ip", "vteps")]
+
+
 def read(uplink: str = "") -> list[Element]:
     """The elements that the node's VTEPs, default routes and `uplink` make. Raises OSError."""
     found = rtnetlink.tunnels()

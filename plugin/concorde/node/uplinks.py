@@ -10,6 +10,7 @@ _SIOCETHTOOL = 0x8946  # linux/sockios.h
 _ETHTOOL_GSET = 0x00000001  # linux/ethtool.h; old, but every kernel answers it
 _SPEED, _SPEED_HIGH = 12, 28  # offsets in struct ethtool_cmd: Mbit/s, lower and upper 16 bits
 _UNKNOWN = 0xFFFFFFFF  # SPEED_UNKNOWN
+_SIOCGIFMTU = 0x8921  # linux/sockios.h
 
 
 def of_default_route() -> str | None:
@@ -25,6 +26,20 @@ def default_device(lines: Iterable[str]) -> str | None:
         if len(words) > 7 and words[1] == words[7] == "00000000" and int(words[3], 16) & 1:
             routes.append((int(words[6]), words[0]))
     return min(routes)[1] if routes else None
+
+
+def mtu(name: str) -> int:
+    """The MTU (bytes) of a device. Raises OSError."""
+    import fcntl
+    from _socket import AF_INET, SOCK_DGRAM, socket
+    from struct import pack, unpack_from
+
+    descriptor = socket(AF_INET, SOCK_DGRAM)
+    try:
+        answer = fcntl.ioctl(descriptor.fileno(), _SIOCGIFMTU, pack("16s24x", name.encode()))
+    finally:
+        descriptor.close()
+    return int(unpack_from("16xi", answer)[0])
 
 
 def speed(name: str) -> int | None:

@@ -47,7 +47,8 @@ book = sqlite3.connect(sys.argv[1], isolation_level=None)
 book.execute("DELETE FROM entry WHERE minor IS NULL")
 for column in ("mac", "others"):
     book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
-book.execute("ALTER TABLE tree DROP COLUMN overhead")
+for column in ("overhead", "segment"):
+    book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
 book.execute("PRAGMA user_version = 1")
 """
 
@@ -69,7 +70,8 @@ def set_back(node: Node, port: str) -> None:
 LEDGER_2 = """\
 import sqlite3, sys
 book = sqlite3.connect(sys.argv[1], isolation_level=None)
-book.execute("ALTER TABLE tree DROP COLUMN overhead")
+for column in ("overhead", "segment"):
+    book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
 book.execute("PRAGMA user_version = 2")
 """
 

@@ -114,6 +114,8 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "reserve": st.floats() | json_values,
     "controlPorts": st.lists(st.integers(), max_size=20) | json_values,
     "encapsulation": st.integers() | json_values,
+    "frameOverhead": st.integers() | json_values,
+    "segment": json_values,
     "takeOver": json_values,
     "dns": json_values,
     "prevResult": results | json_values,

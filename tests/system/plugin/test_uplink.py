@@ -163,6 +163,31 @@ def test_the_only_cluster_may_change_the_capacity_as_far_as_its_promises_fit(nod
     assert node.call("STATUS", "", on_uplink(capacity="500M")) == {}
 
 
+def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> None:
+    def queues() -> set[str]:
+        shown = node.show("tc", "-j", "qdisc", "show", "dev", "eth0")
+        return {queue["kind"] for queue in shown if queue.get("parent", "").startswith("c0de:")}
+
+    def segments() -> int:
+        (link,) = node.show("ip", "-j", "-d", "link", "show", "flannel.1")
+        return int(link["gso_max_segs"])
+
+    node.run("ip", "-batch", "-", stdin="link add flannel.1 type vxlan id 1 dev eth0 dstport 8472\n")
+    whole = segments()
+    added(node, "A-1", on_uplink("100M"))
+    assert (queues(), segments() > 1) == ({"bfifo"}, True)
+    for pod, segment, kind in (("A-2", True, "tbf"), ("B-1", False, "bfifo")):
+        result = added(node, pod, on_uplink("10M", segment=segment))
+        assert (queues(), segments()) == ({kind}, 1)
+        assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+        assert node.call("CHECK", pod, on_uplink("10M", segment=segment, prevResult=result)) == {}
+        assert node.call("STATUS", "", on_uplink(segment=segment)) == {}
+        if segment:
+            node.run("ip", "link", "set", "flannel.1", "gso_max_segs", str(whole))
+            assert "flannel.1 sends packets of" in node.call("STATUS", "", on_uplink(segment=True))["msg"]
+            assert "flannel.1 sends packets of" in node.run(node.plugin, "reconcile")
+
+
 @pytest.mark.parametrize(
     "anothers", ["htb default 1", "handle c0de: htb default 5", "tbf rate 1gbit burst 1m latency 1ms"]
 )
@@ -201,6 +226,7 @@ def test_a_tree_that_no_ledger_knows_is_not_taken_for_ones_own(node: Node) -> No
         ({"controlPorts": 22}, "controlPorts"),
         ({"encapsulation": -1}, "encapsulation"),
         ({"frameOverhead": "24"}, "frameOverhead"),
+        ({"segment": 1}, "segment"),
     ],
 )
 def test_a_bad_key_is_named_and_nothing_is_made(node: Node, keys: dict[str, Any], path: str) -> None:

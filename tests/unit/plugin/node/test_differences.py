@@ -114,14 +114,20 @@ KEY = ("cluster-a", "A-1", "eth0")
         ),
         (
             lambda s: s.queues.pop(0xFFFD),
-            "class c0de:fffd (control) of eth0 has not its queue of 2250000 bytes",
+            "class c0de:fffd (control) of eth0 has not its queue, bfifo of 2250000 bytes",
             "qdisc replace dev eth0 parent c0de:fffd handle fffd: bfifo limit 2250000",
             None,
         ),
         (
-            lambda s: s.queues.update({0x10: 1}),
-            f"class {CLASS} has not its queue of 1250000 bytes",
+            lambda s: s.queues.update({0x10: ("bfifo", 0, 1)}),
+            f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
             "qdisc replace dev eth0 parent c0de:10",
+            KEY,
+        ),
+        (
+            lambda s: s.queues.update({0x10: ("tbf", 125_000_001_518, 1_250_000)}),
+            f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
+            "qdisc delete dev eth0 parent c0de:10\nqdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
         (
@@ -130,6 +136,7 @@ KEY = ("cluster-a", "A-1", "eth0")
             "filter add dev eth0",
             None,
         ),
+        (lambda s: s.segments.update(vx=2), "vx sends packets of 2 segments", "vx gso_max_segs 1\n", None),
         (lambda s: s.waiting.update(arp_cache=neighbours.MOST + 1), "eth0 keeps", "ntable change", None),
         (
             lambda s: s.families.discard("ip6"),

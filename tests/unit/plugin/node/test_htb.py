@@ -80,6 +80,14 @@ def test_what_was_admitted_leaves_the_default_class_its_least(promises: list[int
         assert htb.default_rate(tree, sum(promises)) <= max(htb.LEAST_RATE, left)
 
 
+def test_offloaded_packets_become_frames_in_a_bucket_of_one() -> None:
+    tree = Tree("eth0", 9 * GIGA, 180_000_000, (22,), segment=htb.largest_frame(1500))
+    assert htb.queue_line(tree, 0x10, entry(minor=0x10)).endswith(
+        " parent c0de:10 handle 10: tbf rate 1000000012144bit burst 1518b limit 1250000\n"
+    )
+    assert htb.queue_kind(tree) == ("tbf", 125_000_001_518)
+
+
 def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> None:
     lines = htb.plant(TREE, 0).splitlines()
     assert lines[0] == "qdisc add dev eth0 root handle c0de: htb default fffe"

@@ -10,7 +10,7 @@ from concorde import names
 from concorde.cni import UPLINK_CONFLICT, CniError
 from concorde.node import htb, kernel, tables
 from concorde.node.differences import Difference
-from concorde.node.records import VXLAN_HEADERS
+from concorde.node.records import VXLAN_HEADERS, Tree
 
 from tests.unit.plugin.node import examples
 from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry
@@ -58,6 +58,12 @@ def test_who_enters_without_a_promise_has_a_class_and_takes_of_no_other(noting: 
     kernel.enter(None, entry(rate=0, mac=""), 0)
     assert noting.asked[0][2][0] == ("ip", "vteps", '"of "')
     assert noting.asked[-1] == ("batches", ("tc", ""), ("nft", ""))
+
+
+def test_overlays_that_are_there_take_offloaded_packets_apart_if_the_tree_does(noting: NotingKernel) -> None:
+    tree = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports, segment=1518)
+    kernel.enter(tree, entry(minor=0x10), GIGA)
+    assert noting.asked[-1][-1] == ("ip", "link set dev of eth0 gso_max_segs 1\n")
 
 
 def test_a_chain_of_an_attachment_is_nfts_and_all_else_goes_without_it(noting: NotingKernel) -> None:

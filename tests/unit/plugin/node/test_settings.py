@@ -18,6 +18,7 @@ GIGA = 10**9
 def node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "exists", lambda name: name in ("eth0", "eth1", "slow"))
     monkeypatch.setattr(uplinks, "of_default_route", lambda: "eth0")
+    monkeypatch.setattr(uplinks, "mtu", lambda name: 1500)
     monkeypatch.setattr(uplinks, "speed", lambda name: {"eth0": 10 * GIGA, "eth1": GIGA}.get(name))
 
 
@@ -30,7 +31,7 @@ def test_what_is_not_said_the_kernel_tells() -> None:
     assert (said.take_over, said.encapsulation) == (False, VXLAN_HEADERS)
     assert vars(said.tree) == {
         "uplink": "eth0", "capacity": 10 * GIGA, "reserve": 200_000_000, "ports": (22, 6443, 10250),
-        "overhead": 24,
+        "overhead": 24, "segment": 0,
     }  # fmt: skip
     assert tree(uplink="eth1")["capacity"] == GIGA
 
@@ -40,6 +41,7 @@ def test_what_is_said_counts() -> None:
     assert (said.take_over, said.encapsulation, said.tree.uplink) == (True, 0, "slow")
     assert Settings({"encapsulation": 200}).encapsulation == 200
     assert [tree(frameOverhead=bytes)["overhead"] for bytes in (0, 38)] == [0, 38]
+    assert tree(segment=True)["segment"] == 1518
     assert tree(controlPorts=[])["ports"] == ()
     assert tree(controlPorts=[443, 22, 443, 1, 65535])["ports"] == (1, 22, 443, 65535)
     assert len(tree(controlPorts=list(range(1, 16)))["ports"]) == 15
@@ -70,6 +72,7 @@ def test_rates_are_whole_bytes_and_the_reserve_is_rounded_up(
         ({"encapsulation": 201}, "encapsulation"),
         ({"encapsulation": -1}, "encapsulation"),
         ({"frameOverhead": 201}, "frameOverhead"),
+        ({"segment": "yes"}, "segment: 'yes' is neither true nor false"),
         ({"uplink": "a b"}, "uplink: 'a b' is not an interface name"),
         ({"uplink": "eth9"}, "uplink: this node has no interface eth9"),
         ({"uplink": "slow"}, "capacity: missing, and the kernel does not tell the speed of slow"),
