@@ -143,7 +143,8 @@ def room(
     mtu, overhead = path_of(scenario, traffic.source)
     flags = ~nothing
     for link, rate in passed:
-        full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", overhead)
+        takes = overhead + scenario.underlay.frame_overhead
+        full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", takes)
         carried = np.zeros(len(starts))
         for other, way in ways:
             if link in way:

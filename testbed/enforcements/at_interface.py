@@ -22,7 +22,7 @@ from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Footprint, Up
 from testbed.networks import queues
 from testbed.scenario import Scenario, links, networks
-from testbed.scenario.frames import frame_bytes
+from testbed.scenario.frames import frame_bytes, of_full_frames
 from testbed.scenario.model import Shaping
 from testbed.scenario.quantities import format_rate, parse_rate
 
@@ -239,8 +239,9 @@ def frame_ratio(scenario: Scenario, cluster: str) -> float:
 
 def link_rate(scenario: Scenario, node: str) -> int:
     """Return what a node's link carries, bits per second in frames as they pass this interface."""
-    rate = links.rate_of(scenario, node)
-    assert rate is not None, "testbed.scenario.rules"
+    wire = links.rate_of(scenario, node)
+    assert wire is not None, "testbed.scenario.rules"
+    rate = of_full_frames(wire, scenario.underlay.frame_overhead)
     ratio = max(_encapsulated(scenario, cluster) for cluster in scenario.clusters)
     here = ratio if scenario.shaping is not None and scenario.shaping.at == "physical" else 1.0
     return round(rate * LINK_SHARE / ratio * here)

@@ -18,7 +18,7 @@ from testbed.scenario.described import OURS
 from testbed.scenario.description import Description
 from testbed.scenario.faults import Fault, meant
 from testbed.scenario.faults import Path as FaultPath
-from testbed.scenario.frames import frame_bytes, payload_bytes
+from testbed.scenario.frames import frame_bytes, of_full_frames, payload_bytes
 from testbed.scenario.quantities import format_rate
 
 
@@ -93,8 +93,7 @@ class Described:
         link = self.description.link
         if link is None:
             return links.rate_of(self.addressing.scenario, node)
-        room = self._classes(node) * (1 - link.reserve)
-        return int(room / self._on_uplink(cluster))
+        return int(self._room(node) / self._on_uplink(cluster))
 
     def refused(self, pods: Collection[str]) -> Iterator[Fault]:
         """Yield the promises for which a node's classes have no room, as the plugin's ledger refuses them."""
@@ -106,7 +105,7 @@ class Described:
             if name not in pods or pod.guarantee is None or links.rate_of(scenario, pod.node) is None:
                 continue
             takes = math.ceil(pod.guarantee * self._on_uplink(pod.cluster))
-            free = int(self._classes(pod.node) * (1 - link.reserve)) - taken[pod.node]
+            free = int(self._room(pod.node)) - taken[pod.node]
             if takes <= free:
                 taken[pod.node] += takes
                 continue
@@ -183,6 +182,16 @@ class Described:
         assert link is not None, "testbed.scenario.description"
         return round(rate * link.share)
 
+    def _room(self, node: str) -> float:
+        """Return what a node can promise, bits per second of full frames.
+
+        What offloaded packets do not count is given up, as the plugin does (concorde/node/records.py).
+        """
+        classes, link = self._classes(node), self.description.link
+        assert link is not None, "testbed.scenario.description"
+        more = self.addressing.scenario.underlay.frame_overhead
+        return of_full_frames(of_full_frames(classes, more) - classes * link.reserve, more)
+
     def _on_uplink(self, cluster: str) -> float:
         """Return what a promise of one bit takes on a node's link, in bits of frames with all their headers.
 
@@ -220,6 +229,8 @@ class Described:
                 return where.pod_mtu(cluster)
             case "overhead":
                 return where.overhead(cluster)
+            case "frame_overhead":
+                return where.scenario.underlay.frame_overhead
             case "uplink":
                 return where.uplink(node)
             case "capacity":

@@ -15,6 +15,8 @@ ETHERNET_HEADER = 14  # IEEE 802.3; the kernel's ETH_HLEN. HTB sees neither prea
 IPV4_HEADER = 20  # RFC 791, no options
 UDP_HEADER = 8  # RFC 768
 TCP_HEADER = 20  # RFC 9293, no options
+LEAST_FRAME = 60  # without its check sequence: the kernel's ETH_ZLEN
+FULL_FRAME = 1500 + ETHERNET_HEADER  # that promises on a link are meant in, as the plugin has it
 TCP_TIMESTAMPS = 12  # RFC 7323: ten bytes, padded by two; on by default (net.ipv4.tcp_timestamps)
 
 
@@ -41,6 +43,20 @@ def frame_bytes(mtu: int, overhead: int = 0) -> int:
     2025).
     """
     return mtu + ETHERNET_HEADER + overhead
+
+
+def link_bytes(frame: int, more: int) -> int:
+    """Return the bytes of a link that a frame takes, of a kind on which frames take ``more`` than their own.
+
+    Those are 24 on Ethernet: preamble 8, check sequence 4, gap 12 (IEEE 802.3). With 0 there is no least
+    frame either.
+    """
+    return max(frame, LEAST_FRAME) + more if more else frame
+
+
+def of_full_frames(rate_bps: float, more: int) -> float:
+    """Return what full frames leave of a link's rate for themselves: 1514/1538 on Ethernet."""
+    return rate_bps * FULL_FRAME / (FULL_FRAME + more)
 
 
 def payload_share(mtu: int, protocol: Protocol, overhead: int = 0) -> float:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from testbed.scenario import enforcements, networks
-from testbed.scenario.frames import expected_goodput, packet_bytes
+from testbed.scenario.frames import (
+    expected_goodput,
+    frame_bytes,
+    link_bytes,
+    of_full_frames,
+    packet_bytes,
+    payload_bytes,
+)
 from testbed.scenario.model import Scenario, Traffic
 
 
@@ -16,6 +23,8 @@ def expected_goodput_of(scenario: Scenario, flow: Traffic) -> float | None:
     if guarantee is None:
         return None
     goodput = goodput_of(scenario, flow, guarantee)
+    if flow.size is not None and _is_kept_on_link(scenario, flow):
+        goodput = min(goodput, _on_link(scenario, flow, guarantee, flow.size))
     return goodput if flow.rate is None else min(float(flow.rate), goodput)
 
 
@@ -31,3 +40,18 @@ def goodput_of(scenario: Scenario, flow: Traffic, rate: int) -> float:
     if flow.size is not None:
         mtu = packet_bytes(flow.size)
     return expected_goodput(rate, mtu, flow.protocol, count, counted)
+
+
+def _is_kept_on_link(scenario: Scenario, flow: Traffic) -> bool:
+    """Tell whether the promise is so much of a node's link, in frames as the pod sends full ones."""
+    kind = enforcements.of(scenario)
+    passes = scenario.node_of(flow.source) != scenario.node_of(flow.destination)
+    return passes and kind.shares_links and kind.counts == "layer2"
+
+
+def _on_link(scenario: Scenario, flow: Traffic, rate: int, size: int) -> float:
+    """Return the goodput of datagrams that take as much of the link as full frames of the promise do."""
+    (mtu, overhead), more = networks.path_of(scenario, flow.source), scenario.underlay.frame_overhead
+    counted = frame_bytes(mtu) if scenario.count == "layer2" else payload_bytes(mtu, "tcp")
+    takes = rate * frame_bytes(mtu, overhead) / of_full_frames(counted, more)
+    return takes * size / link_bytes(frame_bytes(packet_bytes(size), overhead), more)

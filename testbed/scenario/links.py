@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from testbed.scenario.frames import of_full_frames
 from testbed.scenario.model import Scenario, Traffic
 
 
@@ -63,7 +64,7 @@ def stated(scenario: Scenario) -> str | None:
 
 
 def most(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
-    """Return what the links carry at most of some transfers made at once, bits per second of layer 2.
+    """Return what the links carry at most of some transfers made at once, bits per second of full frames.
 
     They pass four rows of links one after the other, of which the narrowest counts: their senders', the
     trunks out, the trunks in, their receivers'. Infinite if none of the rows has an end.
@@ -75,7 +76,8 @@ def most(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
         out, into = _trunks(scenario, source, destination) or (first, last)
         for row, link in zip(rows, (first, out, into, last), strict=True):
             row.add(link)
-    return min(sum(_known(rate(scenario, link)) for link in row) for row in rows)
+    least = min(sum(_known(rate(scenario, link)) for link in row) for row in rows)
+    return of_full_frames(least, scenario.underlay.frame_overhead)
 
 
 def contested(scenario: Scenario) -> Iterator[str]:

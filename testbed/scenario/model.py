@@ -40,6 +40,12 @@ class Underlay(Part):
     rate: Rate | None = Field(
         None, description="speed of each node's link, both ways, enforced at the switch; none: the machine's"
     )
+    frame_overhead: int = Field(
+        0,
+        ge=0,
+        le=200,
+        description="bytes of a link that a frame takes besides its own: 24 of Ethernet; 0 of enforced ones",
+    )
 
 
 class Zone(Part):

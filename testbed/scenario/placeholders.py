@@ -21,6 +21,7 @@ MEANINGS: Mapping[str, str] = {
     "subnet_file": "the file in which flannel tells subnet and MTU",
     "mtu": "the pods' MTU, bytes (a number)",
     "overhead": "bytes that a pod's packet grows by on the underlay (a number)",
+    "frame_overhead": "bytes of a link that a frame takes besides its own (a number)",
     "uplink": "the node's interface on the underlay",
     "capacity": "what may be used of the node's link, bits per second",
     "control_ports": "TCP ports that go before all promises (a list)",

@@ -134,7 +134,8 @@ class Idle(Check):
         if phase is None or rate is None:
             return Judgement("invalid", "nothing was measured" if rate else "nobody knows the link's rate")
         mtu, overhead = path_of(ran.scenario, PROMISED)
-        link = expected_goodput(rate, mtu, "tcp", "layer2", overhead)
+        takes = overhead + ran.scenario.underlay.frame_overhead
+        link = expected_goodput(rate, mtu, "tcp", "layer2", takes)
         share, least = phase.mean_bps / link, MOST_OF_LINK
         number = Number("share of the link", round(share, 4), "share", least)
         words = f"{format_bps(phase.mean_bps)}, {format_share(share)} of what the link carries"

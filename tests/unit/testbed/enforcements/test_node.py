@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from concorde.node.records import Tree
+
 from testbed.enforcements import registry
 from testbed.enforcements.enforcement import Guarded
 from testbed.scenario.addressing import Addressing
@@ -93,6 +96,17 @@ def test_clusters_share_the_room_of_a_node_and_nodes_do_not() -> None:
 
 def test_who_does_not_fit_takes_no_room_from_who_comes_after() -> None:
     assert refused("pods.A-1.guarantee=300M", "pods.A-2.guarantee=100M") == ["A-1"]
+
+
+def test_the_plugin_and_the_room_for_promises_know_what_a_frame_takes_of_the_link() -> None:
+    overrides = [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")]
+    wire = addressed("congested", "underlay={rate: 200M, frame_overhead: 24}", *overrides)
+    (plugin,) = registry.of(wire).network_list("a", "worker-01").plugins
+    assert (plugin["capacity"], plugin["frameOverhead"]) == ("198000000", 24)
+    # What the plugin itself would say (concorde.node.records.Tree.promisable), in frames of the pods.
+    promisable = Tree("eth0", 198_000_000, 3_960_000, (), plugin["frameOverhead"]).promisable
+    assert registry.of(wire).capacity("a", "worker-01") == pytest.approx(promisable * 1464 / 1514, abs=2)
+    assert refused(f"pods.A-1.guarantee={ROOM * 1464 // 1514}", "underlay.frame_overhead=24") == ["A-1"]
 
 
 def test_what_packets_grow_by_takes_room_too() -> None:

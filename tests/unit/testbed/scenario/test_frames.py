@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.scenario.frames import Protocol, expected_goodput, frame_bytes, payload_bytes
+from testbed.scenario.frames import (
+    Protocol,
+    expected_goodput,
+    frame_bytes,
+    link_bytes,
+    of_full_frames,
+    payload_bytes,
+)
 
 RATES = st.integers(min_value=1, max_value=10**12)
 MTUS = st.integers(min_value=526, max_value=9166)
@@ -63,3 +70,10 @@ def test_a_guarantee_of_payload_is_the_goodput(rate: int, mtu: int, protocol: Pr
 def test_an_mtu_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="no room for TCP payload"):
         payload_bytes(52, "tcp")
+
+
+def test_what_a_frame_takes_of_a_link() -> None:
+    assert [link_bytes(frame, 24) for frame in (42, 60, 61, 1514)] == [84, 84, 85, 1538]
+    assert [link_bytes(frame, 0) for frame in (42, 1514)] == [42, 1514]
+    assert of_full_frames(1538, 24) == 1514
+    assert of_full_frames(1e9, 0) == 1e9

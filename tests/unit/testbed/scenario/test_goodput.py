@@ -33,6 +33,24 @@ def test_expected_goodput_of_a_flow(
     assert got == (None if expected is None else pytest.approx(expected))
 
 
+@pytest.mark.parametrize(
+    ("fields", "takes", "of"),
+    [
+        ({}, 512 + 42, 1464),
+        ({"enforcement": "node"}, 512 + 92, 1514),
+        ({"enforcement": "node", "count": "payload"}, 512 + 92, 1514 * 1464 / 1398),
+        ({"enforcement": "node", "underlay": {"rate": "1G", "frame_overhead": 24}}, 512 + 116, 1538),
+    ],
+)
+def test_small_datagrams_get_as_much_of_where_the_promise_is_kept(
+    fields: dict[str, Any], takes: int, of: float
+) -> None:
+    sent = [{"from": "A", "to": "C", "protocol": "udp", "size": 512, "rate": "1G"}]
+    experiment = scenario(flows=sent, disturbances=[], **{"underlay": {"rate": "1G"}, **fields})
+    got = expected_goodput_of(experiment, experiment.flows[0])
+    assert got == pytest.approx(1e8 * of / 1464 * 512 / takes)
+
+
 @pytest.mark.usefixtures("own_parts")
 def test_an_enforcement_on_the_link_may_count_the_overlays_headers() -> None:
     enforcements.register(Kind("fabric", counts="underlay"))
