@@ -135,7 +135,8 @@ class Ledger(Database):
         """
         if tree is not None:
             self.require(tree, entry.network)
-            if entry.rate > tree.promisable - self.promised():
+            # What was promised before may be more, of a version that promised more of the same capacity.
+            if entry.rate > max(0, tree.promisable - self.promised()):
                 raise CniError(NO_BANDWIDTH, messages.refusal(tree, self.entries(), entry))
             self.set_tree(tree)
         if entry.has_classes:

@@ -38,6 +38,18 @@ def test_the_ledger_admits_up_to_capacity_less_reserve(tmp_path: Path) -> None:
     assert "belongs to cluster-a A-4" in refused(ledger, entry("A-7", 1, 4)).msg
 
 
+def test_who_is_promised_nothing_comes_where_more_is_promised_than_there_is(tmp_path: Path) -> None:
+    """As a version left it that counted layer 2: none of its promises is taken back."""
+    ledger = Ledger(str(tmp_path))
+    ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
+    with ledger:
+        ledger.set_tree(ethernet)
+        ledger.adopt(entry("A-1", TREE.promisable, minor=0x10))
+    assert ledger.promised() > ethernet.promisable
+    assert admit(ledger, entry("A-2", 0, 2, port="v2"), ethernet).minor is None
+    assert refused(ledger, entry("A-3", 1, 3), ethernet).code == NO_BANDWIDTH
+
+
 def test_minors_have_no_gaps(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     entries = [admit(ledger, entry(f"A-{n}", 1000, n)) for n in range(1, 6)]
