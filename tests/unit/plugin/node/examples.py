@@ -35,8 +35,8 @@ TC_QDISCS = """[
 {"kind":"htb","handle":"c0de:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0xfffe"}},
 {"kind":"bfifo","handle":"10:","parent":"c0de:10","options":{"limit":1250000}},
 {"kind":"bfifo","handle":"fffd:","parent":"c0de:fffd","options":{"limit":2250000}},
-{"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{"rate":125000000000,"limit":2250000}},
-{"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{"rate":125000000000,"limit":2250000}}]"""
+{"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{"rate":125000065536,"limit":2250000}},
+{"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{"rate":125000065536,"limit":2250000}}]"""
 TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
 {"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
 

@@ -42,9 +42,9 @@ def test_a_pods_best_effort_takes_turns_of_what_a_packet_may_have() -> None:
     added, queue = htb.add_class(slow, 0x4010, one.rate, one).splitlines()
     assert added.startswith("class add dev eth0 parent c0de:fffc classid c0de:4010 htb prio 0 rate 1000bit")
     assert " quantum 3200 " in added
-    assert queue.endswith("parent c0de:4010 handle 4010: tbf rate 1tbit burst 3200 limit 131072")
+    assert queue.endswith("parent c0de:4010 handle 4010: tbf rate 1000000025600bit burst 3200b limit 131072")
     assert " quantum 65536 " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
-    assert " burst 65536 " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
+    assert " burst 65536b " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
 
 
 @given(st.integers(1000, 10**10), st.integers(1000, 10**10))
@@ -85,7 +85,7 @@ def test_offloaded_packets_become_frames_in_a_bucket_of_one() -> None:
     assert htb.queue_line(tree, 0x10, entry(minor=0x10)).endswith(
         " parent c0de:10 handle 10: tbf rate 1000000012144bit burst 1518b limit 1250000\n"
     )
-    assert htb.queue_kind(tree) == ("tbf", 125_000_001_518)
+    assert htb.queue_kind(tree, 0x10) == htb.queue_kind(tree, 0x4010) == ("tbf", 125_000_001_518)
 
 
 def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> None:

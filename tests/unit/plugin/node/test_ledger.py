@@ -46,7 +46,7 @@ def test_who_is_promised_nothing_comes_where_more_is_promised_than_there_is(tmp_
         ledger.set_tree(ethernet)
         ledger.adopt(entry("A-1", TREE.promisable, minor=0x10))
     assert ledger.promised() > ethernet.promisable
-    assert admit(ledger, entry("A-2", 0, 2, port="v2"), ethernet).minor is None
+    assert admit(ledger, entry("A-2", 0, 2, port="v2"), ethernet).minor == 0x11
     assert refused(ledger, entry("A-3", 1, 3), ethernet).code == NO_BANDWIDTH
 
 
