@@ -62,7 +62,7 @@ def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
 
 def _forget_connections(entry: Entry) -> None:
     """Let the next pod of these addresses begin anew. What is known of none was never opened."""
-    for element in connections.elements(entry) if connections.are_tracked() else ():
+    for element in connections.learned(entry) if connections.are_tracked() else ():
         try:  # noqa: SIM105 - importing contextlib costs a millisecond
             nfnetlink.change("delete", [element])
         except OSError:

@@ -88,7 +88,13 @@ def tracking() -> str:
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's own elements of the sets."""
-    return [*marks.elements(entry), *tunnels.elements(entry), *shares.elements(entry), *guard.elements(entry)]
+    return [
+        *marks.elements(entry),
+        *tunnels.elements(entry),
+        *shares.elements(entry),
+        *connections.elements(entry),
+        *guard.elements(entry),
+    ]
 
 
 def change(verb: str, changed: Iterable[Element]) -> str:

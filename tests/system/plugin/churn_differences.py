@@ -14,7 +14,7 @@ ROOT, BEST_EFFORT, CONTROL, DEFAULT = "c0de:1", "c0de:fffc", "c0de:fffd", "c0de:
 REST = BEST_EFFORT, DEFAULT
 OF_BEST_EFFORT = 1_000, USABLE
 # Sets of what the kernel has, whatever pods there are, and of what packets bring.
-READ = ("tunnels", "vteps", "underlays", "hops", "connections")
+READ = ("tunnels", "vteps", "underlays", "hops", "connections", "full")
 
 
 def differences(world: World, sight: Sight) -> list[str]:
@@ -103,7 +103,8 @@ def elements(
         "promises": {(f"cni-{pod[0]}", row.address, str(row.handle))},
         "efforts": {(f"cni-{pod[0]}", row.address, str(row.effort))},
         "bridges": {(f"cni-{pod[0]}",)},
-        **dict.fromkeys(("ways", "refused", "spoken", "acknowledged", "new_hops", "fragments"), in_bridge),
+        **dict.fromkeys(("ways", "refused", "spoken", "acknowledged"), in_bridge),
+        **dict.fromkeys(("new_hops", "fragments", "opening"), in_bridge),
         "addresses": {(row.address,)},
         "frames": {(port, mac, row.address)},
         "frames6": {(port, mac, "::"), (port, mac, local)},

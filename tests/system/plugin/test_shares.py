@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ import pytest
 from concorde import names, rtnetlink
 from concorde.node import connections, shares
 
+from bench.measurement.attacks import frames
+from bench.measurement.attacks.known import Attack
+from bench.measurement.attacks.scene import Scene
+from tests import cases
+from tests.system.plugin import test_attacks as attacks
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.frame_kinds import link_local, people, pod_mac
 from tests.system.plugin.overlapped import Overlapped
@@ -50,7 +56,10 @@ addr add 10.7.0.1/16 dev flat
 
 
 @pytest.fixture
-def node(node: Node) -> Node:
+def node(node: Node, request: pytest.FixtureRequest) -> Node:
+    """A node with two pods at a bridge and one behind a veth, but for who makes others."""
+    if request.node.get_closest_marker("alone"):
+        return node
     pair = Overlapped(node)
     for pod in (NEIGHBOUR, ATTACKER):
         pair.attach(pod)
@@ -159,19 +168,40 @@ def test_a_pod_takes_its_share_of_the_connections_that_are_tracked(node: Node, n
         node.add_pod_namespace("A-4")
         assert "code" not in node.call(notice, "A-4", on_uplink())
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
-    many = 3000
-    hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=connections.MOST + many)
-    assert tracked(node) <= connections.MOST + 10
-    assert dropped(node, ATTACKER) >= many - 10
+    many = 2 * connections.AT_ONCE
+    begun = time.monotonic()
+    hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=many)
+    made = tracked(node)
+    assert made >= connections.AT_ONCE
+    assert made <= connections.AT_ONCE + connections.A_SECOND * math.ceil(time.monotonic() - begun) + 10
+    assert dropped(node, ATTACKER) >= many - made
     # Of others no connection is refused, and of its own it keeps those it has.
     before = tracked(node)
     hoard(node, NEIGHBOUR, ["10.66.0.1"], *NO_RIGHTS, ports=100)
     assert tracked(node) >= before + 90
     assert dropped(node, NEIGHBOUR) == 0
-    # Who gets its address next begins anew.
+
+
+def test_of_connections_that_stay_a_pod_has_its_share_too_and_who_gets_its_address_begins_anew(
+    node: Node,
+) -> None:
+    """As if it had opened them by and by."""
+    track(node)
+    assert node.call("STATUS", "", on_uplink()) == {}
+    opening, element = "element ip concorde opening", f"cni-a . {OWN[ATTACKER]}"
+    no_limit = "limit rate over 1000000/second burst 200000 packets"
+    change = f"delete {opening} {{ {element} }}\nadd {opening} {{ {element} {no_limit} }}\n"
+    node.run("nft", "-f", "-", stdin=change)
+    hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=int(1.5 * connections.MOST))
+    assert 0.8 * connections.MOST <= tracked(node) <= 1.2 * connections.MOST
+    assert dropped(node, ATTACKER) > 0.25 * connections.MOST
+
+    def full() -> str:
+        return node.run("nft", "list", "set", "ip", "concorde", "full")
+
+    assert OWN[ATTACKER] in full()
     assert node.call("DEL", ATTACKER, on_uplink()) == {}
-    left = node.run("nft", "list", "set", "ip", "concorde", "connections")
-    assert OWN[ATTACKER] not in left
+    assert OWN[ATTACKER] not in full()
 
 
 FRAGMENTS = 200
@@ -259,3 +289,58 @@ def test_a_pod_takes_its_share_of_the_groups_that_a_bridge_keeps(node: Node) -> 
     shown = node.show("bridge", "-j", "mdb", "show")
     groups = [entry["grp"] for bridge in shown for entry in bridge["mdb"] if entry["port"] == port]
     assert len(groups) == rtnetlink.MOST_GROUPS
+
+
+def to_many_addresses() -> Iterator[bytes]:
+    for number in range(4000):
+        yield frames.ipv4(OWN[ATTACKER], f"10.9.{number >> 8}.{number & 255}", frames.udp(9, b""))
+
+
+def to_many_ports() -> Iterator[bytes]:
+    for port in range(1, 60_000):
+        yield frames.ipv4(OWN[ATTACKER], "10.66.0.1", frames.udp(port, b""))
+
+
+def beginnings() -> Iterator[bytes]:
+    """First fragments of one packet for each of many protocols: another's rest is never theirs."""
+    for protocol in range(256):
+        for fragment in (0x2000, 0x2100):
+            yield frames.ipv4(OWN[ATTACKER], GATEWAY, bytes(256), fragment, protocol)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+@pytest.mark.parametrize("packets", [to_many_addresses, to_many_ports, beginnings])
+def test_a_promise_holds_and_who_is_new_gets_through_while_a_pod_would_fill_a_table(
+    node: Node, packets: Callable[[], Iterator[bytes]]
+) -> None:
+    pair = Overlapped(node, capacity=attacks.LINK)
+    pair.attach(NEIGHBOUR, f"{attacks.PROMISE:.0f}")
+    pair.attach(ATTACKER)
+    pair.plug_in()
+    node.run("ip", "-batch", "-", stdin=LINKS)
+    track(node)
+    assert node.call("STATUS", "", on_uplink(capacity=attacks.LINK)) == {}
+
+    def made(_: Scene) -> list[bytes]:
+        mac = pod_mac(OWN[ATTACKER])
+        return [frames.ethernet(pod_mac(GATEWAY), mac, frames.IPV4, packet) for packet in packets()]
+
+    attack = Attack("a table", "fills it", "others have room", made)
+
+    def judge(factor: int) -> None:
+        with attacks.everybody_else(pair), attacks.victim(pair) as seconds:
+            next(seconds)
+            with attacks.flood(pair, attack):
+                next(seconds)
+                found = []
+                for last in range(2, 2 + attacks.SECONDS * factor):
+                    found.append(next(seconds))
+                    new = f"10.9.200.{last}"
+                    hoard(node, NEIGHBOUR, [new])
+                    assert new in neighbours(node, new)
+        assert min(found) >= attacks.LEAST, found
+
+    cases.with_more_samples(judge)
+    assert dropped(node, ATTACKER) > 1000
+    assert dropped(node, NEIGHBOUR) == 0

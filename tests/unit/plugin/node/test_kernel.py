@@ -112,7 +112,7 @@ def test_once_connections_are_tracked_they_are_counted_and_until_then_no_rule_as
 ) -> None:
     asking = [text for key in tables.chains(TREE) for text in [tables.chain(*key, TREE)] if " ct " in text]
     assert asking == []
-    assert " ct count over 32768 " in tables.tracking()
+    assert " ct count over 2048 " in tables.tracking()
     noting.tracks = True
     kernel.learn(TREE)
     assert noting.asked[1:] == [("chain", "ip", "tracked"), ("batches", ("nft", tables.tracking()))]
@@ -122,7 +122,8 @@ def test_once_connections_are_tracked_they_are_counted_and_until_then_no_rule_as
     assert noting.asked == [("set", "add", [VTEP])]
     noting.asked.clear()
     kernel.leave(None, entry(port=OURS), 0)
-    assert noting.asked[1] == ("set", "delete", [("ip", "connections", '"cni-a" . 172.16.1.2')])
+    forgotten = [asked[2] for asked in noting.asked if asked[:2] == ("set", "delete")][1:]
+    assert forgotten == [[("ip", name, '"cni-a" . 172.16.1.2')] for name in ("connections", "full")]
 
 
 def found_by(monkeypatch: pytest.MonkeyPatch, noting: NotingKernel, *found: Difference) -> None:

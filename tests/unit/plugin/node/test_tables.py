@@ -20,6 +20,7 @@ def test_an_attachments_elements() -> None:
         'add element ip concorde new_hops { "cni-a" . 172.16.1.2 }',
         'add element ip concorde fragments { "cni-a" . 172.16.1.2 }',
         'add element ip6 concorde fragments { "cni-a" . fe80::858:acff:fe10:102 }',
+        'add element ip concorde opening { "cni-a" . 172.16.1.2 }',
         'add element bridge concorde dropped { "veth1" }',
         'add element bridge concorde floods { "veth1" }',
         f'add element bridge concorde frames {{ "veth1" . {MAC} . 172.16.1.2 }}',
