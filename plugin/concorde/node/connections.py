@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .parts import Element, Rule
     from .records import Entry
 
-# Connections that a pod may open at once, and each second. One of UDP without an answer is kept for 30
-# seconds: together an eighth of what Linux has room for (nf_conntrack_max, from 4 GB of memory on), a quarter of
-# the least that kube-proxy sets.
+# Connections that a pod may open at once, and each second. One of UDP without an answer is kept for 30 s:
+# together an eighth of what Linux has room for (nf_conntrack_max, from 4 GB of memory on), or a quarter of the
+# least that kube-proxy sets.
 AT_ONCE, A_SECOND = 4_096, 1_000
 # One in so many is counted, and so many of these may there be: together the same.
 SAMPLE = 16
