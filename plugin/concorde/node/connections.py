@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .records import Entry
 
 # Connections that a pod may open at once, and each second. One of UDP without an answer is kept for 30 s:
-# together an eighth of what Linux has room for (nf_conntrack_max, from 4 GB of memory on), or a quarter of the
+# together an eighth of what Linux has room for (nf_conntrack_max, from 4 GB of memory on), a quarter of the
 # least that kube-proxy sets.
 AT_ONCE, A_SECOND = 4_096, 1_000
 # One in so many is counted, and so many of these may there be: together the same.
