@@ -166,7 +166,7 @@ def test_the_only_cluster_may_change_the_capacity_as_far_as_its_promises_fit(nod
 def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> None:
     def queues() -> set[str]:
         shown = node.show("tc", "-j", "qdisc", "show", "dev", "eth0")
-        return {queue["kind"] for queue in shown if queue.get("parent", "").startswith("c0de:")}
+        return {queue["kind"] for queue in shown if queue.get("parent", "").startswith("c0de:1")}
 
     def segments() -> int:
         (link,) = node.show("ip", "-j", "-d", "link", "show", "flannel.1")
