@@ -44,6 +44,8 @@ SETS = {
     ("ip", "acknowledged"): ("set", f"type ifname . ipv4_addr;{limits.over(1000, 1000)}"),
 }
 _POSTROUTING = "type filter hook postrouting priority 50"
+# What has its mark, for it is on its way to the uplink; or is on its way to a pod, and needs none.
+_OUT_OF_AN_OVERLAY = 'meta iifkind "vxlan" return', "encapsulated, or no longer"
 _NODE = "meta iif 0 meta priority set none", "the node itself"
 _PROMISE = "meta priority set iifname . ip saddr map @promises accept", "pods with a guarantee"
 _EFFORT = "meta priority set iifname . ip saddr map @efforts"
@@ -78,7 +80,10 @@ def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     )
     into = "iifname @vteps oifname @vteps meta priority set none", "the node itself, into an overlay"
     # No packet of a pod is the node's, so theirs, which are the most, come first.
-    found["ip", "postrouting"] = _POSTROUTING, [*_SPOKEN, _PROMISE, _EFFORTS, _NODE, *_control_ports(tree)]
+    found["ip", "postrouting"] = (
+        _POSTROUTING,
+        [_OUT_OF_AN_OVERLAY, *_SPOKEN, _PROMISE, _EFFORTS, _NODE, *_control_ports(tree)],
+    )
     found["ip6", "postrouting"] = _POSTROUTING, [_EFFORTS6, _NODE, back, into, *_control_ports(tree)]
     return found
 
