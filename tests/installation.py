@@ -23,7 +23,11 @@ OTHERS = (
 # What a version with other tables would have: a step more for each file.
 LATER = '_LATER = ("ALTER TABLE entry ADD COLUMN later INTEGER",)'
 STEPS = (
-    ("store.py", "(_TO_VERSION_1,)", '(_TO_VERSION_1, ("CREATE TABLE later (word TEXT)",))'),
+    (
+        "store.py",
+        "(_TO_VERSION_1, _TO_VERSION_2)",
+        '(_TO_VERSION_1, _TO_VERSION_2, ("CREATE TABLE later (word TEXT)",))',
+    ),
     ("node/ledger.py", "_TO_VERSION_3)\n", "_TO_VERSION_3, _LATER)\n"),
     ("node/ledger.py", "_TO_VERSION_1 = (", f"{LATER}\n_TO_VERSION_1 = ("),
 )

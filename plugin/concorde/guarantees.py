@@ -1,6 +1,7 @@
 """What the pod was promised: read from its annotations, the runtime's capability or the network's default.
 
-Two annotations, two meanings: `concorde.contmec.dev/egress-guarantee` is a floor the pod can count on,
+Three annotations, three meanings: `concorde.contmec.dev/egress-guarantee` is a floor the pod can count on,
+`concorde.contmec.dev/answers-guarantee` one for its acknowledgements of what others send it, and
 `kubernetes.io/egress-bandwidth` is, as everywhere in Kubernetes, a ceiling it must not exceed.
 """
 
@@ -15,16 +16,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
+ANSWERS = "concorde.contmec.dev/answers-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"  # the capability's name in containerd and CRI-O
 
 
 class Promise:
-    """A pod's guarantee and ceiling, in bits per second; None where nobody gave one."""
+    """A pod's guarantee, its answers' and its ceiling, in bits per second; None where nobody gave one."""
 
-    def __init__(self, guarantee: int | None, ceiling: int | None) -> None:
+    def __init__(self, guarantee: int | None, ceiling: int | None, answers: int | None = None) -> None:
         self.guarantee = guarantee
         self.ceiling = ceiling
+        self.answers = answers
 
     @property
     def limit(self) -> int | None:
@@ -37,8 +40,8 @@ def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Pr
 
     The annotation goes before the capability, the capability before the network's default. Runtimes derive
     the capability from the ceiling's annotation; where a ceiling means something of its own, the capability
-    must be taken for one. Raises CniError 7 naming the key, and both keys when a guarantee exceeds the
-    ceiling.
+    must be taken for one. Answers are said by an annotation alone. Raises CniError 7 naming the key, and both
+    keys when guarantee and answers together exceed the ceiling.
     """
     runtime = table(document, "runtimeConfig") or {}
     annotations = table(runtime, ANNOTATIONS) or {}
@@ -48,17 +51,22 @@ def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Pr
         if ceiling is None:
             ceiling_path, ceiling = capability
         capability = capability[0], None
-    for path, guarantee in (
+    answers_path, answers = _quantity(annotations, ANSWERS, _annotation(ANSWERS))
+    path, guarantee = _first(
         _quantity(annotations, GUARANTEE, _annotation(GUARANTEE)),
         capability,
         _quantity(document, "defaultGuarantee", "defaultGuarantee"),
-    ):
-        if guarantee is None:
-            continue
-        if ceiling is not None and guarantee > ceiling:
-            raise invalid(path, f"guarantee of {guarantee} bit/s is above the {ceiling} of {ceiling_path}")
-        return Promise(guarantee, ceiling)
-    return Promise(None, ceiling)
+    )
+    if ceiling is not None and (guarantee or 0) > ceiling:
+        raise invalid(path, f"guarantee of {guarantee} bit/s is above the {ceiling} of {ceiling_path}")
+    if ceiling is not None and answers is not None and (guarantee or 0) + answers > ceiling:
+        with_it = f", with the guarantee of {guarantee}," if guarantee else ""
+        raise invalid(answers_path, f"{answers} bit/s{with_it} is above the {ceiling} of {ceiling_path}")
+    return Promise(guarantee, ceiling, answers)
+
+
+def _first(*given: tuple[str, int | None]) -> tuple[str, int | None]:
+    return next((one for one in given if one[1] is not None), ("", None))
 
 
 def _annotation(name: str) -> str:

@@ -22,8 +22,8 @@ class Link:
 class Terms:
     """What was promised and what keeping it takes.
 
-    `guarantee` and `ceiling` are the promise in bits per second, `rate` (bits per second of layer 2) and
-    `burst` (bytes) the class's; each is None where there is none.
+    `guarantee`, `answers` and `ceiling` are the promise in bits per second, `rate` (bits per second of layer
+    2) and `burst` (bytes) the class's; each is None where there is none.
     """
 
     def __init__(
@@ -33,12 +33,14 @@ class Terms:
         ceiling: int | None,
         rate: int | None,
         burst: int | None,
+        answers: int | None = None,
     ) -> None:
         self.enforcement = enforcement
         self.guarantee = guarantee
         self.ceiling = ceiling
         self.rate = rate
         self.burst = burst
+        self.answers = answers
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in vars(self).items())

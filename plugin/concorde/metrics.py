@@ -43,6 +43,9 @@ class Families:
         self.promised = _gauge("concorde_uplink_promised_bits_per_second", "What all guarantees take.")
         self.free = _gauge("concorde_uplink_free_bits_per_second", "What may still be promised.")
         self.guarantee = _gauge("concorde_guarantee_bits_per_second", "The guarantee as it was given.")
+        self.answers = _gauge(
+            "concorde_answers_bits_per_second", "What acknowledgements are guaranteed, as it was given."
+        )
         self.rate = _gauge("concorde_class_rate_bits_per_second", "What a class is sure of, as it counts.")
         self.ceil = _gauge("concorde_class_ceil_bits_per_second", "What a class never exceeds, as it counts.")
         self.sent_bytes = _counter("concorde_class_sent_bytes", "Bytes of layer 2 a class has sent.")
@@ -94,6 +97,8 @@ def render(
         terms, counters = promises.get(entry.key), within.get(_port(entry))
         if terms is not None and terms.guarantee is not None:
             told.guarantee.add(openmetrics.labelled(_who(entry)), terms.guarantee)
+        if terms is not None and terms.answers is not None:
+            told.answers.add(openmetrics.labelled(_who(entry)), terms.answers)
         if terms is not None and terms.rate is not None and counters is not None:
             labels = _class_labels("pod", entry.interface, _POD_CLASS, entry)
             told.add_class(labels, terms.rate, terms.rate, counters)

@@ -40,10 +40,13 @@ _TO_VERSION_1 = (
     # address, and the peers' connections, of one that just ended.
     "CREATE TABLE network (subnet TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID",
 )
-_SELECT = (
-    "SELECT container, interface, enforcement, guarantee, ceiling, rate, burst,"
-    " mtu, address, subnet, bridge, host_veth FROM lease WHERE container != ''"
+# What the pod's acknowledgements may take for sure (bits per second).
+_TO_VERSION_2 = ("ALTER TABLE lease ADD COLUMN answers INTEGER",)
+_COLUMNS = (
+    "container, interface, enforcement, guarantee, ceiling, rate, burst, answers,"
+    " mtu, address, subnet, bridge, host_veth"
 )
+_SELECT = f"SELECT {_COLUMNS} FROM lease WHERE container != ''"
 
 
 class Store(Database):
@@ -52,7 +55,7 @@ class Store(Database):
     def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
         """Open or create the store. Raises CniError 107 and 108."""
         file = path(directory) if not new else path(directory) + owned.NEW
-        super().__init__(file, (_TO_VERSION_1,), reading)
+        super().__init__(file, (_TO_VERSION_1, _TO_VERSION_2), reading)
 
     def knows(self, subnet: addresses.Subnet) -> bool:
         """Whether it has given addresses of a subnet before."""
@@ -85,8 +88,9 @@ class Store(Database):
     def add(self, lease: Lease) -> None:
         """Write down a lease. Raises CniError 103 when the attachment or its link's name has one."""
         row = [lease.container, lease.interface, *_of_terms(lease.terms), *_of_link(lease.link)]
+        places = ", ".join("?" * len(row))
         try:
-            self._database.execute(f"INSERT INTO lease VALUES ({', '.join('?' * len(row))})", row)
+            self._database.execute(f"INSERT INTO lease ({_COLUMNS}) VALUES ({places})", row)
         except IntegrityError as error:
             raise CniError(
                 ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
@@ -194,7 +198,7 @@ def stores(state: str) -> list[tuple[str, str]]:
 
 
 def _of_terms(terms: Terms) -> tuple[Any, ...]:
-    return terms.enforcement, terms.guarantee, terms.ceiling, terms.rate, terms.burst
+    return terms.enforcement, terms.guarantee, terms.ceiling, terms.rate, terms.burst, terms.answers
 
 
 def _of_link(link: Link | None) -> tuple[Any, ...]:
@@ -206,12 +210,12 @@ def _of_link(link: Link | None) -> tuple[Any, ...]:
 def _lease(row: tuple[Any, ...]) -> Lease:
     """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
     container, interface, enforcement, *rest = row
-    numbers, (subnet, bridge, host_veth) = rest[:6], rest[6:]
+    numbers, (subnet, bridge, host_veth) = rest[:7], rest[7:]
     if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
         raise ValueError
     if not all(number is None or isinstance(number, int) for number in numbers):
         raise ValueError
-    mtu, address = numbers[4:]
+    mtu, address = numbers[5:]
     link = None
     if address is not None:
         if not (names.is_interface(bridge) and names.is_interface(host_veth) and isinstance(mtu, int)):
@@ -219,7 +223,7 @@ def _lease(row: tuple[Any, ...]) -> Lease:
         if not 0 <= address < 1 << 32:
             raise ValueError
         link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
-    return Lease(container, interface, Terms(enforcement, *numbers[:4]), link)
+    return Lease(container, interface, Terms(enforcement, *numbers[:5]), link)
 
 
 def path(directory: str) -> str:

@@ -36,7 +36,7 @@ def prepare(network: Configuration, lease: Lease, netns: str) -> None:
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     """Keep the ceiling on the pod's interface, and its packets short. The class is there already."""
     pod.install(network, lease, entry, netns)
-    if entry.rate:
+    if entry.guarantee:
         pod.shorten_packets(lease.interface, htb.largest_packet(entry.rate), netns)
 
 

@@ -171,18 +171,18 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None) ->
     """The attachment's entry, as yet without a class. Raises CniError 7 when nothing tells its packets."""
     entry = _of_previous(network, lease) if lease.link is None else plain_entry(network.name, lease)
     terms = lease.terms
-    if settings is None or terms.guarantee is None:
+    if settings is None or not (terms.guarantee or terms.answers):
         entry.ceil = settings.tree.capacity if settings else 0
         return entry
     if entry.address is None or not entry.way:
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
     mtu = network.node_mtu() if lease.link is None else lease.link.mtu
-    entry.guarantee = terms.guarantee
-    entry.rate = uplink_rate(terms.guarantee, network.count, mtu, settings.encapsulation)
+    entry.guarantee, entry.answers = terms.guarantee, terms.answers
+    given = network.count, mtu, settings.encapsulation
+    entry.rate = uplink_rate(terms.guarantee or 0, *given) + uplink_rate(terms.answers or 0, *given)
     entry.ceil = settings.tree.capacity
     if terms.ceiling is not None:
-        ceil = uplink_rate(terms.ceiling, network.count, mtu, settings.encapsulation)
-        entry.ceil = min(entry.ceil, ceil)
+        entry.ceil = min(entry.ceil, uplink_rate(terms.ceiling, *given))
     entry.ceil = max(entry.rate, entry.ceil)
     return entry
 

@@ -48,14 +48,19 @@ _TO_VERSION_3 = (
     "ALTER TABLE tree ADD COLUMN overhead INTEGER NOT NULL DEFAULT 24",
     # The largest frame (bytes) that offloaded packets become before the tree, or 0.
     "ALTER TABLE tree ADD COLUMN segment INTEGER NOT NULL DEFAULT 0",
+    # What is promised to the pod's acknowledgements (bits per second); null without. `rate` has it in it.
+    "ALTER TABLE entry ADD COLUMN answers INTEGER",
 )
 _STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3)
 _OF_TREE = "uplink, capacity, reserve, ports, overhead, segment"
-_COLUMNS = "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others"
+_COLUMNS = (
+    "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others,"
+    " answers"
+)
 _NUMBER = (int, type(None))
 _KINDS: tuple[Any, ...] = (  # of the columns
     *(str, str, str, str, _NUMBER, str, str),
-    *(_NUMBER, int, int, _NUMBER, str, str),
+    *(_NUMBER, int, int, _NUMBER, str, str, _NUMBER),
 )
 _KEY = "network = ? AND container = ? AND interface = ?"
 

@@ -8,7 +8,8 @@ encapsulated packet passes once more, with the node's source, and keeps its mark
 (priority 100), so pods behind NAT are seen too.
 
 What a pod's kernel says on its behalf, to anybody who asks, has at most a hundredth of its promise, half of
-it for acknowledgements. What is more is best effort, and never dropped here.
+it for acknowledgements, which have besides what was promised to them. What is more is best effort, and never
+dropped here. A pod with a promise for these alone has it for nothing else but to open connections.
 
 What a process of the node sends keeps no mark of its own (SO_PRIORITY). It came in by no device, or, in IPv6,
 by the one it leaves by (net/ipv4/ip_output.c, ip_output; net/ipv6/ip6_output.c, ip6_xmit); an encapsulated
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 # Of its promise, what a kernel may take that speaks for a pod, twice: half a hundredth, if it is said in the
 # smallest messages, which have 28 bytes where this is counted and 116 as a frame of VXLAN on Ethernet.
 _SPOKEN_PER_MILLE = 1
+# Of what is promised to acknowledgements: as many of the smallest as fill it, which have 40 bytes here and
+# 128 on the wire: with Ethernet's header and overhead, and VXLAN's headers (records.VXLAN_HEADERS).
+_ANSWERS_PER_MILLE = 312
 # The kernel lets through as much at once as in a second, and this (net/netfilter/nft_limit.c,
 # nft_limit_init): of a small promise, two packets as large as they may be (bytes).
 _AT_ONCE = 3_000
@@ -37,6 +41,7 @@ _AT_ONCE = 3_000
 SETS = {
     ("ip", "ways"): ("set", "type ifname . ipv4_addr"),
     ("ip", "promises"): ("map", "type ifname . ipv4_addr : classid"),
+    ("ip", "answers"): ("map", "type ifname . ipv4_addr : classid"),
     ("ip", "efforts"): ("map", "type ifname . ipv4_addr : classid"),
     ("ip6", "efforts"): ("map", "type ifname . ipv6_addr : classid"),
     # Each element has a limit of its own.
@@ -48,6 +53,7 @@ _POSTROUTING = "type filter hook postrouting priority 50"
 _OUT_OF_AN_OVERLAY = 'meta iifkind "vxlan" return', "encapsulated, or no longer"
 _NODE = "meta iif 0 meta priority set none", "the node itself"
 _PROMISE = "meta priority set iifname . ip saddr map @promises accept", "pods with a guarantee"
+_ANSWER = "meta priority set iifname . ip saddr map @answers accept"
 _EFFORT = "meta priority set iifname . ip saddr map @efforts"
 _EFFORTS = f"{_EFFORT} accept", "pods without"
 _EFFORTS6 = "meta priority set iifname . ip6 saddr map @efforts accept", "pods"
@@ -57,11 +63,14 @@ _TOO_MUCH = f"iifname . ip saddr @spoken {_EFFORT} accept"
 _TOO_MANY = f"iifname . ip saddr @acknowledged {_EFFORT} accept"
 # Without data TCP has at most 40 bytes of options, and IP as many. Where data ends it is pushed, be it short.
 _WITHOUT_DATA = "tcp flags & (syn | rst | psh) == 0"
+_ACCEPTING = "tcp flags & (syn | ack) == (syn | ack)"
 _SMALL = [
     (f"tcp flags & rst == rst {_TOO_MUCH}", "too many resets"),
-    (f"tcp flags & (syn | ack) == (syn | ack) {_TOO_MUCH}", "too many connections answered"),
+    (f"{_ACCEPTING} {_TOO_MUCH}", "too many connections answered"),
     (f"{_WITHOUT_DATA} meta length < 81 {_TOO_MANY}", "too many acknowledgements"),
     (f"{_WITHOUT_DATA} ip hdrlength > 5 {_TOO_MANY}", "too many, with options"),
+    (f"{_WITHOUT_DATA} meta length < 81 {_ANSWER}", "acknowledgements that alone have a guarantee"),
+    (f"{_ACCEPTING} {_ANSWER}", "and what opens their connections"),
 ]
 _SPOKEN = [
     ("meta l4proto tcp meta length < 121 jump small", "what may be without data"),
@@ -115,11 +124,14 @@ def elements(entry: Entry) -> list[Element]:
             )
     if entry.rate and entry.address is not None:
         who = f'"{entry.way}" . {addresses.dotted(entry.address)}'
-        found.append(("ip", "promises", f"{who} : {handle(entry.minor)}"))
-        found += [("ip", name, who + _share(entry.rate)) for name in ("spoken", "acknowledged")]
+        of = "promises" if entry.guarantee else "answers"
+        found.append(("ip", of, f"{who} : {handle(entry.minor)}"))
+        found.append(("ip", "spoken", who + _limit(entry.rate)))
+        found.append(("ip", "acknowledged", who + _limit(entry.rate, entry.answers or 0)))
     return found
 
 
-def _share(rate: int) -> str:
-    """The limit of who speaks for a pod with a promise of this rate (bits per second)."""
-    return limits.over(max(1, rate // 8 * _SPOKEN_PER_MILLE // 1000), _AT_ONCE)
+def _limit(rate: int, answers: int = 0) -> str:
+    """The limit of who speaks for a pod with promises of this rate, and with answers (bits per second)."""
+    thousands = rate // 8 * _SPOKEN_PER_MILLE + answers // 8 * _ANSWERS_PER_MILLE
+    return limits.over(max(1, thousands // 1000), _AT_ONCE)

@@ -25,10 +25,11 @@ def rate(value: int) -> str:
 def refusal(tree: Tree, entries: list[Entry], wanted: Entry) -> str:
     """Why a promise does not fit: what is free, what it needs, who holds the rest."""
     free = max(0, tree.promisable - promised(entries))
-    guarantee = wanted.guarantee or 0
+    asked = [rate(wanted.guarantee)] if wanted.guarantee else []
+    asked += [f"{rate(wanted.answers)} for answers"] if wanted.answers else []
     return (
-        f"no room for a guarantee of {rate(guarantee)} on {tree.uplink}: it takes {rate(wanted.rate)} there,"
-        f" and {rate(free)} of {rate(tree.promisable)} are free; {_holders(entries)}"
+        f"no room for a guarantee of {' and '.join(asked)} on {tree.uplink}: it takes {rate(wanted.rate)}"
+        f" there, and {rate(free)} of {rate(tree.promisable)} are free; {_holders(entries)}"
     )
 
 

@@ -79,12 +79,13 @@ class Tree:
 class Entry:
     """One attachment on the node.
 
-    `guarantee` is the promise as it was given and `rate` what it takes on the uplink, `ceil` what the pod may
-    use there, all in bits per second of layer 2 in full frames: 0 and 0 where the network's pods have no part
-    in the tree. `minor` is the number of its classes, None where it has none. `way` is the interface its
-    packets enter the node's routing by (empty if nobody knows one), and `port` its port of a bridge (empty if
-    it has none); `address` is None when another plugin gave no IPv4 address. `mac` is the pod's hardware
-    address, and `others` its further addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
+    `guarantee` is the promise as it was given, `answers` the one for its acknowledgements, `rate` what both
+    take on the uplink, `ceil` what the pod may use there, all in bits per second of layer 2 in full frames:
+    rate and ceil are 0 where the network's pods have no part in the tree. `minor` is the number of its
+    classes, None where it has none. `way` is the interface its packets enter the node's routing by (empty if
+    nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None when another
+    plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further addresses, of
+    IPv4 and IPv6, in the form that inet_ntop(3) gives.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Entry:
         minor: int | None = None,
         mac: str = "",
         others: str = "",
+        answers: int | None = None,
     ) -> None:
         self.network = network
         self.container = container
@@ -116,6 +118,7 @@ class Entry:
         self.minor = minor
         self.mac = mac
         self.others = others
+        self.answers = answers
 
     @property
     def ipv4(self) -> list[str]:

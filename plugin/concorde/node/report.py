@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NOTHING = "the ledger is empty: no pod is attached\n"
 _NONE = "-"
-_HEADINGS = "CLASS", "NETWORK", "POD", "ADDRESS", "GUARANTEE", "ON UPLINK", "CEIL", "DROPPED"
+_HEADINGS = "CLASS", "NETWORK", "POD", "ADDRESS", "GUARANTEE", "ANSWERS", "ON UPLINK", "CEIL", "DROPPED"
 
 
 def dropped(entries: list[Entry], counters: dict[Element, int]) -> dict[tuple[str, str, str], int]:
@@ -25,7 +25,7 @@ def dropped(entries: list[Entry], counters: dict[Element, int]) -> dict[tuple[st
 
 
 def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
-    """One object; rates in bits per second of layer 2 on the uplink in full frames, `guarantee` as promised.
+    """One object; rates in bits per second of layer 2 on the uplink in full frames, promised ones as given.
 
     `capacity`, `reserve` and `default` are of the wire.
     """
@@ -75,9 +75,9 @@ def _row(entry: Entry) -> tuple[str, ...]:
     address = _NONE if entry.address is None else addresses.dotted(entry.address)
     who = entry.network, entry.pod or entry.container, address
     if entry.minor is None or not entry.rate:
-        return (_NONE, *who, _NONE, _NONE, _NONE)
-    rates = messages.rate(entry.guarantee or 0), messages.rate(entry.rate), messages.rate(entry.ceil)
-    return (htb.handle(entry.minor), *who, *rates)
+        return (_NONE, *who, _NONE, _NONE, _NONE, _NONE)
+    promised = [messages.rate(given) if given else _NONE for given in (entry.guarantee, entry.answers)]
+    return (htb.handle(entry.minor), *who, *promised, messages.rate(entry.rate), messages.rate(entry.ceil))
 
 
 def _attachment(entry: Entry) -> dict[str, object]:
@@ -90,6 +90,7 @@ def _attachment(entry: Entry) -> dict[str, object]:
         "class": None if entry.minor is None or not entry.rate else htb.handle(entry.minor),
         "bestEffort": None if entry.minor is None else htb.handle(htb.best_effort(entry.minor)),
         "guarantee": entry.guarantee,
+        "answers": entry.answers,
         "rate": entry.rate,
         "ceil": entry.ceil,
     }

@@ -87,7 +87,7 @@ def elements(
     family: str, name: str, pod: str, row: Row, ports: Mapping[str, str]
 ) -> set[tuple[str | int, ...]]:
     """A pod's elements of a set or map. The ledger does not tell its port, which `frames` must."""
-    if name in ("promises", "spoken", "acknowledged") and row.handle is None:
+    if name == "answers" or (name in ("promises", "spoken", "acknowledged") and row.handle is None):
         return set()
     port = ports.get(row.address, "no port")
     octets = [f"{int(octet):02x}" for octet in row.address.split(".")]

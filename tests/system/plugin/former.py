@@ -45,7 +45,7 @@ LEDGER = """\
 import sqlite3, sys
 book = sqlite3.connect(sys.argv[1], isolation_level=None)
 book.execute("DELETE FROM entry WHERE minor IS NULL")
-for column in ("mac", "others"):
+for column in ("mac", "others", "answers"):
     book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
 for column in ("overhead", "segment"):
     book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
@@ -72,6 +72,7 @@ import sqlite3, sys
 book = sqlite3.connect(sys.argv[1], isolation_level=None)
 for column in ("overhead", "segment"):
     book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
+book.execute("ALTER TABLE entry DROP COLUMN answers")
 book.execute("PRAGMA user_version = 2")
 """
 

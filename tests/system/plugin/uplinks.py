@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.system.plugin.conftest import CEILING, GUARANTEE, REFERENCE, Document, Node
+from tests.system.plugin.conftest import ANSWERS, CEILING, GUARANTEE, REFERENCE, Document, Node
 
 HOST = {"one": "192.168.9.1", "two": "192.168.9.2"}
 NEIGHBOUR = "192.168.9.9"  # where bystanders send to; nobody has to be there
@@ -98,9 +98,11 @@ def overlay(side: str, other: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def on_uplink(guarantee: str = "", ceiling: str = "", cluster: str = "a", **keys: Any) -> Document:
+def on_uplink(
+    guarantee: str = "", ceiling: str = "", cluster: str = "a", answers: str = "", **keys: Any
+) -> Document:
     """The network of a cluster with enforcement node, as passed for a pod with these annotations."""
-    given = ((GUARANTEE, guarantee), (CEILING, ceiling))
+    given = ((GUARANTEE, guarantee), (CEILING, ceiling), (ANSWERS, answers))
     return {
         "cniVersion": "1.1.0",
         "name": f"cluster-{cluster}",

@@ -14,7 +14,11 @@ ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 
 
 def annotated(**annotations: object) -> dict[str, Any]:
-    names = {"guarantee": guarantees.GUARANTEE, "ceiling": guarantees.CEILING}
+    names = {
+        "guarantee": guarantees.GUARANTEE,
+        "answers": guarantees.ANSWERS,
+        "ceiling": guarantees.CEILING,
+    }
     return {"runtimeConfig": {ANNOTATIONS: {names[key]: value for key, value in annotations.items()}}}
 
 

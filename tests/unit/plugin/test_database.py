@@ -72,7 +72,17 @@ def test_the_ledger_of_the_version_before_is_read(tmp_path: Path) -> None:
     book = Ledger(str(tmp_path))
     (entry,) = book.entries()
     assert (entry.key, entry.minor, entry.rate) == (("net", "c1", "eth0"), 16, 103)
-    assert list(book._database.execute("SELECT mac, others FROM entry")) == [("", "")]
+    assert list(book._database.execute("SELECT mac, others, answers FROM entry")) == [("", "", None)]
+
+
+def test_the_leases_of_the_version_before_are_read(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    attach(store, "A-1")
+    for statement in ("ALTER TABLE lease DROP COLUMN answers", "PRAGMA user_version = 1"):
+        store._database.execute(statement)
+    store.close()
+    (lease,) = Store(str(tmp_path)).leases()
+    assert (lease.container, lease.terms.answers) == ("A-1", None)
 
 
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7), more=st.integers(0, 20))

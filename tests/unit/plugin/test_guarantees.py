@@ -29,3 +29,15 @@ def test_a_guarantee_above_the_ceiling_is_an_error_naming_both() -> None:
         guarantees.promise(annotated(guarantee="2G", ceiling="1G"))
     assert guarantees.GUARANTEE in caught.value.msg
     assert guarantees.CEILING in caught.value.msg
+
+
+def test_answers_have_a_guarantee_of_their_own_and_count_towards_the_ceiling() -> None:
+    promise = guarantees.promise(annotated(answers="700k"))
+    assert (promise.guarantee, promise.answers, promise.limit) == (None, 700_000, None)
+    promise = guarantees.promise(annotated(guarantee="20M", answers="1M", ceiling="21M"))
+    assert (promise.guarantee, promise.answers, promise.ceiling) == (20_000_000, 1_000_000, 21_000_000)
+    for given in ({"guarantee": "20M", "answers": "1001k"}, {"answers": "21001k"}):
+        with pytest.raises(CniError) as caught:
+            guarantees.promise(annotated(**given, ceiling="21M"))
+        assert guarantees.ANSWERS in caught.value.msg
+        assert guarantees.CEILING in caught.value.msg

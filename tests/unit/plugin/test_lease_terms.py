@@ -17,3 +17,13 @@ def test_with_enforcement_node_the_capability_is_a_ceiling() -> None:
     runtime["io.kubernetes.cri.pod-annotations"] = {guarantees.GUARANTEE: "1G"}
     found = terms(Configuration(keys), 1450)
     assert (found.guarantee, found.ceiling, found.rate) == (GIGA, 2 * GIGA, 2 * GIGA)
+
+
+def test_answers_are_terms_and_not_of_the_class_within_the_pod() -> None:
+    annotations = {guarantees.ANSWERS: "700k", guarantees.CEILING: "2G"}
+    runtime = {"io.kubernetes.cri.pod-annotations": annotations}
+    found = terms(Configuration({"name": "a", "enforcement": "node", "runtimeConfig": runtime}), 1450)
+    assert (found.guarantee, found.answers, found.rate) == (None, 700_000, 2 * GIGA)
+    del annotations[guarantees.CEILING]
+    found = terms(Configuration({"name": "a", "enforcement": "node", "runtimeConfig": runtime}), 1450)
+    assert (found.answers, found.rate) == (700_000, None)

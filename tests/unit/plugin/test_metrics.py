@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,), overhead=0)
 FIRST = Entry("a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, minor=0x10)
 SECOND = Entry("a", "c2", "eth0", "", addresses.parse("10.0.0.3"), "br", "v2", None, 0, 0)
-TERMS = {FIRST.key: Terms("node", 100, None, None, None), SECOND.key: Terms("pod", None, 50, 51, 3200)}
+TERMS = {FIRST.key: Terms("node", 100, None, None, None, 7), SECOND.key: Terms("pod", None, 50, 51, 3200)}
 UPLINK = {
     "c0de:1": Counters(600, 6, 0, 0, 0),
     "c0de:10": Counters(100, 1, 2, 3, 4),
@@ -50,6 +50,7 @@ def test_a_class_says_whose_it_is() -> None:
     ]
     assert own == [1, 2, 3, 4]
     assert found["concorde_guarantee_bits_per_second"] == [(pod, 100)]
+    assert found["concorde_answers_bits_per_second"] == [(pod, 7)]
 
 
 def test_a_class_within_a_pod_is_told_apart_and_what_was_not_seen_is_counted() -> None:

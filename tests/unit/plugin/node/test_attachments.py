@@ -47,8 +47,13 @@ def configuration(state: Path = Path("/run/concorde"), **keys: Any) -> Configura
     return Configuration({"name": "cluster-a", "stateDir": str(state), **keys})
 
 
-def lease(guarantee: int | None = None, ceiling: int | None = None, link: Link | None = MADE) -> Lease:
-    return Lease("A-1", "eth0", Terms("node", guarantee, ceiling, None, None), link, "default/a")
+def lease(
+    guarantee: int | None = None,
+    ceiling: int | None = None,
+    link: Link | None = MADE,
+    answers: int | None = None,
+) -> Lease:
+    return Lease("A-1", "eth0", Terms("node", guarantee, ceiling, None, None, answers), link, "default/a")
 
 
 def entered(directory: str) -> list[str]:
@@ -86,6 +91,15 @@ def test_a_promise_takes_more_on_the_uplink_and_is_never_more_than_its_ceiling(
     assert attachments.entry_of(configuration(), lease(GIGA), small).ceil == uplink_rate(
         GIGA, "layer2", 1450, 50
     )
+
+
+def test_answers_take_their_room_with_the_guarantee_or_alone() -> None:
+    takes = uplink_rate(700_000, "layer2", 1450, 50)
+    one = attachments.entry_of(configuration(), lease(answers=700_000), settings())
+    assert (one.guarantee, one.answers, one.rate, one.ceil) == (None, 700_000, takes, TREE.capacity)
+    one = attachments.entry_of(configuration(), lease(GIGA, answers=700_000), settings())
+    assert one.rate == uplink_rate(GIGA, "layer2", 1450, 50) + takes
+    assert attachments.entry_of(configuration(), lease(answers=700_000), None).rate == 0
 
 
 def previous(

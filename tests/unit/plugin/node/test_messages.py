@@ -22,3 +22,11 @@ def test_a_refusal_names_the_largest_holders_and_stays_short() -> None:
 )
 def test_rates_for_people(rate: int, text: str) -> None:
     assert messages.rate(rate) == text
+
+
+def test_a_refusal_says_what_was_for_answers() -> None:
+    begins = "no room for a guarantee of"
+    assert f"{begins} 1 Gbit/s and 5 Mbit/s for answers on" in messages.refusal(
+        TREE, [], entry(answers=5_000_000)
+    )
+    assert f"{begins} 5 Mbit/s for answers on" in messages.refusal(TREE, [], entry(rate=0, answers=5_000_000))

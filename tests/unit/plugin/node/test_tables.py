@@ -42,6 +42,23 @@ def test_a_limit_is_of_an_element_that_is_added_and_not_of_one_that_goes() -> No
     assert not [element for element in tables.elements(entry(rate=0)) if element[1] == "spoken"]
 
 
+def test_of_answers_a_pod_without_a_guarantee_has_nothing_else_and_a_limit_that_fills_them() -> None:
+    found = {name: text for _, name, text in tables.elements(entry(minor=0x10, rate=0))}
+    assert not {"promises", "answers", "acknowledged"} & found.keys()
+    alone = entry(minor=0x10, rate=0, answers=GIGA // 100)
+    alone.rate = GIGA // 100
+    found = {name: text for _, name, text in tables.elements(alone)}
+    assert found["answers"] == '"cni-a" . 172.16.1.2 : c0de:10'
+    assert "promises" not in found
+    assert found["spoken"].endswith("over 1250 bytes/second burst 3000 bytes")
+    # 10 Mbit/s of smallest frames on the wire, of 128 bytes, in packets of 40.
+    assert found["acknowledged"].endswith("over 391250 bytes/second burst 3000 bytes")
+    both = {name: text for _, name, text in tables.elements(entry(minor=0x10, answers=GIGA // 100))}
+    assert "answers" not in both
+    assert both["promises"] == '"cni-a" . 172.16.1.2 : c0de:10'
+    assert both["acknowledged"].endswith("over 515000 bytes/second burst 3000 bytes")
+
+
 def test_further_addresses_are_the_pods_own_too() -> None:
     found = tables.elements(entry(others="10.0.0.7 fd00::7"))
     assert ("ip", "ways", '"cni-a" . 10.0.0.7') in found
