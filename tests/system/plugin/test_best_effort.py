@@ -54,6 +54,7 @@ def flows(pair: Pair, **options: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize("flood", ["-u -b 0 -l 64", "-u -b 0 -l 16000", "-P 8"])
 def test_a_pods_flood_takes_nothing_of_anothers_share(pair: Pair, flood: str) -> None:
     attach(pair, A_1="80M", A_2="", A_3="")
@@ -69,6 +70,7 @@ def test_a_pods_flood_takes_nothing_of_anothers_share(pair: Pair, flood: str) ->
         cases.with_more_samples(judge)
 
 
+@pytest.mark.long(one_in=0)
 def test_what_is_idle_goes_to_promises_in_their_proportion(pair: Pair) -> None:
     attach(pair, A_1="15M", A_2="30M")
     with flows(pair, A_1="", A_2=""):
@@ -83,6 +85,7 @@ def test_what_is_idle_goes_to_promises_in_their_proportion(pair: Pair) -> None:
         cases.with_more_samples(judge)
 
 
+@pytest.mark.long(one_in=0)
 def test_who_downloads_beyond_its_promise_does_not_notice_a_neighbours_flood(pair: Pair) -> None:
     """Its acknowledgements are more than a hundredth of its promise, so most are best effort."""
     attach(pair, A_1="40M", A_2="")

@@ -308,6 +308,7 @@ def beginnings() -> Iterator[bytes]:
             yield frames.ipv4(OWN[ATTACKER], GATEWAY, bytes(256), fragment, protocol)
 
 
+@pytest.mark.long(one_in=0)
 @pytest.mark.alone
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 @pytest.mark.parametrize("packets", [to_many_addresses, to_many_ports, beginnings])

@@ -117,6 +117,7 @@ def wired(node: Node, request: pytest.FixtureRequest) -> Wired:
     return pair
 
 
+@pytest.mark.long(one_in=0)
 def test_the_wire_carries_what_ethernet_carries_and_no_more(node: Node) -> None:
     pair = Wired(node, 25 * LINK)
     pair.plug_in()
@@ -140,10 +141,12 @@ def test_a_promise_is_kept_beside_single_frames_of_any_size(wired: Wired, size: 
     beside(wired, lambda: singles(wired, size))
 
 
+@pytest.mark.long(one_in=0)
 def test_a_promise_is_kept_beside_offloaded_packets(wired: Wired) -> None:
     beside(wired, lambda: bulk(wired))
 
 
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("wired", [{"segment": True}], indirect=True)
 def test_a_promise_is_kept_beside_small_segments_that_are_taken_apart(wired: Wired) -> None:
     """Of offloaded ones counts once for many what a frame takes: 0.88 of the promise was left."""
@@ -167,7 +170,7 @@ def beside(pair: Wired, others: Callable[[], AbstractContextManager[None]]) -> N
     cases.with_more_samples(judge)
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("size", [42, 100, 500, 1464])
 def test_a_promise_is_so_much_of_the_wire_in_frames_of_any_size(wired: Wired, size: int) -> None:
     """Full ones are what it says; of small ones it gives as many as take as much of the wire."""
