@@ -163,6 +163,19 @@ def test_the_only_cluster_may_change_the_capacity_as_far_as_its_promises_fit(nod
     assert node.call("STATUS", "", on_uplink(capacity="500M")) == {}
 
 
+def test_a_pod_comes_and_goes_without_nft_once_the_tables_are_there(node: Node) -> None:
+    """The kernel is told directly; that a repair had to be made instead would be slow, and not be noticed."""
+    added(node, "A-1", on_uplink("100M"))
+    node.run("mount", "--bind", "/bin/false", "/usr/sbin/nft")
+    result = added(node, "A-2", on_uplink("50M", "60M"))
+    node.run("umount", "/usr/sbin/nft")
+    assert node.call("CHECK", "A-2", on_uplink("50M", "60M", prevResult=result)) == {}
+    node.run("mount", "--bind", "/bin/false", "/usr/sbin/nft")
+    assert node.call("DEL", "A-2", on_uplink(), netns="") == {}
+    node.run("umount", "/usr/sbin/nft")
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+
+
 def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> None:
     def queues() -> set[str]:
         shown = node.show("tc", "-j", "qdisc", "show", "dev", "eth0")
