@@ -60,6 +60,8 @@ def chains(refuse: str) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     key = "iifname . ip saddr"
     counted = f"add @connections {{ {key} ct count over {COUNTED} }}"
     rules = [
+        # What is not to be tracked, or is of no connection, has no status.
+        ("ct state != new return", "of no new connection"),
         (f"ct status & {_CONFIRMED} != 0 return", "of a known connection"),
         (f"{key} @opening {refuse}", "too many at once"),
         (f"{key} @full {refuse}", "too many"),

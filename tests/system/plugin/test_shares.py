@@ -182,6 +182,16 @@ def test_a_pod_takes_its_share_of_the_connections_that_are_tracked(node: Node, n
     assert dropped(node, NEIGHBOUR) == 0
 
 
+def test_what_is_not_tracked_is_no_connection_of_a_pods(node: Node) -> None:
+    track(node)
+    assert node.call("STATUS", "", on_uplink()) == {}
+    raw = "chain first { type filter hook prerouting priority raw; ip saddr 172.16.0.0/12 notrack; }"
+    node.run("nft", "-f", "-", stdin=f"table ip raw {{ {raw}\n }}\n")
+    before = tracked(node)
+    hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=2 * connections.AT_ONCE)
+    assert (tracked(node), dropped(node, ATTACKER)) == (before, 0)
+
+
 def test_of_connections_that_stay_a_pod_has_its_share_too_and_who_gets_its_address_begins_anew(
     node: Node,
 ) -> None:
