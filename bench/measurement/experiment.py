@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from bench.generators import answers
 from bench.generators.idle import AFTER, BEFORE
 from bench.measurement import (
     calibration,
@@ -296,7 +297,11 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         calibrations=calibrations,
         repetitions=[one.repetition for one in finished],
         faults=list(dict.fromkeys(faults)),
-        notes=[*measured.notes, *dict.fromkeys(note for one in finished for note in one.notes)],
+        notes=[
+            *measured.notes,
+            *dict.fromkeys(note for one in finished for note in one.notes),
+            *answers.notes(begun.scenario),
+        ],
         add_s=_added(begun),
         retry_of=beginning.retry_of,
         files=inventory.take(recording),

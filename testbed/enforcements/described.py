@@ -102,16 +102,16 @@ class Described:
             return
         taken: Counter[str] = Counter()
         for name, pod in scenario.pods.items():
-            if name not in pods or pod.guarantee is None or links.rate_of(scenario, pod.node) is None:
+            if name not in pods or not pod.promised or links.rate_of(scenario, pod.node) is None:
                 continue
-            takes = math.ceil(pod.guarantee * self._on_uplink(pod.cluster))
+            takes = math.ceil(pod.promised * self._on_uplink(pod.cluster))
             free = int(self._room(pod.node)) - taken[pod.node]
             if takes <= free:
                 taken[pod.node] += takes
                 continue
             yield Fault(
-                ("pods", name, "guarantee"),
-                f"no room for {format_rate(pod.guarantee)} on {pod.node}: with headers it takes "
+                ("pods", name, "guarantee" if pod.guarantee else "answers"),
+                f"no room for {format_rate(pod.promised)} on {pod.node}: with headers it takes "
                 f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
             )
 

@@ -1,6 +1,6 @@
 """A worker's bandwidth as an extended resource, so that the scheduler knows what fits on no node at all.
 
-It counts what guarantees count: a pod asks for exactly what its annotation says. Each cluster's scheduler
+It counts what guarantees count: a pod asks for exactly what its annotations say. Each cluster's scheduler
 sees the whole of an overlapped worker; what the other cluster holds there only the plugin's ledger knows, and
 has the last word.
 """
@@ -21,6 +21,6 @@ def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:
 
 def request(enforcement: Enforcement, pod: Pod) -> dict[str, str]:
     """Return the resource a pod's container must ask for; nothing where none is published."""
-    if pod.guarantee is None or enforcement.capacity(pod.cluster, pod.node) is None:
+    if not pod.promised or enforcement.capacity(pod.cluster, pod.node) is None:
         return {}
-    return {RESOURCE: str(pod.guarantee)}
+    return {RESOURCE: str(pod.promised)}

@@ -22,6 +22,7 @@ def by_annotations(description: Description, pod: Pod) -> dict[str, str]:
     limit = _limit(description, pod)
     rates = {
         keys.guarantee: pod.guarantee,
+        keys.answers: pod.answers,
         keys.ceiling: limit if "egress" in description.direction else None,
         keys.ingress: limit if "ingress" in description.direction else None,
     }

@@ -34,6 +34,9 @@ class Annotations(Part):
     guarantee: Key | None = Field(
         None, description="for the rate promised; none: a limit is all that can be said, so it is that"
     )
+    answers: Key | None = Field(
+        None, description="for the rate promised to acknowledgements; none: they cannot be promised any"
+    )
     ceiling: Key | None = Field("kubernetes.io/egress-bandwidth", description="for the limit")
     ingress: Key | None = Field(
         "kubernetes.io/ingress-bandwidth", description="for the limit of what comes in, where one is"

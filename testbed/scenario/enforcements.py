@@ -28,6 +28,7 @@ class Kind:
     direction: frozenset[Direction] = frozenset({"egress"})  # what of a pod's traffic is ruled
     counts: Counts = "layer2"  # what a rate counts
     caps_guarantees: bool = False  # whether a guarantee is also the most that a pod gets
+    admits_answers: bool = False  # whether acknowledgements can be promised a rate
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
     on_underlay: bool = (
         False  # whether pods have addresses of the underlay, so that nothing is added to packets
@@ -94,6 +95,7 @@ def kind_of(description: Description) -> Kind:
         direction=frozenset(description.direction),
         counts=description.counts,
         caps_guarantees=description.caps_guarantees or description.annotations.guarantee is None,
+        admits_answers=description.annotations.answers is not None,
         shares_links=description.link is not None,
         on_underlay=description.addresses == "underlay",
     )

@@ -167,11 +167,21 @@ class Pod(Part):
         description="the rate promised to all that the pod sends; becomes the annotation "
         "concorde.contmec.dev/egress-guarantee",
     )
+    answers: Rate | None = Field(
+        None,
+        description="the rate promised to its acknowledgements of what it receives; becomes the annotation "
+        "concorde.contmec.dev/answers-guarantee",
+    )
     ceiling: Rate | None = Field(
         None,
         description="the rate never exceeded by what the pod sends; becomes the annotation "
         "kubernetes.io/egress-bandwidth",
     )
+
+    @property
+    def promised(self) -> int:
+        """What is promised to all that it sends and to its answers together, bits per second."""
+        return (self.guarantee or 0) + (self.answers or 0)
 
 
 class Container(Part):
@@ -459,7 +469,11 @@ class Scenario(Part):
                 },
                 "pods": {
                     name: pod.model_copy(
-                        update={"guarantee": times(pod.guarantee), "ceiling": times(pod.ceiling)}
+                        update={
+                            "guarantee": times(pod.guarantee),
+                            "answers": times(pod.answers),
+                            "ceiling": times(pod.ceiling),
+                        }
                     )
                     for name, pod in self.pods.items()
                 },

@@ -251,11 +251,13 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
                 (*at, "node"),
                 f"{pod.node!r} is no worker of cluster {pod.cluster!r} (workers: {listed(cluster.workers)})",
             )
-        for field, rate in (("guarantee", pod.guarantee), ("ceiling", pod.ceiling)):
+        rates = ("guarantee", pod.guarantee), ("answers", pod.answers), ("ceiling", pod.ceiling)
+        for field, rate in rates:
             if rate is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
                 yield Fault((*at, field), f"{format_rate(rate)} is not between 1k and 1T bits per second")
-        if pod.guarantee and pod.ceiling and pod.ceiling < pod.guarantee:
-            yield Fault((*at, "ceiling"), "a ceiling below the guarantee would break the promise")
+        if pod.ceiling and pod.ceiling < pod.promised:
+            of = "the guarantee" + (" and answers" if pod.answers else "")
+            yield Fault((*at, "ceiling"), f"a ceiling below {of} would break the promise")
 
 
 def _subnets(scenario: Scenario) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench.analysis import next_steps
 from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
+from bench.generators import answers
 from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
@@ -155,8 +156,10 @@ class PromiseStudy(Study):
         return index.model_copy(update={"results": results})
 
     def notes(self, directory: Path) -> Sequence[str]:
-        """Return which runs could not be made, and why."""
-        return [f"not run: {row.scenario}: {row.reason}" for row in self.rows(directory) if row.reason]
+        """Return which runs could not be made, and why, and whose answers were promised nothing."""
+        lost = [f"not run: {row.scenario}: {row.reason}" for row in self.rows(directory) if row.reason]
+        said = [note for result in self.summaries(directory) if result for note in result.notes]
+        return [*lost, *dict.fromkeys(note for note in said if note.startswith(answers.BEGINS))]
 
     def outcome(self, directory: Path) -> Outcome:
         """Return what is the worst of what the network claims; what it does not claim is none."""

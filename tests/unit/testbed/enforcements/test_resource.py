@@ -20,6 +20,8 @@ def test_a_pod_asks_for_exactly_its_guarantee(congested: Addressing) -> None:
     pods = congested.scenario.pods
     assert request(enforcement, pods["A-2"]) == {RESOURCE: "3000000000"}
     assert request(enforcement, pods["A-3"]) == {}
+    answering = pods["A-2"].model_copy(update={"answers": 5_000})
+    assert request(enforcement, answering) == {RESOURCE: "3000005000"}
 
 
 def test_where_nobody_knows_the_links_rate_nothing_is_offered_or_asked_for(contmec: Addressing) -> None:

@@ -33,7 +33,13 @@ def test_what_knows_only_limits_is_told_a_promise_as_one(pod: Pod, limit: str) -
 def test_what_knows_guarantees_is_told_both() -> None:
     keys = Annotations(guarantee="example.org/floor")
     both = Description(name="both", told="annotation", annotations=keys)
-    assert by_annotations(both, POD) == {"example.org/floor": "2M", "kubernetes.io/egress-bandwidth": "5M"}
+    expected = {"example.org/floor": "2M", "kubernetes.io/egress-bandwidth": "5M"}
+    assert by_annotations(both, POD) == expected
+    answering = POD.model_copy(update={"answers": 700_000})
+    assert by_annotations(both, answering) == expected
+    keys = Annotations(guarantee="example.org/floor", answers="example.org/answers")
+    all_three = Description(name="all", told="annotation", annotations=keys)
+    assert by_annotations(all_three, answering) == {**expected, "example.org/answers": "700k"}
 
 
 def test_a_limit_is_told_for_the_directions_it_is_for() -> None:

@@ -61,6 +61,10 @@ FAULTS = {
     "pods.A-1.guarantee=999": "pods.A-1.guarantee: 999 is not between 1k and 1T bits per second",
     "pods.A-1.ceiling=2T": "pods.A-1.ceiling: 2T is not between 1k and 1T bits per second",
     "pods.A-1.ceiling=1M": "pods.A-1.ceiling: a ceiling below the guarantee",
+    "pods.A-1={cluster: a, node: worker-01, answers: 2M, ceiling: 1M}": (
+        "pods.A-1.ceiling: a ceiling below the guarantee and answers"
+    ),
+    "pods.A-1.answers=999": "pods.A-1.answers: 999 is not between 1k and 1T bits per second",
     "pods.a-1={cluster: a, node: worker-01}": "pods.a-1: the name is taken by pods.A-1",
     "pods.A_1={cluster: a, node: worker-01}": "pods.A_1: string should match pattern",
     "containers.C={node: worker-09}": "containers.C.node: no node 'worker-09'",
