@@ -17,7 +17,7 @@ IPV4, ARP, LLDP_TYPE = 0x0800, 0x0806, 0x88CC
 DISCARD = 9  # UDP port (RFC 863)
 MORE = 0x2000  # fragments follow (RFC 791)
 UNIT = 8  # bytes: of fragments' offsets
-SYN = 0x02
+SYN, ACK = 0x02, 0x10
 ARP_REQUEST, ARP_REPLY = 1, 2
 VXLAN_VALID = 0x08000000  # the flag of a VXLAN header that has a number (RFC 7348)
 
@@ -27,10 +27,17 @@ def ethernet(to: str, source: str, kind: int, load: bytes, tags: bytes = b"") ->
     return octets(to) + octets(source) + tags + struct.pack("!H", kind) + load
 
 
-def ipv4(source: str, to: str, load: bytes, fragment: int = 0, protocol: int = socket.IPPROTO_UDP) -> bytes:
-    """Return a packet; ``fragment`` is the header's field of flags and offset."""
+def ipv4(
+    source: str,
+    to: str,
+    load: bytes,
+    fragment: int = 0,
+    protocol: int = socket.IPPROTO_UDP,
+    number: int = 1,
+) -> bytes:
+    """Return a packet; ``fragment`` is the header's field of flags and offset, ``number`` identifies it."""
     ends = socket.inet_aton(source) + socket.inet_aton(to)
-    words = 0x45, 0, 20 + len(load), 1, fragment, 64, protocol
+    words = 0x45, 0, 20 + len(load), number, fragment, 64, protocol
     header = struct.pack("!BBHHHBBH", *words, 0) + ends
     return struct.pack("!BBHHHBBH", *words, checksum(header)) + ends + load
 

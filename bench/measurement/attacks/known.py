@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.measurement.attacks.frames import (
+    ACK,
     ARP_REPLY,
     ARP_REQUEST,
     BROADCAST,
@@ -19,14 +20,18 @@ from bench.measurement.attacks.frames import (
     LLDP,
     LLDP_TYPE,
     LOAD,
+    MORE,
     PRIORITY_TAG,
     SECOND_TAG,
+    SYN,
+    UNIT,
     Frame,
     arp,
     ethernet,
     fragments,
     ipv4,
     made_up,
+    tcp,
     tcp_syn,
     too_large,
     udp,
@@ -36,7 +41,17 @@ from bench.measurement.attacks.scene import Scene, Tunnel
 
 CONTAINED = ("setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all")
 MANY_MACS, MANY_ADDRESSES = 2000, 65_000
-SSH_PORT = 22
+# More next hops than Concorde lets one pod have of the neighbour table (199), and less than half of what the
+# table holds (gc_thresh3, 1,024): all networks of a machine have one, and nobody may limit who sends.
+MANY_HOPS = 400
+# First fragments of so many packets take more than the 4 MB that a network has for all of them
+# (net.ipv4.ipfrag_high_thresh; 2,504 bytes a fragment), and never more of the machine's memory than that.
+MANY_FRAGMENTS = 2000
+# Half of what the smallest table of connections has room for: 65,536 (nf_conntrack_max; nf_conntrack_core.c).
+MANY_PORTS = 32_000
+FIRST_PORT = 1024
+SSH_PORT, IPERF3_PORT = 22, 5201
+CHECKSUM = 14 + 20 + 16  # where a frame has TCP's (RFC 9293, section 3.1)
 # The first pod's class in a tree of Concorde's (docs/explanation/guarantees-on-a-full-link.md, "The tree").
 FIRST_CLASS = 0xC0DE0010
 SOME = 10  # of many, where all kinds take turns
@@ -53,7 +68,7 @@ class Attack:
     stays: str  # what must remain true meanwhile and after
     frames: Callable[[Scene], list[Frame]]
     # Whether others than the neighbour and the nodes' own tables get to see it: every pod of a node, or
-    # whoever has an address.
+    # whoever has an address; or whoever needs a table that it fills.
     reaches_others: bool = False
     needs_tunnel: bool = False
     needs_node: bool = False
@@ -179,6 +194,51 @@ def nobody_here(scene: Scene) -> list[Frame]:
     return [plain(scene, address, scene.own[0], load=b"") for address in scene.nobody_here]
 
 
+def smallest(scene: Scene) -> list[Frame]:
+    """Return what has the most preambles and gaps on the wire: datagrams without data (42 bytes)."""
+    return [plain(scene, scene.remote, scene.own[0], load=b"")]
+
+
+def next_hops(scene: Scene) -> list[Frame]:
+    """Send to hosts that do not exist: the sender's node must ask for each, and remember that it did."""
+    return [plain(scene, address, scene.own[0], load=b"") for address in scene.on_link[:MANY_HOPS]]
+
+
+def first_fragments(scene: Scene) -> list[Frame]:
+    """Return beginnings of packets to the node itself, large ones and tiny ones, whose rest never comes."""
+    datagram = udp(DISCARD, LOAD)
+    large = datagram[: len(datagram) // UNIT * UNIT]
+    packets = (
+        ipv4(scene.own[1], scene.gateway[1], (large, large[:UNIT])[number % 2], MORE, number=number)
+        for number in range(1, 2 * MANY_FRAGMENTS + 1)
+    )
+    return [ethernet(scene.gateway[0], scene.own[0], IPV4, packet) for packet in packets]
+
+
+def segment(scene: Scene, port: int, to_port: int, flags: int, load: bytes = b"") -> Frame:
+    """Return a segment to the pod of another node."""
+    ends = scene.own[1], scene.remote
+    packet = ipv4(*ends, tcp(ends, (port, to_port), flags, load), protocol=socket.IPPROTO_TCP)
+    return ethernet(scene.gateway[0], scene.own[0], IPV4, packet)
+
+
+def acknowledgements(scene: Scene) -> list[Frame]:
+    """Return what looks like the answers of somebody who gets a lot.
+
+    TCP's checksum is none, so that nobody answers with a reset: see ``control_port`` of who would.
+    """
+    sent = [segment(scene, IPERF3_PORT, FIRST_PORT + number, ACK) for number in range(SOME)]
+    return [frame[:CHECKSUM] + bytes(2) + frame[CHECKSUM + 2 :] for frame in sent]
+
+
+def connections(scene: Scene) -> list[Frame]:
+    """Ask for connections, each from a port of its own: who tracks them has an entry for each.
+
+    The packets are large for the reason that those of ``control_port`` are.
+    """
+    return [segment(scene, FIRST_PORT + number, DISCARD, SYN, LOAD) for number in range(MANY_PORTS)]
+
+
 def all_disguises(scene: Scene) -> list[Frame]:
     """Return what is not the attacker's own, all of it by turns."""
     return [
@@ -281,6 +341,34 @@ ATTACKS: Sequence[Attack] = (
         nobody_here,
         reaches_others=True,
     ),
+    Attack(
+        "next-hops",
+        f"sends to {MANY_HOPS} addresses of the nodes' own network that nobody has",
+        KEEPS,
+        next_hops,
+        reaches_others=True,
+    ),
+    Attack(
+        "first-fragments",
+        f"sends its node the beginnings of {MANY_FRAGMENTS} packets, and as many tiny ones, without the rest",
+        KEEPS,
+        first_fragments,
+        reaches_others=True,
+    ),
+    Attack(
+        "connections",
+        f"asks a pod of another node for connections, from {MANY_PORTS} ports",
+        KEEPS,
+        connections,
+        reaches_others=True,
+    ),
+    Attack(
+        "acknowledgements",
+        "sends a pod of another node acknowledgements of what it never got",
+        KEEPS,
+        acknowledgements,
+    ),
+    Attack("smallest", "sends a pod of another node the smallest frames", KEEPS, smallest),
 )
 
 

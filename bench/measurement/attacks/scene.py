@@ -28,5 +28,6 @@ class Scene:
     remote: str  # address of a pod on the other node
     nobody_here: Sequence[str] = ()  # addresses of the node's pods' networks that nobody has
     nobody_beyond: Sequence[str] = ()  # the same of other nodes, and of pods there
+    on_link: Sequence[str] = ()  # addresses of the nodes' own network that nobody has
     tunnel: Tunnel | None = None  # none: pods' packets are routed as they are
     node_beyond: str = ""  # the other node's own address; empty: not known

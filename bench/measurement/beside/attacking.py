@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Network
+from itertools import islice
 from pathlib import Path
 
 from bench.measurement.attacks.frames import End, Frame
-from bench.measurement.attacks.known import CONTAINED, Attack
+from bench.measurement.attacks.known import CONTAINED, MANY_HOPS, Attack
 from bench.measurement.attacks.scene import Scene, Tunnel
 from bench.measurement.beside import streams
 from bench.measurement.programs import inject as program
@@ -29,7 +30,7 @@ from testbed.testbed import Testbed
 PROGRAM = Path(program.__file__)
 WARM_UP_S, SECONDS = 0.5, 2.0  # the time in which an attack begins is not judged
 MORE_S = 0.2  # for which it goes on, so that all of the time that is judged is under attack
-FEW = range(4, 254)  # of a subnet of 256
+FIRST, FEW = 4, 250  # of a subnet of 256 those that are no gateway's, as a rule
 NO_OFFLOAD = bytes(10).hex()  # a virtio_net_hdr that asks for nothing
 GATEWAY = """
 import json, socket, subprocess, time
@@ -58,17 +59,18 @@ def scene(testbed: Testbed, attacker: str, neighbour: str, remote: str) -> Scene
     gateway: End = tuple(json.loads(said))
     here, there = (testbed.scenario.node_of(pod) for pod in (attacker, remote))
     cluster = testbed.scenario.pods[attacker].cluster
-    hosts = IPv4Network(f"{addressing.address(there)}/24", strict=False)
+    hosts = addressing.nodes[here].network
     return Scene(
         own=_end(networks[attacker]),
         neighbour=_end(networks[neighbour]),
         gateway=gateway,
         remote=networks[remote].address,
-        nobody_here=list(_nobody(testbed, addressing.pod_subnet(cluster, here))),
+        nobody_here=_nobody(testbed, addressing.pod_subnet(cluster, here)),
         nobody_beyond=[
             *_nobody(testbed, addressing.pod_subnet(cluster, there)),
             *_nobody(testbed, hosts),
         ],
+        on_link=_nobody(testbed, hosts, MANY_HOPS),
         tunnel=_tunnel(testbed, cluster, here, there),
         node_beyond=str(addressing.address(there)),
     )
@@ -130,14 +132,12 @@ def _end(pod: PodPlace) -> End:
     return link["address"], pod.address
 
 
-def _nobody(testbed: Testbed, network: IPv4Network) -> Iterator[str]:
-    """Yield addresses of a network that nobody on the testbed has."""
+def _nobody(testbed: Testbed, network: IPv4Network, most: int = FEW) -> list[str]:
+    """Return so many addresses of a network that nobody on the testbed has, or all."""
     taken = {pod.address for pod in testbed.pods.values()}
     taken |= {str(testbed.addressing.address(node)) for node in testbed.scenario.nodes}
-    for number in FEW:
-        address = str(network.network_address + number)
-        if address not in taken:
-            yield address
+    there = (str(network.network_address + number) for number in range(FIRST, network.num_addresses - 2))
+    return list(islice((address for address in there if address not in taken), most))
 
 
 def _tunnel(testbed: Testbed, cluster: str, here: str, there: str) -> Tunnel | None:

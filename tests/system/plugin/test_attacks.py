@@ -20,7 +20,7 @@ from bench.measurement.attacks.known import ATTACKS, Attack
 from tests import cases
 from tests.system.plugin.ask import ASK
 from tests.system.plugin.conftest import Node
-from tests.system.plugin.floods import SCENE
+from tests.system.plugin.floods import SCENE, UNDERLAY
 from tests.system.plugin.judge import ATTACKER, attacking
 from tests.system.plugin.overlapped import Overlapped
 from tests.system.plugin.uplinks import HOST
@@ -47,6 +47,7 @@ def test_a_promise_holds_under_attack_on_a_full_link(node: Node, attack: Attack,
     pair.attach("A-1", f"{PROMISE:.0f}")
     pair.attach(ATTACKER)
     pair.plug_in()
+    node.run("ip", "addr", "add", f"{UNDERLAY}0.1/16", "dev", "eth0")
 
     def judge(factor: int) -> None:
         found, sent = under(attack, pair, SECONDS * factor)

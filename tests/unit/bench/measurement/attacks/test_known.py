@@ -6,6 +6,7 @@ import socket
 from dataclasses import replace
 
 import pytest
+from concorde.node.shares import NEIGHBOURS
 
 from bench.measurement.attacks import known
 from bench.measurement.attacks.frames import checksum, ethernet, ipv4, octets
@@ -20,6 +21,7 @@ SCENE = Scene(
     remote="172.16.2.2",
     nobody_here=["172.16.1.200"],
     nobody_beyond=["172.16.2.200", "192.168.9.200"],
+    on_link=[f"192.168.{number >> 8}.{number & 255}" for number in range(1000)],
     node_beyond=OTHER_NODE,
     tunnel=Tunnel(8472, 1, ("0e:00:00:00:00:01", NODE), ("0e:00:00:00:00:02", OTHER_NODE)),
 )
@@ -58,6 +60,8 @@ def test_what_reaches_nobody_else_goes_to_the_kits_own_pods_and_the_nodes() -> N
 def test_where_others_are_those_attacks_are_left_out_that_reach_them() -> None:
     names = {attack.name for attack in known.possible(SCENE, only_own=True)}
     assert names.isdisjoint({"broadcast", "questions", "unreachable", "nobody-here", "control-port"})
+    assert names.isdisjoint({"next-hops", "first-fragments", "connections"})  # they fill others' tables
+    assert names >= {"acknowledgements", "smallest"}
     assert {attack.name for attack in known.possible(SCENE, only_own=False)} == {a.name for a in ATTACKS}
 
 
@@ -106,3 +110,40 @@ def test_a_neighbours_packet_in_the_tunnel_comes_from_the_other_vtep() -> None:
     assert inner[:12] == octets("0e:00:00:00:00:01") + octets("0e:00:00:00:00:02")
     assert inner[26:30] == socket.inet_aton(SCENE.neighbour[1])
     assert first[34:] + second[34:] == whole[34:]
+
+
+def test_of_the_table_of_neighbours_that_all_networks_of_a_machine_have_less_than_half_is_taken() -> None:
+    hops = {frame[30:34] for frame in named("next-hops").frames(SCENE)}
+    assert NEIGHBOURS < len(hops) < 1024 / 2
+    assert hops <= {socket.inet_aton(address) for address in SCENE.on_link}
+
+
+def test_beginnings_are_each_of_another_packet_and_fill_the_nodes_room_for_them() -> None:
+    sent = named("first-fragments").frames(SCENE)
+    assert len({frame[18:20] for frame in sent}) == len(sent)
+    assert {frame[20:22] for frame in sent} == {b"\x20\x00"}  # more follow; the first
+    assert {frame[30:34] for frame in sent} == {socket.inet_aton(SCENE.gateway[1])}
+    lengths = [len(frame) - 34 for frame in sent]
+    assert not any(length % 8 for length in lengths)
+    assert min(lengths) == 8
+    large = [length for length in lengths if length > 500]
+    assert 2504 * len(large) > 4 << 20  # what each takes of ipfrag_high_thresh
+
+
+def test_segments_are_as_the_rfcs_have_them_and_each_connection_has_its_port() -> None:
+    asked, answers = (named(name).frames(SCENE) for name in ("connections", "acknowledgements"))
+    for frames, flags in ((asked, 0x02), (answers, 0x10)):
+        frame = frames[0]
+        assert frame[47] == flags
+        assert frame[30:34] == socket.inet_aton(SCENE.remote)
+        whole = checksum(frame[26:34] + bytes([0, 6]) + len(frame[34:]).to_bytes(2) + frame[34:]) == 0
+        assert whole == (frames is asked)  # nobody answers the others
+    assert {len(frame) for frame in answers} == {54}
+    ports = {frame[34:36] for frame in asked}
+    assert len(ports) == len(asked) <= 65_536 / 2
+
+
+def test_the_smallest_frame_has_nothing_but_headers() -> None:
+    (frame,) = named("smallest").frames(SCENE)
+    assert len(frame) == 42
+    assert frame[30:34] == socket.inet_aton(SCENE.remote)
