@@ -81,7 +81,7 @@ def test_counters_are_what_tc_says(testbed: Testbed) -> None:
 
 
 def test_whom_an_attacker_may_be_is_what_the_kernel_has(testbed: Testbed) -> None:
-    seen = attacking.scene(testbed, "attacker", "promised", "remote")
+    seen = attacking.scene(testbed, "attacker", "promised", "far")
     node = testbed.nodes["worker-01"]
     (bridge,) = node.run(["ip", "-j", "link", "show", "cni-a"]).json()
     assert seen.gateway == (bridge["address"], "172.16.1.1")
@@ -99,7 +99,7 @@ def test_whom_an_attacker_may_be_is_what_the_kernel_has(testbed: Testbed) -> Non
 @pytest.mark.long(one_in=0)
 def test_a_promise_holds_for_a_pod_that_comes_under_attack_and_nodes_stay_in_reach(testbed: Testbed) -> None:
     """With the counts of the kit; what is judged there is here only held against half of it."""
-    seen = attacking.scene(testbed, "attacker", "promised", "remote")
+    seen = attacking.scene(testbed, "attacker", "promised", "far")
     for one in attacking.rounds(testbed, ATTACKS[:1], "attacker", seen, "promised", "neighbour"):
         shares = protection.shares(one.points, one.floor_bps, one.since_s, one.until_s)
         assert sum(shares) / len(shares) > 0.9
