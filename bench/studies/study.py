@@ -132,6 +132,13 @@ class Study(ABC):
         """Return in which order the cases are run; one may be visited for each of its repetitions."""
         return [Visit(number) for number in range(len(cases))]
 
+    def beside(self, asked: StudyRequest) -> Mapping[str, float]:
+        """Return what ``measure`` does, as people are told it, and about how many seconds each takes.
+
+        Raises LookupError and ScenarioError.
+        """
+        return {}
+
     def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
         """Measure what is no recording and not there yet, once all recordings are, into ``measured/``.
 

@@ -88,7 +88,8 @@ def new(_context: Context, name: str, from_: str = "") -> None:
         **STUDY,
         "network": "which network is asked (default: node)",
         "profile": "ceiling, floor, latency, robust; may be repeated (default: all)",
-        "check": "one check by its name; may be repeated (default: all of the profiles)",
+        "check": "one check by its name; may be repeated (default: the profiles' own; attacks, of which "
+        "some-attacks tries some, only by its name)",
         "link": "rate of each node's link (default: what each check has; of clusters that exist: yours)",
         "kubeconfig": "ask clusters that exist: [CLUSTER=]FILE[@CONTEXT]; one for each cluster",
         "attack_own_pods": "on clusters that exist too, let one of the kit's pods forge frames as fast as it "

@@ -53,16 +53,22 @@ def plan(
     **options: Unpack[asked.Options],
 ) -> int:
     """Say which cases ``run`` would run, which is asked for alike. Raises LookupError."""
-    from bench.studies import known
+    from bench.studies import known, remaining
 
     study = known.named(name)
     if resume:
         say(f"{resume} would be gone on with")
-    for case in study.cases(_asked(study, choices, kubeconfigs, **options)):
+    wanted = _asked(study, choices, kubeconfigs, **options)
+    for case in study.cases(wanted):
         scenario = case.scenario
         if scenario:
             admit(Addressing(scenario))
         say(f"{case.name}: {f'{scenario.duration:g} s of traffic' if scenario else 'cannot be run here'}")
+    beside = study.beside(wanted)
+    for what, seconds in beside.items():
+        say(f"{what}: {remaining.words(seconds)}")
+    if beside:
+        say(f"beside recordings {remaining.words(sum(beside.values()))}, where testbeds are namespaces")
     say("--dry: nothing was done")
     return exits.HELD
 

@@ -55,6 +55,7 @@ CHECKSUM = 14 + 20 + 16  # where a frame has TCP's (RFC 9293, section 3.1)
 # The first pod's class in a tree of Concorde's (docs/explanation/guarantees-on-a-full-link.md, "The tree").
 FIRST_CLASS = 0xC0DE0010
 SOME = 10  # of many, where all kinds take turns
+SAMPLE = 12  # attacks at most: with what judges each of them, less than a minute
 
 KEEPS = "the neighbour keeps what it was promised"
 
@@ -381,3 +382,12 @@ def possible(scene: Scene, only_own: bool) -> list[Attack]:
         and not (attack.needs_node and not scene.node_beyond)
         and not (only_own and attack.reaches_others)
     ]
+
+
+def sample(attacks: Sequence[Attack], turn: int) -> Sequence[Attack]:
+    """Return at most SAMPLE of some attacks. Neighbours in the list are alike, and have different turns.
+
+    As many turns in a row as it takes to have all of them, do.
+    """
+    step = -(-len(attacks) // SAMPLE)
+    return attacks[turn % step :: step] if attacks else attacks

@@ -161,6 +161,8 @@ class Check(ABC):
 
     about: About
     attacks: bool = False  # whether it lets a pod do what none shall
+    on_request: bool = False  # whether it is only made where it is named
+    seconds: float = 0.0  # that ``measure`` takes, about, where testbeds are namespaces
 
     @abstractmethod
     def runs(self, ground: Ground) -> Mapping[str, Run]:

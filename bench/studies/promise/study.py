@@ -6,7 +6,8 @@ The study is a directory of ordinary recordings, with ``measured/`` for what is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
+from bench.studies import remaining
 from bench.studies.promise import cost, takers
 from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run
 from bench.studies.promise.checks import (  # noqa: F401 - they register their checks
@@ -74,18 +76,22 @@ class PromiseStudy(Study):
     def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
         """Let checks measure what is no recording."""
         ground = _ground(asked)
-        for check in _checks(asked):
-            file, failed = (_beside(directory, check, failed) for failed in (False, True))
-            if file.exists() or failed.exists() or check.lack(ground):
+        checks = _measured(asked, ground)
+        planned = [check.seconds for check in checks]
+        took: list[float | None] = [None] * len(checks)
+        for number, check in enumerate(checks):
+            if any(_beside(directory, check, failed).exists() for failed in (False, True)):
                 continue
-            try:
-                measured = check.measure(ground, displays(check.about.name).stage)
-            except (RuntimeError, ScenarioError) as error:
-                file, measured = failed, Failed(reason=str(error))
-            if measured is not None:
-                file.parent.mkdir(exist_ok=True)
-                # On one line: every number on a line of its own makes it three times as long.
-                atomic.write(file, f"{measured.model_dump_json()}\n".encode())
+            stage = displays(check.about.name).stage
+            left = remaining.words(remaining.left_s(planned, took, number))
+            stage(f"check {number + 1} of {len(checks)}, {left} left")
+            begun = time.monotonic()
+            _measure(check, ground, directory, stage)
+            took[number] = time.monotonic() - begun
+
+    def beside(self, asked: StudyRequest) -> Mapping[str, float]:
+        """Return the checks of what is no recording."""
+        return {check.about.name: check.seconds for check in _measured(asked, _ground(asked))}
 
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Promise:
         """Return ``promise.json`` with what was asked for."""
@@ -226,13 +232,32 @@ def _checks(asked: StudyRequest) -> list[Check]:
         if name not in PROFILES:
             raise LookupError(f"--profile: no profile {name!r} (profiles: {', '.join(PROFILES)})")
     names = {check.about.name for check in all_of_them}
-    wanted = asked.choices.get("check") or tuple(names)
+    wanted = asked.choices.get("check") or tuple(c.about.name for c in all_of_them if not c.on_request)
     for name in wanted:
         if name not in names:
             raise LookupError(f"--check: no check {name!r} (checks: {', '.join(sorted(names))})")
     found = [c for c in all_of_them if c.about.profile in profiles and c.about.name in wanted]
     _refuse_attacks(asked, found)
     return found
+
+
+def _measured(asked: StudyRequest, ground: Ground) -> list[Check]:
+    """Return those of them that need no run, and can be asked here."""
+    return [check for check in _checks(asked) if not check.runs(ground) and not check.lack(ground)]
+
+
+def _measure(check: Check, ground: Ground, directory: Path, stage: Callable[[str], None]) -> None:
+    """Keep what a check measures, or why it could not."""
+    file = _beside(directory, check)
+    measured: Entry | None
+    try:
+        measured = check.measure(ground, stage)
+    except (RuntimeError, ScenarioError) as error:
+        file, measured = _beside(directory, check, failed=True), Failed(reason=str(error))
+    if measured is not None:
+        file.parent.mkdir(exist_ok=True)
+        # On one line: every number on a line of its own makes it three times as long.
+        atomic.write(file, f"{measured.model_dump_json()}\n".encode())
 
 
 def _refuse_attacks(asked: StudyRequest, checks: Sequence[Check]) -> None:

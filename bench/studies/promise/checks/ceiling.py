@@ -389,6 +389,7 @@ for _check in (
         ),
         surroundings.restarted,
         kept_through,
+        seconds=35,
         restarts=True,
     ),
 ):

@@ -355,6 +355,7 @@ for _check in (
         ),
         surroundings.arriving,
         arriving,
+        seconds=25,
     ),
     Measured(
         _about(
@@ -366,6 +367,7 @@ for _check in (
         ),
         surroundings.room,
         room,
+        seconds=5,
     ),
     Measured(
         _about(
@@ -378,6 +380,7 @@ for _check in (
         ),
         surroundings.control,
         control,
+        seconds=10,
         own_ports=True,
     ),
     Incast(

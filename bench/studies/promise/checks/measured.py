@@ -25,8 +25,10 @@ class Measured(Check):
     about: About
     make: Callable[[Live], Entry]
     judged: Callable[[Evidence], Judgement]
+    seconds: float  # see Check, as of the next two
+    attacks: bool = False
+    on_request: bool = False
     own_ports: bool = False  # whether it needs nodes on whose ports nobody else listens
-    attacks: bool = False  # see Check
     restarts: bool = False  # whether it needs something on nodes that may be restarted
 
     def runs(self, ground: Ground) -> Mapping[str, Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.analysis import protection
+from bench.measurement.attacks import known
 from bench.recording.beside import Round, Rounds
 from bench.studies.promise.check import MEASURED, About, Evidence, Found, Judgement, Number, Short, kept
 from bench.studies.promise.checks import surroundings
@@ -102,13 +103,27 @@ _FLOOR = (
 for _check in (
     Measured(
         _about(
+            "some-attacks",
+            "Does a promise survive some of what a neighbour with CAP_NET_RAW may send as fast as it can?",
+            f"{known.SAMPLE} attacks at most, each day others of them; 2 s of each are judged: {_FLOOR}; and "
+            "all is as it was configured. --check attacks tries all",
+        ),
+        surroundings.some_attacks,
+        endured,
+        seconds=42,
+        attacks=True,
+    ),
+    Measured(
+        _about(
             "attacks",
             "Does a promise survive whatever a neighbour with CAP_NET_RAW sends as fast as it can?",
             f"one attack after another, 2 s of each are judged: {_FLOOR}; and all is as it was configured",
         ),
         surroundings.attacks,
         endured,
+        seconds=75,
         attacks=True,
+        on_request=True,
     ),
     Measured(
         _about(
@@ -118,6 +133,7 @@ for _check in (
         ),
         surroundings.without_gso,
         endured,
+        seconds=8,
     ),
     Measured(
         _about(
@@ -129,6 +145,7 @@ for _check in (
         ),
         surroundings.churn,
         endured,
+        seconds=10,
     ),
 ):
     register(_check)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from bench.measurement.attacks import known
+from bench.measurement.attacks.known import Attack
 from bench.measurement.beside import arriving as arrivals
 from bench.measurement.beside import attacking, coming_and_going, offloads, restarting
 from bench.measurement.beside import control as asking
@@ -90,10 +92,20 @@ def control(live: Live) -> Asked:
 
 def attacks(live: Live) -> Rounds:
     """Try every attack that there is all for; on clusters that exist those that reach nobody else."""
+    return _tried(live, lambda possible: possible)
+
+
+def some_attacks(live: Live) -> Rounds:
+    """Try some of them. The day has its turn, so that whoever asks daily has tried all before long."""
+    today = datetime.now(tz=UTC).date().toordinal()
+    return _tried(live, lambda possible: known.sample(possible, today))
+
+
+def _tried(live: Live, choose: Callable[[Sequence[Attack]], Sequence[Attack]]) -> Rounds:
     with live.testbed(link=NARROWER) as testbed:
         # All that the promised flow's receiver gets counts as that flow's, so the attacker sends elsewhere.
         seen = attacking.scene(testbed, "attacker", "promised", "far")
-        tried = known.possible(seen, only_own=live.ground.existing)
+        tried = choose(known.possible(seen, only_own=live.ground.existing))
         found = []
         for one in attacking.rounds(testbed, tried, "attacker", seen, "promised", "neighbour"):
             live.stage(f"{one.name}: {one.sent} frames")

@@ -26,6 +26,13 @@ def test_a_study_asked_for_wrongly_is_bad_input() -> None:
     assert studies.chosen(["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
 
 
+def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert studies.plan("promise", {"profile": ["robust"]}, "", **NOTHING) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "some-attacks: about 40 s"
+    assert lines[-2] == "beside recordings about 1 min, where testbeds are namespaces"
+
+
 @pytest.mark.parametrize("other", [{"scale": 0.1}, {"overrides": ["name=x"]}, {"provider": "ssh:x"}])
 def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
     options: Options = {**NOTHING, **other}

@@ -147,3 +147,17 @@ def test_the_smallest_frame_has_nothing_but_headers() -> None:
     (frame,) = named("smallest").frames(SCENE)
     assert len(frame) == 42
     assert frame[30:34] == socket.inet_aton(SCENE.remote)
+
+
+def test_a_sample_has_a_most_and_as_many_turns_as_it_takes_have_all() -> None:
+    for count in (0, 1, known.SAMPLE, known.SAMPLE + 1, 5 * known.SAMPLE):
+        attacks = [replace(named("smallest"), name=str(at)) for at in range(count)]
+        turns = -(-count // known.SAMPLE)
+        for day in (738_000, 738_001):
+            tried = [attack for turn in range(turns) for attack in known.sample(attacks, day + turn)]
+            assert sorted(one.name for one in tried) == sorted(one.name for one in attacks)
+            assert len(known.sample(attacks, day)) <= known.SAMPLE
+
+
+def test_another_days_sample_has_other_attacks() -> None:
+    assert not {one.name for one in known.sample(ATTACKS, 0)} & {one.name for one in known.sample(ATTACKS, 1)}

@@ -17,6 +17,7 @@ from tests.unit.bench.studies.promise.known import cause, flow, ran
 
 FLOOR = 100e6
 HELD = [(1.0, 3.0)]
+ENDURED = ("some-attacks", "attacks", "churn", "without-gso")
 
 
 def check(name: str) -> Check:
@@ -146,7 +147,7 @@ def test_control_traffic_is_answered_in_time(took: list[float | None], found: st
 
 
 def test_of_what_was_not_measured_nothing_is_said() -> None:
-    for name in ("room", "control-traffic", "protection-from-add", "attacks", "churn", "without-gso"):
+    for name in ("room", "control-traffic", "protection-from-add", *ENDURED):
         assert check(name).judge(Evidence({})).found == "invalid"
 
 
@@ -185,7 +186,7 @@ def test_a_doubt_speaks_for_a_floor_that_was_missed_but_says_nothing_of_incast()
     assert "stood still" not in found.words
 
 
-@pytest.mark.parametrize("name", ["attacks", "churn", "without-gso"])
+@pytest.mark.parametrize("name", ENDURED)
 def test_what_is_endured_is_the_floor_all_the_time(name: str, tmp_path: Path) -> None:
     assert judged(name, Rounds(rounds=[one(*HELD)]), tmp_path).found == "held"
     assert judged(name, Rounds(rounds=[one(*HELD), one((0.94, 3))]), tmp_path).found == "violated"

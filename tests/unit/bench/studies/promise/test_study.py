@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
 from ruamel.yaml import YAML
 
 from bench import pipeline
+from bench.measurement.display import Displays
 from bench.recording import archive, atomic
+from bench.recording.beside import Rounds
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.promise import published, report
 from bench.studies.promise.check import State
+from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
 from bench.studies.promise.study import PromiseStudy
 from bench.studies.reproduction import regeneration
@@ -73,6 +77,52 @@ def test_a_link_is_that_of_every_run() -> None:
 def test_bad_input_is_refused_before_anything_runs(choices: dict[str, str], words: str) -> None:
     with pytest.raises(LookupError, match=words):
         STUDY.cases(asked(**choices))
+
+
+@pytest.mark.parametrize(
+    ("choices", "names"),
+    [
+        ({"profile": "robust"}, ["some-attacks", "without-gso", "churn"]),
+        ({"check": "attacks"}, ["attacks"]),
+        ({"profile": "robust", "check": "attacks"}, ["attacks"]),
+    ],
+)
+def test_all_attacks_are_tried_where_they_are_named_and_else_some(
+    choices: dict[str, str], names: list[str]
+) -> None:
+    assert list(STUDY.beside(asked(**choices))) == names
+    assert STUDY.whole_index(asked(**choices), [], []).checks == names
+
+
+def test_whether_a_promise_survives_is_known_in_two_minutes() -> None:
+    assert sum(STUDY.beside(asked(profile="robust")).values()) <= 120
+    assert all(seconds > 0 for seconds in STUDY.beside(asked()).values())
+
+
+def test_what_is_no_recording_is_made_once_and_says_before_how_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, str]] = []
+
+    class Display:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def stage(self, text: str) -> None:
+            told.append((self.name, text))
+
+    def measure(self: Measured, *_: object) -> Rounds:
+        if self.about.name == "churn":
+            raise RuntimeError("it did not come up")
+        return Rounds(rounds=[])
+
+    monkeypatch.setattr(Measured, "measure", measure)
+    for _ in range(2):
+        STUDY.measure(asked(profile="robust"), tmp_path, cast("Displays", Display))
+    assert [name for name, _ in told] == ["some-attacks", "without-gso", "churn"]
+    assert told[0][1] == "check 1 of 3, about 1 min left"
+    kept = {file.name for file in (tmp_path / "measured").iterdir()}
+    assert kept == {"some-attacks.json", "without-gso.json", "churn-failed.json"}
 
 
 def test_links_of_clusters_that_exist_have_to_be_said() -> None:
