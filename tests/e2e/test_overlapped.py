@@ -225,7 +225,7 @@ def differences(pair: Testbed) -> list[str]:
         ]
         classes = node.run(["tc", "class", "show", "dev", "eth0"]).stdout.count("parent c0de:1 ")
         promised = sum(1 for entry in entries if entry["guarantee"])
-        if classes != promised + 3:  # and those of the reserve, of best effort, and of all others
+        if classes != promised + 2:  # and those of the reserve and of best effort
             found.append(f"{worker}: {classes} classes for {promised} promises")
         elements = node.run(["nft", "list", "map", "ip", "concorde", "promises"]).stdout.count(" : c0de:")
         if elements != promised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -166,9 +167,11 @@ def answers(sender: Place, address: str, size: int) -> int:
 
 def test_sessions_are_control_traffic_and_packets_have_their_pods_class(up: Testbed) -> None:
     node = up.nodes["worker-01"]
-    before = counted(node, "c0de:10")
+    shown = node.run(["tc", "class", "show", "dev", "eth0"]).stdout
+    (promise,) = re.findall(r"^class htb (c0de:\w\w) parent c0de:1 ", shown, re.MULTILINE)
+    before = counted(node, promise)
     answers(up.pods["b-1"], up.pods["b-2"].address, 1400)
-    assert counted(node, "c0de:10") == before + 1400 + 28 + 14  # nothing is put around it
+    assert counted(node, promise) == before + 1400 + 28 + 14  # nothing is put around it
     marking = node.run(["nft", "list", "chain", "ip", "concorde", "postrouting"]).stdout
     ports = [line for line in marking.splitlines() if "179" in line]
     assert len(ports) == 2  # from them, and to them
