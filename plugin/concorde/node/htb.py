@@ -48,7 +48,8 @@ LEAST_RATE = 8_000  # bits per second; less would be too slow for a burst of one
 INNER = ROOT, BEST_EFFORT
 # Of a promise: how long it sends alone, of what is idle. It is more than a largest packet from 10 Mbit/s up.
 _TURN_MILLISECONDS = 50
-_LEAST_TURN = 3_200  # two frames (bytes): with less, what comes in pairs would take two turns
+# A jumbo frame, and more (bytes): what is larger than a turn and cannot be cut is dropped.
+_LEAST_TURN = 9_216
 _BURST_MILLISECONDS = 1
 # A busy node's timers are late by more than that. What a guarantee could not use meanwhile it must be able to
 # make up for, or others, who borrow, get it. The burst of the whole, and of those who borrow, stays short.

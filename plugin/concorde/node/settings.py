@@ -22,7 +22,7 @@ class Settings:
     """The node's tree as this configuration wants it."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        """Check the keys and ask the kernel for what they leave out. Raises CniError 7."""
+        """Check the keys and ask the kernel for what they leave out. Raises CniError 7 and OSError."""
         self.take_over = _flag(document, "takeOver")
         encapsulation = number(document, "encapsulation", 0, 200)
         self.encapsulation = VXLAN_HEADERS if encapsulation is None else encapsulation
@@ -31,14 +31,17 @@ class Settings:
         # Rounded up to whole bytes a second, as the kernel keeps rates.
         reserve = -int(-capacity * _share(document) // 8) * 8
         overhead = number(document, "frameOverhead", 0, 200)
+        frame = htb.largest_frame(uplinks.mtu(uplink))
         self.tree = Tree(
             uplink,
             capacity,
             reserve,
             _ports(document),
             ETHERNET_OVERHEAD if overhead is None else overhead,
-            htb.largest_frame(uplinks.mtu(uplink)) if _flag(document, "segment") else 0,
+            frame if _flag(document, "segment") else 0,
         )
+        if frame > htb.turn(self.tree):
+            raise invalid("uplink", f"the capacity of {uplink} is too small for frames of {frame} bytes")
 
 
 def _uplink(document: dict[str, Any]) -> str:

@@ -71,6 +71,16 @@ def test_a_pod_sends_by_its_own_class(pair: Pair, pod: str, name: str, disguise:
     assert only(pair.sent(lambda: send(pair.node, pod, **disguise)), name)
 
 
+def test_a_jumbo_frame_is_no_larger_than_a_turn_of_best_effort(node: Node) -> None:
+    pair = Pair(node)
+    for side in ("one", "two"):
+        pair.on(side, "ip", "-batch", "-", stdin="link set eth0 mtu 9000\nlink set flannel.1 mtu 8950\n")
+    node.add_pod_namespace("A-1")
+    assert "code" not in node.call("ADD", "A-1", on_uplink(capacity="10M", mtu=8950))
+    pair.plug_in()
+    assert pair.sent(lambda: send(node, "A-1", size=8900, count=10))[EFFORT] > 89_000
+
+
 def test_a_pod_behind_nat_sends_by_its_own_class(pair: Pair) -> None:
     nat = (
         "table ip nat { chain postrouting { type nat hook postrouting priority 100;\n"

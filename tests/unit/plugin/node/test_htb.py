@@ -41,8 +41,8 @@ def test_a_pods_best_effort_takes_turns_of_what_a_packet_may_have() -> None:
     assert {htb.of_pod(minor) for minor in htb.minors(one)} == {0x10}
     added, queue = htb.add_class(slow, 0x4010, one.rate, one).splitlines()
     assert added.startswith("class add dev eth0 parent c0de:fffc classid c0de:4010 htb prio 0 rate 1000bit")
-    assert " quantum 3200 " in added
-    assert queue.endswith("parent c0de:4010 handle 4010: tbf rate 1000000025600bit burst 3200b limit 131072")
+    assert " quantum 9216 " in added
+    assert queue.endswith("parent c0de:4010 handle 4010: tbf rate 1000000073728bit burst 9216b limit 131072")
     assert " quantum 65536 " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
     assert " burst 65536b " in htb.add_class(ETHERNET, 0x4010, one.rate, one)
 

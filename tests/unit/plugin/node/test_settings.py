@@ -98,3 +98,12 @@ def test_a_node_without_a_default_route_has_to_be_told(monkeypatch: pytest.Monke
     with pytest.raises(CniError, match="uplink: missing, and this node has no default route"):
         Settings({})
     assert tree(uplink="eth1")["uplink"] == "eth1"
+
+
+def test_no_frame_is_larger_than_a_turn_of_best_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uplinks, "mtu", lambda name: 9000)
+    assert Settings({"uplink": "eth0", "capacity": "1M"}).tree.capacity == 1_000_000
+    monkeypatch.setattr(uplinks, "mtu", lambda name: 65_000)
+    assert Settings({"uplink": "eth0", "capacity": "3G"}).tree.capacity == 3 * GIGA
+    with pytest.raises(CniError, match="uplink: the capacity of eth0 is too small for frames of"):
+        Settings({"uplink": "eth0", "capacity": "1G"})
