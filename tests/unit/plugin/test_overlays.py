@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from concorde.configuration import Configuration
+from concorde.node import uplinks
 from concorde.node.settings import Settings
 from ruamel.yaml import YAML
 
@@ -85,13 +86,14 @@ def test_by_a_kustomize_of_today(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_the_plugin_takes_each_overlays_network(overlay: str) -> None:
+def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
     network = json.loads(text)
     (plugin,) = network["plugins"]
     assert plugin["enforcement"] == overlay
     Configuration({**plugin, "name": network["name"]})
     if overlay == "node":
+        monkeypatch.setattr(uplinks, "mtu", lambda name: 1500)
         Settings({**plugin, "uplink": "lo"})
 
 
