@@ -119,12 +119,12 @@ def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> 
         return tree.usable, tree.usable
     if minor == CONTROL:
         return max(LEAST_RATE, tree.reserve), tree.usable
-    rest = default_rate(tree, promised)
-    return rest if minor == BEST_EFFORT else _half(rest), tree.usable
+    return _rest(default_rate(tree, promised))[minor], tree.usable
 
 
-def _half(rate: int) -> int:
-    return max(LEAST_RATE, rate // 2)
+def _rest(rate: int) -> dict[int, int]:
+    """What the classes without a promise are sure of, given what is left for them (bits per second)."""
+    return {BEST_EFFORT: rate, DEFAULT: max(LEAST_RATE, rate // 2)}
 
 
 def turn(tree: Tree) -> int:
@@ -225,10 +225,9 @@ def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None)
 
 def change_rest(tree: Tree, rate: int, minors: Container[int] = (BEST_EFFORT, DEFAULT)) -> str:
     """Set what everything without a promise is sure of (bits per second of the wire), in these classes."""
-    rates = {BEST_EFFORT: rate, DEFAULT: _half(rate)}
     return "".join(
-        class_line("change", tree, minor, rate, tree.usable)
-        for minor, rate in rates.items()
+        class_line("change", tree, minor, its, tree.usable)
+        for minor, its in _rest(rate).items()
         if minor in minors
     )
 
