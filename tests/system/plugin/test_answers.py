@@ -17,7 +17,7 @@ from bench.measurement.attacks.frames import tcp
 from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.test_uplink_traffic import BYTES, NOISE, REMOTE, send, sent_by
-from tests.system.plugin.uplinks import HOST, Pair, ledger, on_uplink
+from tests.system.plugin.uplinks import HOST, Pair, gained, ledger, on_uplink
 
 FLOW = 20_000_000  # payload, bits per second
 # The same in the pod's full frames, and in VXLAN's.
@@ -47,29 +47,13 @@ def attach(pair: Pair, answers: str = "", **guarantees: str) -> None:
     promised = {"A-1": on_uplink(answers=answers, capacity="50M")}
     for name, guarantee in guarantees.items():
         promised[name.replace("_", "-")] = on_uplink(guarantee, capacity="50M")
-    pair.node.add_pod_namespace(*promised)
-    for pod, network in promised.items():
-        answer = pair.node.call("ADD", pod, network)
-        assert "code" not in answer, answer
-    pair.plug_in()
+    pair.bring_up(promised)
 
 
 def segments(pod: int, flags: int, load: bytes = b"", times: int = 0) -> list[str]:
     """A program that sends a segment from A-1, A-2 and so on."""
     segment = tcp((f"172.16.1.{pod + 1}", REMOTE), (4000, 4000), flags, load)
     return ["/usr/bin/python3", "-c", SEGMENTS, REMOTE, segment.hex(), str(times)]
-
-
-def serve(pair: Pair, port: int, at: str) -> None:
-    # UDP is answered from the address that the route takes, unless it is bound.
-    pair.on("two", *f"iperf3 --server --daemon --one-off --bind {at} --port {port}".split())
-
-
-@contextmanager
-def iperf(pair: Pair, pod: str, port: int, to: str, options: str) -> Iterator[None]:
-    flow = f"iperf3 --client {to} --time 90 --port {port} {options}".split()
-    with pair.node.running("nsenter", f"--net=/run/netns/{pod}", *flow):
-        yield
 
 
 @contextmanager
@@ -83,8 +67,7 @@ def receiving(pair: Pair) -> Iterator[None]:
         f"class add dev eth0 parent 1: classid 1:1 htb rate {WIRE}bit burst 64kb cburst 64kb\n"
         "qdisc add dev eth0 parent 1:1 bfifo limit 96000\n",
     )
-    serve(pair, 5201, VTEP)
-    with iperf(pair, "A-1", 5201, VTEP, "--reverse"):
+    with pair.iperf("A-1", 5201, VTEP, "--reverse"):
         while rate(pair, 0.3) < 0.9 * FRAMES:
             pass
         yield
@@ -92,28 +75,19 @@ def receiving(pair: Pair) -> Iterator[None]:
 
 def rate(pair: Pair, seconds: float) -> float:
     """What A-1 gets in that time (bits per second)."""
-    begun, before = time.monotonic(), received(pair)
-    time.sleep(seconds)
-    return (received(pair) - before) * 8 / (time.monotonic() - begun)
-
-
-def received(pair: Pair) -> int:
-    (link,) = pair.node.show("ip", "-j", "-s", "link", "show", "dev", "eth0", pod="A-1")
-    return int(link["stats64"]["rx"]["bytes"])
+    return gained(lambda: pair.received("eth0", pod="A-1"), seconds) * 8
 
 
 @contextmanager
 def flooding(pair: Pair, imitating: bool = False) -> Iterator[None]:
     """Let A-2 and A-3 send as much as they can, and A-4 as many acknowledgements of nothing."""
-    for port in (5202, 5203):
-        serve(pair, port, HOST["two"])
     with ExitStack() as running:
         if imitating:
             enter = "nsenter", "--net=/run/netns/A-4"
             running.enter_context(pair.node.running(*enter, *segments(4, ACK)))
             sent_by(pair, "c0de:4013")
         for number in (2, 3):
-            running.enter_context(iperf(pair, f"A-{number}", 5200 + number, HOST["two"], UDP))
+            running.enter_context(pair.iperf(f"A-{number}", 5200 + number, HOST["two"], UDP))
         for name in ("c0de:11", "c0de:12"):
             sent_by(pair, name)
         yield

@@ -6,7 +6,6 @@ The judges are the classes' own counters. A link of 100 Mbit/s.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -15,7 +14,7 @@ import pytest
 from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.test_uplink_traffic import rates, sent_by
-from tests.system.plugin.uplinks import HOST, Pair, on_uplink
+from tests.system.plugin.uplinks import HOST, Pair, gained, on_uplink
 
 pytestmark = [
     pytest.mark.alone,
@@ -31,26 +30,20 @@ def pair(node: Node) -> Pair:
 
 def attach(pair: Pair, **guarantees: str) -> None:
     """Pods by their names, in whose order classes are numbered, and the uplink."""
-    pods = [name.replace("_", "-") for name in guarantees]
-    pair.node.add_pod_namespace(*pods)
-    for pod, guarantee in zip(pods, guarantees.values(), strict=True):
-        answer = pair.node.call("ADD", pod, on_uplink(guarantee, capacity="100M"))
-        assert "code" not in answer, answer
-    pair.plug_in()
+    pair.bring_up(
+        {
+            name.replace("_", "-"): on_uplink(guarantee, capacity="100M")
+            for name, guarantee in guarantees.items()
+        }
+    )
 
 
 @contextmanager
 def flows(pair: Pair, **options: str) -> Iterator[None]:
     """Let each pod send, as iperf3's options say."""
     with ExitStack() as running:
-        for number, (pod, option) in enumerate(options.items()):
-            port = str(5201 + number)
-            # UDP is answered from the address that the route takes, unless it is bound.
-            serve = "iperf3", "--server", "--daemon", "--one-off", "--bind", HOST["two"], "--port", port
-            pair.on("two", *serve)
-            flow = ["iperf3", "--client", HOST["two"], "--time", "90", "--port", port, *option.split()]
-            enter = "nsenter", f"--net=/run/netns/{pod.replace('_', '-')}"
-            running.enter_context(pair.node.running(*enter, *flow))
+        for port, (pod, option) in enumerate(options.items(), start=5201):
+            running.enter_context(pair.iperf(pod.replace("_", "-"), port, HOST["two"], option))
         yield
 
 
@@ -95,15 +88,7 @@ def test_who_downloads_beyond_its_promise_does_not_notice_a_neighbours_flood(pai
         sent_by(pair, "c0de:4011")
 
         def judge(factor: int) -> None:
-            begun, before = time.monotonic(), received(pair)
-            time.sleep(factor)
-            assert (received(pair) - before) * 8 / (time.monotonic() - begun) > 0.95 * 60e6
+            assert gained(lambda: pair.received("flannel.1"), factor) * 8 > 0.95 * 60e6
 
         cases.with_more_samples(judge)
         assert pair.classes()["c0de:4010"] > 0
-
-
-def received(pair: Pair) -> int:
-    """Bytes that came to the pods of the node from the other."""
-    (link,) = pair.node.show("ip", "-j", "-s", "link", "show", "dev", "flannel.1")
-    return int(link["stats64"]["rx"]["bytes"])

@@ -22,7 +22,7 @@ from tests.system.plugin import test_attacks
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.floods import SCENE
 from tests.system.plugin.overlapped import Overlapped
-from tests.system.plugin.uplinks import HOST
+from tests.system.plugin.uplinks import HOST, gained
 
 LINK, PROMISE = 20_000_000, 8_000_000  # bits per second: of the wire, and of layer 2
 # Bytes: a full frame of a pod's within VXLAN's headers, and of the node's; their TCP payload with timestamps.
@@ -68,7 +68,7 @@ class Wired(Overlapped):
         (found,) = json.loads(self.on("two", "tc", "-j", "-s", "qdisc", "show", "dev", "wire", "root"))
         return {key: found[key] for key in ("bytes", "packets", "drops")}
 
-    def received(self, pod: str) -> int:
+    def arrived(self, pod: str) -> int:
         """How many packets a pod of the far node has got."""
         (link,) = json.loads(self.far.in_pod(pod, "ip", "-j", "-s", "link", "show", "eth0"))
         return int(link["stats64"]["rx"]["packets"])
@@ -181,9 +181,7 @@ def test_a_promise_is_so_much_of_the_wire_in_frames_of_any_size(wired: Wired, si
     def judge(factor: int) -> None:
         with singles(wired, SMALLEST_FRAME), singles(wired, size, "A-1"):
             time.sleep(1)
-            counted, begun = wired.received("A-3"), time.monotonic()
-            time.sleep(2 * factor)
-            rate = (wired.received("A-3") - counted) / (time.monotonic() - begun)
+            rate = gained(lambda: wired.arrived("A-3"), 2 * factor)
         assert 0.97 * takes <= rate * each <= 1.03 * (takes + reserve)
 
     cases.with_more_samples(judge)

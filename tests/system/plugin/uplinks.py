@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tests.system.plugin.conftest import ANSWERS, CEILING, GUARANTEE, REFERENCE, Document, Node
@@ -39,6 +41,28 @@ class Pair:
         assert uplink["operstate"] == "UP"
         for side, number in SIDES.items():  # without a carrier it would have to wait for one
             self.on(side, *f"ip addr add fd00::{number}/64 dev eth0 nodad".split())
+
+    def bring_up(self, networks: Mapping[str, Document]) -> None:
+        """Attach pods, in whose order classes are numbered, and plug in."""
+        self.node.add_pod_namespace(*networks)
+        for pod, network in networks.items():
+            answer = self.node.call("ADD", pod, network)
+            assert "code" not in answer, answer
+        self.plug_in()
+
+    @contextmanager
+    def iperf(self, pod: str, port: int, to: str, options: str = "") -> Iterator[None]:
+        """Let a pod send to an address of the other end for a while, or as iperf3's options say."""
+        # UDP is answered from the address that the route takes, unless it is bound.
+        self.on("two", *f"iperf3 --server --daemon --one-off --bind {to} --port {port}".split())
+        flow = f"iperf3 --client {to} --time 90 --port {port} {options}".split()
+        with self.node.running("nsenter", f"--net=/run/netns/{pod}", *flow):
+            yield
+
+    def received(self, device: str, pod: str = "") -> int:
+        """Bytes that a device of the node, or of a pod, has got."""
+        (link,) = self.node.show("ip", "-j", "-s", "link", "show", "dev", device, pod=pod)
+        return int(link["stats64"]["rx"]["bytes"])
 
     def on(self, side: str, *command: str, stdin: str = "") -> str:
         enter = ["nsenter", "--net=/run/netns/two"] if side == "two" else []
@@ -76,6 +100,13 @@ class Pair:
         assert after["options"]["direct_packets_stat"] == 0
         assert sum(found.values()) == after["bytes"]
         return found
+
+
+def gained(read: Callable[[], int], seconds: float) -> float:
+    """What a counter gains in that time, a second."""
+    begun, before = time.monotonic(), read()
+    time.sleep(seconds)
+    return (read() - before) / (time.monotonic() - begun)
 
 
 def overlay(side: str, other: str) -> str:
