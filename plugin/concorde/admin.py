@@ -117,14 +117,14 @@ def parse(arguments: list[str]) -> Asked:
 
 
 def _ledger(asked: Asked) -> str:
-    from .node import observe, report
+    from .node import report
 
     book = _open(asked.state)
     if book is None:
         return report.as_json(None, [], {}) if asked.as_json else report.NOTHING
     with book:  # one moment's tree and entries
         tree, entries = book.tree(), book.entries()
-    dropped = report.dropped(entries, observe.counters()) if entries else {}
+    dropped = report.dropped(entries)
     written = report.as_json if asked.as_json else report.as_table
     return written(tree, entries, dropped)
 

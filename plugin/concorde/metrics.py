@@ -2,7 +2,8 @@
 
 It reads the ledger and the stores, of which it changes nothing, and asks the kernel. Classes on the uplink
 take no privilege to see. Those within pods, where ceilings and enforcement `pod` are kept, take
-CAP_SYS_ADMIN; without it the rest is told, and how many were not seen.
+CAP_SYS_ADMIN, and what the guard has counted takes CAP_NET_ADMIN; without them the rest is told, and how
+many classes were not seen.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Families:
         self.backlog_bytes = _gauge("concorde_class_backlog_bytes", "Bytes that wait in a class.")
         self.backlog_packets = _gauge("concorde_class_backlog_packets", "Packets that wait in a class.")
 
+        self.refused = _counter("concorde_refused_packets", "Packets of a pod that the guard dropped.")
+
     def __iter__(self) -> Iterator[Family]:
         return iter(vars(self).values())
 
@@ -73,7 +76,7 @@ def collect(state: str) -> str:
     tree, entries, promises = _read(state)
     limited = [entry for entry in entries if entry.key in promises and promises[entry.key].rate is not None]
     within, unseen = _of_pods(limited) if limited else ({}, 0)
-    return render(tree, entries, promises, _of_uplink(tree), within, unseen)
+    return render(tree, entries, promises, _of_uplink(tree), within, unseen, _refused(entries))
 
 
 def render(
@@ -83,8 +86,13 @@ def render(
     uplink: dict[str, Counters],
     within: dict[str, Counters],
     unseen: int,
+    refused: dict[tuple[str, str, str], int],
 ) -> str:
-    """The text: `uplink` are its classes by name, `within` those of pods by the node's end of their link."""
+    """The text.
+
+    `uplink` are its classes by name, `within` those of pods by the node's end of their link, `refused` are
+    packets by the attachment.
+    """
     told = Families()
     told.version.add(openmetrics.labelled((("version", VERSION),)), 1)
     for network in sorted({entry.network for entry in entries}):
@@ -102,6 +110,8 @@ def render(
         if terms is not None and terms.rate is not None and counters is not None:
             labels = _class_labels("pod", entry.interface, _POD_CLASS, entry)
             told.add_class(labels, terms.rate, terms.rate, counters)
+        if entry.key in refused:
+            told.refused.add(openmetrics.labelled(_who(entry)), refused[entry.key])
     return openmetrics.text(told)
 
 
@@ -184,6 +194,16 @@ def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:
         seen = {}
     found = {port: classes[_POD_CLASS] for port, classes in seen.items() if _POD_CLASS in classes}
     return found, len(entries) - len(found)
+
+
+def _refused(entries: list[Entry]) -> dict[tuple[str, str, str], int]:
+    """What `concorde ledger` shows as DROPPED; nothing where we may not ask."""
+    from .node import report
+
+    try:
+        return report.dropped(entries)
+    except PermissionError:
+        return {}
 
 
 def _gauge(name: str, says: str) -> Family:

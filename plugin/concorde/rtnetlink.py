@@ -48,6 +48,7 @@ _NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
 _MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another port (Linux 4.20)
 
 NO_SUCH_DEVICE = 19  # ENODEV
+NO_SUCH_THING = 2  # ENOENT
 
 
 class Tunnel:
@@ -178,14 +179,21 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 def attributes(content: bytes, start: int = 0) -> Attributes:
     """The attributes of a message, or of one that holds others."""
-    found = {}
+    return dict(_parts(content, start))
+
+
+def every(content: bytes) -> list[bytes]:
+    """What stands in a list, whose attributes are all of one kind."""
+    return [part for _, part in _parts(content, 0)]
+
+
+def _parts(content: bytes, start: int) -> Iterator[tuple[int, bytes]]:
     while start + 4 <= len(content):
         length, kind = unpack_from("=HH", content, start)
         if length < 4:
             break
-        found[kind & 0x3FFF] = content[start + 4 : start + length]
+        yield kind & 0x3FFF, content[start + 4 : start + length]
         start += length + 3 & ~3
-    return found
 
 
 def ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:

@@ -49,15 +49,12 @@ def set_of(entry: dict[str, Any]) -> dict[str, Any] | None:
 class Listed:
     """An element of a set or map.
 
-    The parts of its key, a map's value, the packets if it counts them, and its limit if that is in bytes.
+    The parts of its key, a map's value, and its limit if that is in bytes.
     """
 
     def __init__(self, element: Any) -> None:
-        self.packets: int | None = None
         self.limit = ""
         if isinstance(element, dict) and "elem" in element:
-            counter = element["elem"].get("counter")
-            self.packets = counter["packets"] if counter else None
             self.limit = limits.shown(element["elem"].get("limit", {}))
             element = element["elem"]["val"]
         key, value = element if isinstance(element, list) else (element, None)

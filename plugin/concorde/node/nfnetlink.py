@@ -1,4 +1,4 @@
-"""Putting elements into nftables' sets and taking them out without nft, which costs a pod two milliseconds.
+"""Elements of nftables' sets without nft, which costs a pod two milliseconds: put in, taken out, and counted.
 
 One batch is one transaction. Source: linux/netfilter/nfnetlink.h and nf_tables.h; net/netfilter/nfnetlink.c,
 nfnetlink_rcv_batch.
@@ -10,12 +10,13 @@ from _socket import AF_INET6, inet_pton
 from struct import pack, unpack_from
 
 from .. import addresses
-from ..rtnetlink import NESTED, attribute, netlink
+from ..rtnetlink import DUMP, NESTED, NO_SUCH_THING, ask_through, attribute, attributes, every, netlink
 from . import limits, tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from _socket import socket
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .parts import Element
 
@@ -23,6 +24,7 @@ _NETFILTER = 12  # NETLINK_NETFILTER
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
 _BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*
 _GET_CHAIN = _NFTABLES << 8 | 4  # NFT_MSG_GETCHAIN
+_GET_ELEMENTS, _GET_GENERATION = _NFTABLES << 8 | 13, _NFTABLES << 8 | 16  # NFT_MSG_GETSETELEM, _GETGEN
 _MESSAGES = {"add": _NFTABLES << 8 | 12, "delete": _NFTABLES << 8 | 14}  # NFT_MSG_NEWSETELEM, _DELSETELEM
 _REQUEST, _ACK, _CREATE = 0x1, 0x4, 0x400  # NLM_F_*
 _ERROR = 2  # NLMSG_ERROR
@@ -32,6 +34,8 @@ _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIS
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
 _EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
 _NAME, _OF_EXPRESSION = 1, 2  # NFTA_EXPR_NAME and _DATA
+_PACKETS = 2  # NFTA_COUNTER_PACKETS
+_LOOKS = 5  # at sets that others change meanwhile
 
 
 def change(verb: str, elements: Sequence[Element]) -> None:
@@ -71,27 +75,85 @@ def has_chain(family: str, name: str) -> bool:
         asked.close()
 
 
+def counted(elements: Iterable[Element]) -> dict[Element, int]:
+    """The packets that each of these elements has counted, of those that are there and count.
+
+    Each set is read once, however many elements are asked for. Raises OSError; EPERM without CAP_NET_ADMIN.
+    """
+    wanted: dict[tuple[str, str], dict[bytes, Element]] = {}
+    for element in elements:
+        family, name, text = element
+        if tables.counts(family, name):
+            wanted.setdefault((family, name), {})[_key(family, name, limits.parted(text)[0])] = element
+    asked = netlink(_NETFILTER)
+    try:
+        for _ in range(_LOOKS):
+            # What is put into a set or taken out while it is read may hide another element.
+            before = _generation(asked)
+            found = {
+                keys[key]: packets
+                for of, keys in wanted.items()
+                for key, packets in _packets(asked, *of)
+                if key in keys
+            }
+            if _generation(asked) == before:
+                break
+        return found
+    finally:
+        asked.close()
+
+
+def _generation(asked: socket) -> bytes:
+    """What becomes another with each transaction."""
+    (answer,) = ask_through(asked, _GET_GENERATION, 0, _header(0, 0))
+    return answer
+
+
+def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int]]:
+    """Key and counter of each element of a set; none where there is no such set."""
+    body = _header(_FAMILIES[family], 0) + _of_set(name)
+    try:
+        for message in ask_through(asked, _GET_ELEMENTS, DUMP, body):
+            for content in every(attributes(message, 4).get(_ELEMENTS, b"")):
+                element = attributes(content)
+                expression = attributes(element.get(_EXPRESSION, b""))
+                if expression.get(_NAME) == b"counter\0":
+                    key = attributes(element[_KEY])[_VALUE]
+                    yield key, unpack_from("!Q", attributes(expression[_OF_EXPRESSION])[_PACKETS])[0]
+    except OSError as error:
+        if error.errno != NO_SUCH_THING:
+            raise
+
+
 def _message(kind: int, flags: int, family: int, resource: int, body: bytes) -> bytes:
-    return pack("=IHHII", 20 + len(body), kind, flags, 0, 0) + pack("!BBH", family, 0, resource) + body
+    return pack("=IHHII", 20 + len(body), kind, flags, 0, 0) + _header(family, resource) + body
+
+
+def _header(family: int, resource: int) -> bytes:
+    """struct nfgenmsg."""
+    return pack("!BBH", family, 0, resource)
 
 
 def _body(family: str, name: str, text: str, limit: str) -> bytes:
     key, _, value = text.partition(" : ")
-    parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), key.split(" . "))]
-    # Of several, each fills whole registers of 4 bytes.
-    joined = parts[0] if len(parts) == 1 else b"".join(part + bytes(-len(part) % 4) for part in parts)
-    element = _nested(_KEY, attribute(_VALUE, joined))
+    element = _nested(_KEY, attribute(_VALUE, _key(family, name, key)))
     if value:
         major, _, minor = value.partition(":")
         element += _nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
     if limit:
         expression = attribute(_NAME, b"limit\0") + _nested(_OF_EXPRESSION, limits.attributes(limit))
         element += _nested(_EXPRESSION, expression)
-    return (
-        attribute(_TABLE, tables.TABLE.encode() + b"\0")
-        + attribute(_SET, name.encode() + b"\0")
-        + _nested(_ELEMENTS, _nested(_ELEMENT, element))
-    )
+    return _of_set(name) + _nested(_ELEMENTS, _nested(_ELEMENT, element))
+
+
+def _of_set(name: str) -> bytes:
+    return attribute(_TABLE, tables.TABLE.encode() + b"\0") + attribute(_SET, name.encode() + b"\0")
+
+
+def _key(family: str, name: str, text: str) -> bytes:
+    parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), text.split(" . "))]
+    # Of several, each fills whole registers of 4 bytes.
+    return parts[0] if len(parts) == 1 else b"".join(part + bytes(-len(part) % 4) for part in parts)
 
 
 def _nested(kind: int, content: bytes) -> bytes:

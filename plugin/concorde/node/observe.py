@@ -24,9 +24,8 @@ class State:
     of each class's queue, its rate (bytes per second) if it has one, and its size (bytes), both by minor;
     `waiting` how many packets the uplink keeps for each neighbour that has not answered, by table of
     neighbours. `segments` is how many an offloaded packet of a VTEP may have, by its device, if that matters.
-    `comments` are those of each chain's rules, `counters` the packets of elements that count. `ports` are all
-    bridges' ports, of which those as rtnetlink.close_port() leaves them are `closed`; `fixed` are the
-    hardware addresses bound to a port.
+    `comments` are those of each chain's rules. `ports` are all bridges' ports, of which those as
+    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,6 @@ class State:
         self.comments: dict[tuple[str, str], list[str]] = {}
         self.sets: set[tuple[str, str]] = set()
         self.elements: set[Element] = set()
-        self.counters: dict[Element, int] = {}
         self.ports: set[str] = set()
         self.closed: set[str] = set()
         self.fixed: set[tuple[str, str]] = set()
@@ -67,14 +65,6 @@ def observe(uplink: str = "") -> State:
         read_table(state, family, shown)
     read_ports(state, ports.finish(), addresses)
     return state
-
-
-def counters() -> dict[Element, int]:
-    """The packets that each counting element has dropped. Raises tools.CommandError."""
-    state = State()
-    for family, shown in Listing().finish():
-        read_table(state, family, shown)
-    return state.counters
 
 
 def read_qdiscs(state: State, shown: str) -> None:
@@ -136,10 +126,7 @@ def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
 def _read_element(state: State, family: str, name: str, element: Listed) -> None:
     if (family, name) not in tables.SETS or (family, name) in tables.LEARNED:
         return  # of a set that goes as a whole, or that packets fill
-    found = family, name, _text(element, tables.key_of(family, name))
-    state.elements.add(found)
-    if element.packets is not None:
-        state.counters[found] = element.packets
+    state.elements.add((family, name, _text(element, tables.key_of(family, name))))
 
 
 def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:

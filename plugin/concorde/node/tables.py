@@ -38,6 +38,11 @@ def key_of(family: str, name: str) -> list[str]:
     return declared.partition(" ")[2].split(" . ")
 
 
+def counts(family: str, name: str) -> bool:
+    """Whether a set counts the packets of each of its elements."""
+    return SETS[family, name][1].endswith("; counter")
+
+
 def families(entries: Iterable[Entry]) -> list[str]:
     """The families that must have a table for these attachments."""
     found = ["ip", "ip6", "bridge"]

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_fd_to_metric_families
 
 from tests import cases, debian13
 from tests.system.plugin.conftest import Node, promising
-from tests.system.plugin.uplinks import SUMS, Pair, on_uplink
+from tests.system.plugin.uplinks import HOST, SUMS, Pair, on_uplink
 
 SEND = str(Path(__file__).with_name("send.py"))
 REMOTE = "172.16.2.77"
@@ -27,6 +27,8 @@ COUNTED = (
     "backlog_packets",
 )
 NOT_ROOT = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")  # its files, and none of its rights
+FORGED, FOR_A_VTEP, A_FEW = 300, 200, 100
+OF = {"2": "a-1", "3": "a-2"}  # by an address's end
 Counters = dict[str, tuple[int, ...]]
 
 
@@ -155,6 +157,43 @@ def test_without_root_s_rights_the_uplink_is_told_and_what_is_not_seen_is_counte
     assert places == ["uplink"] * 5
     assert found["concorde_unseen_classes"] == [({}, 1)]
     assert told(pair.node)["concorde_unseen_classes"] == [({}, 0)]
+    assert "concorde_refused_packets_total" not in found
+
+
+def test_refused_packets_are_told_of_the_pod_that_sent_them(pair: Pair) -> None:
+    """By its port, and where packets are routed; a pod's own kernel adds a few (IPv6) at any time."""
+    node = pair.node
+    for spec in (
+        {"to": REMOTE, "port": 9, "forged": "172.16.1.77", "count": FORGED},
+        {"to": HOST["one"], "port": 8472, "count": FOR_A_VTEP},
+    ):
+        node.in_pod("A-1", "/usr/bin/python3", SEND, json.dumps(spec))
+    while True:
+        before, found, after = refused_by_nft(node), told(node), refused_by_nft(node)
+        if before == after:
+            break
+    refused = {
+        labels["pod"]: (labels, packets) for labels, packets in found["concorde_refused_packets_total"]
+    }
+    assert {pod: packets for pod, (_, packets) in refused.items()} == after
+    assert FORGED + FOR_A_VTEP <= after["a-1"] < FORGED + FOR_A_VTEP + A_FEW
+    assert after["a-2"] < A_FEW
+    labels, _ = refused["a-1"]
+    assert labels["port"] in node.veths()
+    assert (labels["network"], labels["namespace"]) == ("cluster-a", "web")
+
+
+def refused_by_nft(node: Node) -> dict[str, int]:
+    """By the pod, what nft says of its port and of its addresses."""
+    found = {"a-1": 0, "a-2": 0}
+    ports = {labels["port"]: labels["pod"] for labels, _ in told(node)["concorde_refused_packets_total"]}
+    for family, name in (("bridge", "dropped"), ("ip", "refused"), ("ip6", "refused")):
+        *_, shown = node.show("nft", "-j", "list", "set", family, "concorde", name)["nftables"]
+        for element in shown["set"]["elem"]:
+            key = element["elem"]["val"]
+            pod = ports[key] if isinstance(key, str) else OF[key["concat"][1][-1]]
+            found[pod] += element["elem"]["counter"]["packets"]
+    return found
 
 
 def test_nothing_of_the_state_is_written(pair: Pair) -> None:

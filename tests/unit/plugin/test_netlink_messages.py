@@ -333,3 +333,47 @@ def test_no_elements_are_no_message_and_an_error_names_some(answering: Any) -> N
     with pytest.raises(FileNotFoundError, match=r"nftables: tunnels \{ 8472 \}"):
         nfnetlink.change("delete", [("ip", "tunnels", "8472")])
     assert kernel.closed == 1
+
+
+def generation(number: int) -> bytes:
+    return message(10 << 8 | 15, struct.pack("!BBHHHI", 0, 0, 0, 8, 1, number))
+
+
+def counting(key: bytes, packets: int) -> bytes:
+    """An element as NFT_MSG_NEWSETELEM has it."""
+    counter = attribute(1, struct.pack("!Q", 99)) + attribute(2, struct.pack("!Q", packets))
+    expression = attribute(1, b"counter\0") + attribute(2 | NESTED, counter)
+    element = attribute(1 | NESTED, attribute(1, key)) + attribute(7 | NESTED, expression)
+    return attribute(1 | NESTED, element)
+
+
+def elements(*listed: bytes) -> bytes:
+    body = struct.pack("!BBH", 7, 0, 0) + attribute(3 | NESTED, b"".join(listed))
+    return message(10 << 8 | 12, body, flags=0x2)
+
+
+PORT, OTHER = b"veth1".ljust(16, b"\0"), b"veth2".ljust(16, b"\0")
+DROPPED = ("bridge", "dropped", '"veth1"')
+
+
+def test_each_set_is_read_once_for_all_elements_that_count(answering: Any) -> None:
+    wanted = [DROPPED, ("bridge", "dropped", '"veth3"'), ("bridge", "floods", '"veth1"')]
+    kernel = answering(generation(1), elements(counting(OTHER, 5), counting(PORT, 3)), DONE, generation(1))
+    assert nfnetlink.counted(wanted) == {DROPPED: 3}
+    assert [sent[4:6] for sent in kernel.sent] == [b"\x10\x0a", b"\x0d\x0a", b"\x10\x0a"]
+    assert kernel.closed == 1
+
+
+def test_a_set_that_others_changed_meanwhile_is_read_again(answering: Any) -> None:
+    first = generation(1), elements(counting(OTHER, 5)), DONE, generation(2)
+    again = generation(2), elements(counting(OTHER, 5), counting(PORT, 3)), DONE, generation(2)
+    answering(*first, *again)
+    assert nfnetlink.counted([DROPPED]) == {DROPPED: 3}
+
+
+def test_a_node_without_tables_has_counted_nothing_and_who_may_not_ask_is_told(answering: Any) -> None:
+    answering(generation(1), error(errno.ENOENT), generation(1))
+    assert nfnetlink.counted([DROPPED]) == {}
+    answering(error(errno.EPERM))
+    with pytest.raises(PermissionError):
+        nfnetlink.counted([DROPPED])
