@@ -26,7 +26,7 @@ _NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH = 16, 18, 19, 28  # RTM_*
 _UP = 0x1  # IFF_UP
 _BRIDGE_FAMILY = 7  # AF_BRIDGE
 
-_IFNAME, _LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 12, 18, 1  # IFLA_*
+_IFNAME, _LINK, _MASTER_LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 10, 12, 18, 1  # IFLA_*
 _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND, _DATA = 1, 2  # IFLA_INFO_*
 # IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
@@ -84,6 +84,22 @@ def peer_address(name: str) -> str:
     except OSError:
         pass
     return ""
+
+
+def beneath(name: str) -> list[str]:
+    """What carries a link's packets: a VLAN's or a tunnel's lower device, a bridge's or a bond's ports.
+
+    A veth's other end is none, nor what is in another network namespace. Raises OSError.
+    """
+    found = _link(name)
+    if found is None or _kind(found) == "veth":
+        return []
+    lower = unpack_from("=I", found[_LINK])[0] if _LINK in found and _LINK_NETNSID not in found else 0
+    master = attribute(_MASTER_LINK, pack("=i", index_of(name)))
+    ports = [
+        attributes(message, 16) for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + master)
+    ]
+    return [*filter(None, [_name(lower)]), *(_text(port[_IFNAME]) for port in ports)]
 
 
 def tunnels() -> list[Tunnel]:

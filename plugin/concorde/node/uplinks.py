@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import rtnetlink
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -10,6 +12,9 @@ _SIOCETHTOOL = 0x8946  # linux/sockios.h
 _ETHTOOL_GSET = 0x00000001  # linux/ethtool.h; old, but every kernel answers it
 _SPEED, _SPEED_HIGH = 12, 28  # offsets in struct ethtool_cmd: Mbit/s, lower and upper 16 bits
 _UNKNOWN = 0xFFFFFFFF  # SPEED_UNKNOWN
+# What drivers without a wire tell, whatever is beneath (drivers/net/veth.c; tun.c, formerly 10). Of tun
+# another speed counts: somebody has set it.
+_MADE_UP = {"veth": (10_000,), "tun": (10, 10_000)}  # Mbit/s
 _SIOCGIFMTU = 0x8921  # linux/sockios.h
 
 
@@ -43,10 +48,23 @@ def mtu(name: str) -> int:
 
 
 def speed(name: str) -> int | None:
-    """The speed (bits per second) the driver of a device tells, or None.
+    """The speed (bits per second) the driver of a device tells, or None; nor one that it makes up.
 
     Not /sys/class/net, which shows the network namespace it was mounted in.
     """
+    megabits = _told(name)
+    return None if megabits is None or _is_made_up(name, megabits) else megabits * 1_000_000
+
+
+def _is_made_up(name: str, megabits: int) -> bool:
+    """Also where the device passes on what one beneath it tells, as bridges, bonds and VLANs do."""
+    if megabits in _MADE_UP.get(rtnetlink.link_kind(name) or "", ()):
+        return True
+    return any(_is_made_up(device, _told(device) or 0) for device in rtnetlink.beneath(name))
+
+
+def _told(name: str) -> int | None:
+    """What a driver answers, in Mbit/s."""
     # Only here: where `capacity` is given, no call pays for these.
     import fcntl
     from _socket import AF_INET, SOCK_DGRAM, socket
@@ -65,4 +83,4 @@ def speed(name: str) -> int | None:
         return None
     low, high = (unpack_from("=H", command, at)[0] for at in (_SPEED, _SPEED_HIGH))
     megabits = int(high) << 16 | int(low)
-    return None if megabits in (0, 0xFFFF, _UNKNOWN) else megabits * 1_000_000
+    return None if megabits in (0, 0xFFFF, _UNKNOWN) else megabits

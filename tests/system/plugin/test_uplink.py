@@ -14,6 +14,16 @@ from tests.system.plugin.conftest import REFERENCE, Node, child_of
 from tests.system.plugin.uplinks import chain, ledger, on_uplink
 
 PODS = ("A-1", "A-2", "B-1")
+# What `ethtool -s DEVICE speed MBIT` does: ETHTOOL_GSET, then ETHTOOL_SSET. A tun takes it.
+SET_SPEED = """
+import array, fcntl, socket, struct, sys
+command = array.array("B", bytes(44))
+request = struct.pack("16sP16x", sys.argv[1].encode(), command.buffer_info()[0])
+for verb in 1, 2:
+    struct.pack_into("=I", command, 0, verb)
+    struct.pack_into("=H", command, 12, int(sys.argv[2]))
+    fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8946, request)
+"""
 
 
 @pytest.fixture
@@ -249,11 +259,16 @@ def test_a_bad_key_is_named_and_nothing_is_made(node: Node, keys: dict[str, Any]
 
 
 def test_uplink_and_capacity_are_the_default_routes_and_the_drivers(node: Node) -> None:
-    node.run("ip", "addr", "add", "192.168.9.1/24", "dev", "eth0")
+    node.run("ip", "tuntap", "add", "tap0", "mode", "tap")
+    node.run("ip", "link", "set", "tap0", "up")
+    node.run("ip", "addr", "add", "192.168.9.1/24", "dev", "tap0")
     node.run("ip", "route", "add", "default", "via", "192.168.9.2")
+    refused = node.call("ADD", "A-1", on_uplink("100M", uplink=None, capacity=None))
+    assert refused["msg"] == "capacity: missing, and the kernel does not tell the speed of tap0"
+    node.run("/usr/bin/python3", "-c", SET_SPEED, "tap0", "2500")
     added(node, "A-1", on_uplink("100M", uplink=None, capacity=None))
     tree = ledger(node)["tree"]
-    assert (tree["uplink"], tree["capacity"]) == ("eth0", 10_000_000_000)  # what veth says
+    assert (tree["uplink"], tree["capacity"]) == ("tap0", 2_500_000_000)
 
 
 # As the version before made it.

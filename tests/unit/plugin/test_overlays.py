@@ -94,7 +94,9 @@ def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytes
     Configuration({**plugin, "name": network["name"]})
     if overlay == "node":
         monkeypatch.setattr(uplinks, "mtu", lambda name: 1500)
-        Settings({**plugin, "uplink": "lo"})
+        monkeypatch.setattr(uplinks, "speed", lambda name: 25 * 10**9)
+        # No number of ours throttles a node that is faster.
+        assert Settings({**plugin, "uplink": "lo"}).tree.capacity == 25 * 10**9
 
 
 def test_the_overlays_differ_in_nothing_but_their_enforcement() -> None:

@@ -6,6 +6,7 @@ import io
 import struct
 
 import pytest
+from concorde import rtnetlink
 from concorde.node import uplinks
 
 
@@ -56,8 +57,31 @@ def test_a_drivers_speed_is_where_ethtool_has_it(
         command[12:14], command[28:30] = struct.pack("=H", low), struct.pack("=H", high)
 
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    assert uplinks.speed("eth0") == speed
-    assert asked == [(0x8946, b"eth0")]
+    assert uplinks.speed("no-such-device") == speed
+    assert asked == [(0x8946, b"no-such-device")]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told", "speed"),
+    [
+        ({"eth0": ""}, 10_000, 10**10),
+        ({"eth0": "veth"}, 10_000, None),
+        ({"eth0": "tun"}, 10, None),
+        ({"eth0": "tun"}, 10_000, None),
+        ({"eth0": "tun"}, 1_000, 10**9),  # somebody set that
+        ({"br0": "bridge", "eth0": ""}, 10_000, 10**10),
+        ({"br0": "bridge", "eth0": "vlan", "veth0": "veth"}, 10_000, None),
+    ],
+)
+def test_a_speed_that_a_driver_makes_up_is_none(
+    kinds: dict[str, str], told: int, speed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each device lies on the next."""
+    names = list(kinds)
+    monkeypatch.setattr(uplinks, "_told", lambda name: told)
+    monkeypatch.setattr(rtnetlink, "link_kind", kinds.get)
+    monkeypatch.setattr(rtnetlink, "beneath", lambda name: names[names.index(name) + 1 :][:1])
+    assert uplinks.speed(names[0]) == speed
 
 
 def test_a_device_that_tells_none_has_no_speed() -> None:
