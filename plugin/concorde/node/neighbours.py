@@ -8,13 +8,13 @@ asks for one packet; three is what Linux kept before 3.3.
 
 from __future__ import annotations
 
-import json
-
 MOST = 3  # packets for each address
 
 
 def read(shown: str, uplink: str) -> dict[str, int]:
     """How many packets may wait there, by table (`arp_cache`, `ndisc_cache`), from `ip -j ntable show`."""
+    import json  # not above: ADD and DEL render, and read nothing
+
     return {
         table["name"]: int(table["queue"])
         for table in json.loads(shown or "[]")

@@ -8,13 +8,13 @@ such a device, it is before the tree, and it is no pod's.
 
 from __future__ import annotations
 
-import json
-
 MOST = 1  # segments
 
 
 def read(shown: str) -> dict[str, int]:
     """How many segments a packet of each device may have, from `ip -j -d link show type vxlan`."""
+    import json  # not above: ADD and DEL render, and read nothing
+
     return {
         link["ifname"]: int(link["gso_max_segs"]) for link in json.loads(shown or "[]") if "ifname" in link
     }
