@@ -23,6 +23,7 @@ from testbed.providers import Provider
 from testbed.providers.keeping import Keeper
 from testbed.providers.netns.keeping import SandboxKeeper
 from testbed.providers.netns.provider import NetnsProvider
+from testbed.registry import Registry
 from testbed.scenario import Scenario, ScenarioError, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
@@ -188,7 +189,8 @@ OWN = OrchestratorKind(_own, requirements.demand, has_agents=True, refuse=_refus
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
-_providers: dict[str, ProviderKind] = {
+PROVIDERS = Registry[ProviderKind]("provider")
+_SHIPPED = {
     "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper, makes_links=True),
     "ssh": ProviderKind(
         _ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_keeper, machines=_ssh_machines
@@ -199,6 +201,8 @@ _providers: dict[str, ProviderKind] = {
     # Its clusters run the pods, whatever is said of orchestrators.
     EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_keeper),
 }
+for _name, _shipped in _SHIPPED.items():
+    PROVIDERS.register(_name, _shipped)
 
 
 def on_clusters(kubeconfigs: Iterable[str]) -> tuple[str, str]:
@@ -208,9 +212,7 @@ def on_clusters(kubeconfigs: Iterable[str]) -> tuple[str, str]:
 
 def register_provider(name: str, kind: ProviderKind) -> None:
     """Make a provider known to the command line. Raises ValueError for a name that is taken."""
-    if name in _providers:
-        raise ValueError(f"there is a provider {name!r} already")
-    _providers[name] = kind
+    PROVIDERS.register(name, kind)
 
 
 def demand(provider: str, orchestrator: str) -> OrchestratorKind:
@@ -239,14 +241,14 @@ def keeper(provider: str) -> Keeper | None:
 
 def keepers() -> dict[str, Keeper]:
     """Return all that keep testbeds, by their provider's name."""
-    return {name: kind.keeper() for name, kind in _providers.items() if kind.keeper}
+    return {name: kind.keeper() for name, kind in PROVIDERS.items() if kind.keeper}
 
 
 def machines(provider: str, scenario: Scenario | None) -> Mapping[str, Machine]:
     """Return a provider's machines by their nodes' names. Raises LookupError if it has none."""
     find = _kind(provider).machines
     if find is None:
-        having = ", ".join(name for name, kind in _providers.items() if kind.machines)
+        having = ", ".join(name for name, kind in PROVIDERS.items() if kind.machines)
         raise LookupError(f"--provider: {provider!r} has no machines (what has: {having})")
     return find(provider.partition(":")[2], scenario)
 
@@ -293,6 +295,4 @@ def put_together(addressing: Addressing, provider: Provider, orchestrate: Orches
 def _kind(provider: str) -> ProviderKind:
     """Return a provider's kind; it may have a source. Raises LookupError for an unknown one."""
     name = provider.partition(":")[0]
-    if name not in _providers:
-        raise LookupError(f"no provider {name!r} (providers: {', '.join(_providers)})")
-    return _providers[name]
+    return PROVIDERS.named(name)

@@ -24,13 +24,12 @@ from testbed.scenario import networks as overlays
 DICTIONARIES: tuple[dict[str, Any], ...] = (
     FIGURES,
     STUDIES,
-    assembly._providers,
-    enforcements._known,
-    generators._exchangers,
-    generators._registered,
-    kinds._known,
-    networks._known,
-    overlays._known,
+    assembly.PROVIDERS,
+    enforcements.MAKERS,
+    generators.TOOLS,
+    kinds.KINDS,
+    networks.MAKERS,
+    overlays.KINDS,
 )
 LISTS = (names.ENFORCEMENTS._names, names.NETWORKS._names)
 

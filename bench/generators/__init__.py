@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
 from bench.generators.iperf3 import Iperf3
 from bench.generators.requests.tool import RequestsTool
+from testbed.registry import Registry
 from testbed.scenario import Requests, Scenario, Traffic, rules, texts, traffic_rules
 from testbed.scenario.faults import Fault
 
@@ -31,34 +32,30 @@ __all__ = [
 DEFAULT = Iperf3.name  # of flows and disturbances that name none
 DEFAULT_EXCHANGER = RequestsTool.name  # of requests that name none
 
-_registered: dict[str, Generator] = {}
-_exchangers: dict[str, Exchanger] = {}
+TOOLS = Registry[Generator | Exchanger]("generator")
 
 
 def register(tool: Generator | Exchanger) -> None:
     """Let scenarios ask for a tool by its name. Raises ValueError if the name is taken."""
-    if tool.name in _registered or tool.name in _exchangers:
-        raise ValueError(f"there is a generator {tool.name!r} already")
-    if isinstance(tool, Exchanger):
-        _exchangers[tool.name] = tool
-    else:
-        _registered[tool.name] = tool
+    TOOLS.register(tool.name, tool)
 
 
 def generator_of(traffic: Traffic) -> Generator:
     """Return what makes a transfer's traffic. Raises LookupError for an unknown one."""
     name = traffic.generator or DEFAULT
-    if name not in _registered:
+    tool = TOOLS.get(name)
+    if tool is None or isinstance(tool, Exchanger):
         raise LookupError(_unknown(name))
-    return _registered[name]
+    return tool
 
 
 def exchanger_of(requests: Requests) -> Exchanger:
     """Return what makes requests. Raises LookupError for an unknown one."""
     name = requests.generator or DEFAULT_EXCHANGER
-    if name not in _exchangers:
+    tool = TOOLS.get(name)
+    if not isinstance(tool, Exchanger):
         raise LookupError(_unknown_exchanger(name))
-    return _exchangers[name]
+    return tool
 
 
 def is_guaranteed(scenario: Scenario, flow: Traffic) -> bool:
@@ -76,23 +73,28 @@ def guaranteed(scenario: Scenario) -> list[Traffic]:
 
 
 def _unknown(name: str) -> str:
-    return f"no generator {name!r} (generators: {', '.join(_registered)})"
+    return f"no generator {name!r} (generators: {_names(exchangers=False)})"
 
 
 def _unknown_exchanger(name: str) -> str:
-    return f"no generator {name!r} of requests (generators: {', '.join(_exchangers)})"
+    return f"no generator {name!r} of requests (generators: {_names(exchangers=True)})"
+
+
+def _names(exchangers: bool) -> str:
+    return ", ".join(name for name, tool in TOOLS.items() if isinstance(tool, Exchanger) is exchangers)
 
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
     """The rule of which generators there are, and what each can do."""
     for at, traffic in traffic_rules.enumerated(scenario):
-        name = traffic.generator or DEFAULT
-        if name not in _registered:
-            yield Fault((*at, "generator"), _unknown(name))
+        try:
+            tool = generator_of(traffic)
+        except LookupError as error:
+            yield Fault((*at, "generator"), str(error))
             continue
-        for field, words in _registered[name].faults(traffic):
-            yield Fault((*at, field), f"generator {name!r}: {words}")
-        size = _registered[name].most_bytes(traffic, scenario.measurement.interval)
+        for field, words in tool.faults(traffic):
+            yield Fault((*at, field), f"generator {tool.name!r}: {words}")
+        size = tool.most_bytes(traffic, scenario.measurement.interval)
         if size > texts.MOST_BYTES:
             yield Fault(
                 (*at, "duration"),
@@ -100,12 +102,13 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
                 "choose a shorter duration, fewer streams (parallel) or a longer measurement.interval",
             )
     for index, requests in enumerate(scenario.requests):
-        name = requests.generator or DEFAULT_EXCHANGER
-        if name not in _exchangers:
-            yield Fault(("requests", index, "generator"), _unknown_exchanger(name))
+        try:
+            exchanger = exchanger_of(requests)
+        except LookupError as error:
+            yield Fault(("requests", index, "generator"), str(error))
             continue
-        for field, words in _exchangers[name].faults(requests):
-            yield Fault(("requests", index, field), f"generator {name!r}: {words}")
+        for field, words in exchanger.faults(requests):
+            yield Fault(("requests", index, field), f"generator {exchanger.name!r}: {words}")
 
 
 register(Iperf3())

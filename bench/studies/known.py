@@ -10,23 +10,20 @@ from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
 from bench.studies.promise.study import PromiseStudy
 from bench.studies.study import Study
+from testbed.registry import Registry
 from testbed.scenario.texts import is_file
 
-STUDIES: dict[str, Study] = {}
+STUDIES = Registry[Study]("study", "studies")
 
 
 def register(study: Study) -> None:
-    """Let a study be known by its name, on the command line and by its directories. Raises LookupError."""
-    if study.name in STUDIES:
-        raise LookupError(f"there is a study {study.name!r} already")
-    STUDIES[study.name] = study
+    """Let a study be known by its name, on the command line and by its directories. Raises ValueError."""
+    STUDIES.register(study.name, study)
 
 
 def named(name: str) -> Study:
     """Return a study. Raises LookupError with those there are."""
-    if name not in STUDIES:
-        raise LookupError(f"no study {name!r} (studies: {', '.join(STUDIES)})")
-    return STUDIES[name]
+    return STUDIES.named(name)
 
 
 def find(name: str, reports: Path) -> tuple[Study, Path] | None:

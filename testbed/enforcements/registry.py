@@ -7,19 +7,20 @@ from collections.abc import Callable
 from testbed.enforcements.at_interface import AtInterface
 from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Enforcement
+from testbed.registry import Registry
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.enforcements import Kind
 
 Make = Callable[[Addressing], Enforcement]
 
-_known: dict[str, Make] = {}
+MAKERS = Registry[Make]("enforcement")
 
 
 def register(kind: Kind, make: Make) -> None:
     """Make an enforcement known to scenarios and testbeds. Raises ValueError for a name that is taken."""
     enforcements.register(kind)
-    _known[kind.name] = make
+    MAKERS.register(kind.name, make)
 
 
 def of(addressing: Addressing) -> Enforcement:
@@ -28,4 +29,4 @@ def of(addressing: Addressing) -> Enforcement:
     if scenario.shaping:
         return AtInterface(addressing)
     named = scenario.enforcement if isinstance(scenario.enforcement, str) else ""
-    return _known.get(named, Described)(addressing)
+    return MAKERS.get(named, Described)(addressing)

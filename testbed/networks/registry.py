@@ -10,27 +10,33 @@ from testbed.networks.backends.ipip import Tunnels
 from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.backends.vxlan_miss import Resolved
 from testbed.networks.pod_network import PodNetwork
+from testbed.registry import Registry
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network
 
 Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
-_known: dict[str, Make] = {
-    "vxlan": Overlay,
-    "vxlan-miss": Resolved,
-    "host-gw": Gateways,
-    "ipip": Tunnels,
-    "bgp": Bird,
-}
+MAKERS = Registry[Make]("pod network")
 
 
 def register(kind: Network, make: Make) -> None:
     """Make a pod network known to scenarios and testbeds. Raises ValueError for a name that is taken."""
     networks.register(kind)
-    _known[kind.name] = make
+    MAKERS.register(kind.name, make)
 
 
 def of_cluster(addressing: Addressing, cluster: str) -> PodNetwork:
     """Return the pod network of a cluster."""
-    return _known[addressing.network(cluster).name](addressing, cluster)
+    return MAKERS[addressing.network(cluster).name](addressing, cluster)
+
+
+# The shipped ones, whose kinds the scenario knows by itself.
+for _name, _make in {
+    "vxlan": Overlay,
+    "vxlan-miss": Resolved,
+    "host-gw": Gateways,
+    "ipip": Tunnels,
+    "bgp": Bird,
+}.items():
+    MAKERS.register(_name, _make)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
+from testbed.registry import Registry
 from testbed.scenario import described, links, texts
 from testbed.scenario.description import Claim, Counts, Description, Direction, Told
 from testbed.scenario.faults import meant, unknown
@@ -54,18 +55,18 @@ class Kind:
         return self.counts == "underlay"
 
 
-_known: dict[str, Kind] = {}
+KINDS = Registry[Kind]("enforcement")
 
 
 def register(kind: Kind) -> None:
     """Let scenarios say a kind's name from now on. Raises ValueError for a name that is taken."""
     ENFORCEMENTS.add(kind.name)
-    _known[kind.name] = kind
+    KINDS.register(kind.name, kind)
 
 
 def of(scenario: Scenario) -> Kind:
     """Return the kind that a scenario's enforcement is. Raises ScenarioError for a broken shipped file."""
-    registered = _known.get(scenario.kept_by) if isinstance(scenario.enforcement, str) else None
+    registered = KINDS.get(scenario.kept_by) if isinstance(scenario.enforcement, str) else None
     return registered or kind_of(description_of(scenario))
 
 
@@ -83,7 +84,7 @@ def description_of(scenario: Scenario) -> Description:
     """Return the description by which a scenario's pods are attached. Raises ScenarioError as ``of``."""
     if isinstance(scenario.enforcement, Description):
         return scenario.enforcement
-    return described.of_name(UNDESCRIBED if scenario.enforcement in _known else scenario.enforcement)
+    return described.of_name(UNDESCRIBED if scenario.enforcement in KINDS else scenario.enforcement)
 
 
 def kind_of(description: Description) -> Kind:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.registry import Registry
 from testbed.scenario import enforcements
 from testbed.scenario.frames import IPV4_HEADER
 from testbed.scenario.model import Cluster, Scenario
@@ -140,18 +141,18 @@ def _position(scenario: Scenario, cluster: str) -> int:
     return [name for name, one in scenario.clusters.items() if one.backend == own].index(cluster)
 
 
-_known: dict[str, Network] = {}
+KINDS = Registry[Network]("pod network")
 
 
 def register(network: Network) -> None:
     """Let scenarios say a kind's name from now on. Raises ValueError for a name that is taken."""
     NETWORKS.add(network.name)
-    _known[network.name] = network
+    KINDS.register(network.name, network)
 
 
 def of(cluster: Cluster) -> Network:
     """Return the kind that a cluster's pod network is."""
-    return _known[cluster.backend]
+    return KINDS[cluster.backend]
 
 
 def pod_mtu(scenario: Scenario, cluster: str) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 from bench.presentation.figures import latency, throughput
 from bench.presentation.figures.sheet import Sheet
 from bench.presentation.figures.subject import Subject
+from testbed.registry import Registry
 from testbed.scenario import Scenario
 
 
@@ -26,14 +27,12 @@ class Figure:
     of: Literal["samples", "exchanges"] = "samples"
 
 
-FIGURES: dict[str, Figure] = {}
+FIGURES = Registry[Figure]("figure")
 
 
 def register(figure: Figure) -> None:
-    """Let a figure be drawn of every recording that is analysed from now on. Raises LookupError."""
-    if figure.name in FIGURES:
-        raise LookupError(f"there is a figure {figure.name!r} already")
-    FIGURES[figure.name] = figure
+    """Let a figure be drawn of every recording that is analysed from now on. Raises ValueError."""
+    FIGURES.register(figure.name, figure)
 
 
 def draw(subject: Subject, sheet: Sheet) -> dict[str, Mapping[str, bytes]]:

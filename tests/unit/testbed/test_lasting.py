@@ -14,6 +14,7 @@ from testbed import assembly, lasting
 from testbed.access.pods import PodPlace
 from testbed.providers import Provider, keeping
 from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
+from testbed.registry import Registry
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
@@ -81,12 +82,12 @@ class Keeper:
 def keepers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Keeper]:
     """Two providers that can keep testbeds, and one that cannot."""
     made = {"here": Keeper(), "there": Keeper()}
-    kinds = {
-        name: assembly.ProviderKind(_no_provider, {"cni": assembly.CNI}, partial(made.__getitem__, name))
-        for name in made
-    }
-    kinds["nowhere"] = assembly.ProviderKind(_no_provider, {"cni": assembly.CNI})
-    monkeypatch.setattr(assembly, "_providers", kinds)
+    kinds = Registry[assembly.ProviderKind]("provider")
+    for name in made:
+        keeper = partial(made.__getitem__, name)
+        kinds.register(name, assembly.ProviderKind(_no_provider, {"cni": assembly.CNI}, keeper))
+    kinds.register("nowhere", assembly.ProviderKind(_no_provider, {"cni": assembly.CNI}))
+    monkeypatch.setattr(assembly, "PROVIDERS", kinds)
     return made
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from bench.studies.promise.check import PROFILES, Check
+from testbed.registry import Registry
 
-_known: dict[str, Check] = {}
+CHECKS = Registry[Check]("check")
 
 
 def register(check: Check) -> None:
-    """Let a check be asked from now on. Raises LookupError for a name that is taken."""
-    if check.about.name in _known:
-        raise LookupError(f"there is a check {check.about.name!r} already")
-    _known[check.about.name] = check
+    """Let a check be asked from now on. Raises ValueError for a name that is taken."""
+    CHECKS.register(check.about.name, check)
 
 
 def checks() -> list[Check]:
     """Return all checks, profile after profile, each profile's in the order in which they were registered."""
-    return sorted(_known.values(), key=lambda check: PROFILES.index(check.about.profile))
+    return sorted(CHECKS.values(), key=lambda check: PROFILES.index(check.about.profile))

@@ -373,7 +373,7 @@ def test_studies_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named("places").command == "places"
     with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
         named("moon")
-    with pytest.raises(LookupError, match="there is a study 'matrix' already"):
+    with pytest.raises(ValueError, match="there is a study 'matrix' already"):
         register(MatrixStudy())
 
 

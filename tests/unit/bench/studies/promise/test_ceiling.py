@@ -115,7 +115,7 @@ def test_every_check_names_itself_its_threads_and_how_it_is_measured() -> None:
         assert one.about.asks.endswith("?")
         assert one.about.measured
         assert all(thread.startswith("https://github.com/") for thread in one.about.threads)
-    with pytest.raises(LookupError, match="there is a check 'udp' already"):
+    with pytest.raises(ValueError, match="there is a check 'udp' already"):
         known.register(check("udp"))
 
 
