@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Attachment = tuple[str, str]  # container and interface
 
 VALID = "cni.dev/valid-attachments"
+# The specification's first text had this one; libcni gives both (containernetworking/cni#1103).
+KEYS = (VALID, "cni.dev/attachments")
 
 
 def gc(request: Request) -> None:
@@ -34,17 +36,26 @@ def gc(request: Request) -> None:
 
 
 def _valid(request: Request) -> set[Attachment]:
-    entries = request.document.get(VALID)
+    """What any of the keys lists."""
+    given = [key for key in KEYS if key in request.document]
     # A missing list must not be taken for an empty one: that would cut off every pod.
+    if not given:
+        raise invalid(VALID, "must be given: a list, or null when there are none")
+    return {attachment for key in given for attachment in _listed(key, request.document[key])}
+
+
+def _listed(key: str, entries: object) -> list[Attachment]:
+    if entries is None:  # how Go, and so libcni, writes a list that has nothing
+        return []
     if not isinstance(entries, list):
-        raise invalid(VALID, f"{shown(entries)} is not a list")
+        raise invalid(key, f"{shown(entries)} is not a list")
     for entry in entries:
         if not isinstance(entry, dict) or not (
             _is(names.is_identifier, entry.get("containerID"))
             and _is(names.is_interface, entry.get("ifname"))
         ):
-            raise invalid(VALID, f"{shown(entry)} has no proper containerID and ifname")
-    return {(entry["containerID"], entry["ifname"]) for entry in entries}
+            raise invalid(key, f"{shown(entry)} has no proper containerID and ifname")
+    return [(entry["containerID"], entry["ifname"]) for entry in entries]
 
 
 def _is(rule: Callable[[str], bool], value: object) -> bool:

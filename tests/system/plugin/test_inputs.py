@@ -121,6 +121,7 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "prevResult": results | json_values,
     "runtimeConfig": runtime | json_values,
     "cni.dev/valid-attachments": valid | json_values,
+    "cni.dev/attachments": valid | json_values,
 }
 WHOLE: Document = {
     "cniVersion": "1.1.0",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.plugin.conftest import Node, child_of, network, promising
+from tests.system.plugin.conftest import Document, Node, child_of, network, promising
 
 NONE_VALID: dict[str, Any] = {"cni.dev/valid-attachments": []}
 
@@ -196,6 +196,29 @@ def test_gc_drops_what_the_runtime_no_longer_knows(node: Node) -> None:
     assert [container for container, _ in node.leases("cluster-a")] == ["A-2"]
     assert len(node.veths()) == 1
     assert [link["ifname"] for link in node.show("ip", "-j", "link", pod="A-2")] == ["lo", "eth0"]
+
+
+ATTACHED: list[Any] = [{"containerID": "A-1", "ifname": "eth0"}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        ({"cni.dev/valid-attachments": None}, []),  # Go writes so of no pods
+        ({"cni.dev/attachments": ATTACHED}, ["A-1"]),  # of the specification's first text
+        ({"cni.dev/attachments": ATTACHED, "cni.dev/valid-attachments": ATTACHED}, ["A-1"]),
+        ({"cni.dev/attachments": None, "cni.dev/valid-attachments": None}, []),
+        ({"cni.dev/attachments": ATTACHED, "cni.dev/valid-attachments": None}, ["A-1"]),
+    ],
+)
+def test_gc_takes_its_list_as_runtimes_send_it(node: Node, keys: Document, left: list[str]) -> None:
+    """containernetworking/cni#1101, #1103."""
+    node.add_pod_namespace("A-1", "A-2")
+    for pod in ("A-1", "A-2"):
+        assert "code" not in node.call("ADD", pod, promising("1G"))
+    assert node.call("GC", "", network(**keys)) == {}
+    assert [container for container, _ in node.leases("cluster-a")] == left
+    assert len(node.veths()) == len(left)
 
 
 def test_gc_of_one_network_leaves_the_others_alone(node: Node) -> None:

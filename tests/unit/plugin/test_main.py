@@ -179,6 +179,7 @@ def test_any_input_gets_a_proper_answer(program: Program, content: bytes) -> Non
             "name",
             "cniVersion",
             "cni.dev/valid-attachments",
+            "cni.dev/attachments",
             "anything",
         ]
     ),

@@ -320,10 +320,19 @@ NAMES: list[dict[str, object]] = [{}, {"containerID": "a"}, {"containerID": "a b
 NAMES += [{"containerID": "a", "ifname": "a/b"}, {"containerID": 1, "ifname": "eth0"}]
 
 
-@pytest.mark.parametrize("valid", [None, {}, "a", [1], *([one] for one in NAMES)], ids=str)
-def test_a_list_that_is_none_is_not_taken_for_an_empty_one(valid: object, node: Node) -> None:
+@pytest.mark.parametrize("key", gc.KEYS)
+@pytest.mark.parametrize("valid", [{}, "a", [1], *([one] for one in NAMES)], ids=str)
+def test_a_list_that_is_none_is_not_taken_for_an_empty_one(valid: object, key: str, node: Node) -> None:
     add(node.request())
-    document = node.document(**({} if valid is None else {gc.VALID: valid}))
+    refuse(node, node.document(**{key: valid, **({gc.VALID: []} if key != gc.VALID else {})}))
+
+
+def test_a_list_that_is_missing_is_not_taken_for_an_empty_one(node: Node) -> None:
+    add(node.request())
+    refuse(node, node.document())
+
+
+def refuse(node: Node, document: dict[str, Any]) -> None:
     with pytest.raises(CniError) as caught:
         gc.gc(Request(document, "", "", ""))
     assert (caught.value.code, node.leases()) == (INVALID_CONFIGURATION, ["a"])
