@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.paths import ROOT
@@ -62,6 +64,12 @@ class Installation:
         network = {"cniVersion": "1.0.0", "name": "net", "plugins": [plugin]}
         (self.configuration / "concorde.conflist").write_text(json.dumps(network))
 
+    def write_behind(self) -> None:
+        """Put into the ConfigMap that it stands behind the node's other network."""
+        plugin = {"type": "concorde", "stateDir": str(self.state / "plugin"), "enforcement": "none"}
+        (self.configuration / "concorde.conflist").write_text(json.dumps({"plugins": [plugin]}))
+        (self.configuration / "chain").write_text("true")
+
     def executable(self, file: Path, text: str = "") -> Path:
         """Make a file that may be executed."""
         file.write_text(text)
@@ -70,7 +78,14 @@ class Installation:
 
     def run(self, task: str, **settings: str) -> tuple[int, str]:
         """One look of the script: its status and what it says."""
-        environment = {
+        command = [*self.within, "sh", str(SCRIPT), "once"]
+        environment = self.environment(task, **settings)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def environment(self, task: str, **settings: str) -> dict[str, str]:
+        """What the script is told of its place."""
+        return {
             "PATH": os.environ["PATH"],
             "ENTER": "env",
             "TASK": task,
@@ -81,9 +96,43 @@ class Installation:
             "STATE": str(self.state),
             **settings,
         }
-        command = [*self.within, "sh", str(SCRIPT), "once"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stdout + done.stderr
+
+    @contextmanager
+    def running(self, task: str, **settings: str) -> Iterator[Callable[[], str]]:
+        """Let the script run as it does in its container; each call waits for a look, and tells its words.
+
+        It sleeps between two looks until the next call.
+        """
+        directory = Path(tempfile.mkdtemp(dir=self.state.parent))
+        sleeping, awake = directory / "sleeping", directory / "awake"
+        for pipe in (sleeping, awake):
+            os.mkfifo(pipe)
+        self.executable(directory / "sleep", f"#!/bin/sh\necho >{sleeping}\nread -r line <{awake}\n")
+        environment = self.environment(task, PATH=f"{directory}:{os.environ['PATH']}", **settings)
+        with (
+            (directory / "said").open("w") as written,
+            (directory / "said").open() as said,
+            sleeping.open("r+b", buffering=0) as sleeps,
+            awake.open("r+b", buffering=0) as wake,
+            subprocess.Popen(
+                [*self.within, "sh", str(SCRIPT)], env=environment, stdout=written, stderr=written
+            ) as script,
+        ):
+            looks = 0
+
+            def look() -> str:
+                nonlocal looks
+                if looks:
+                    wake.write(b"\n")
+                looks += 1
+                sleeps.read(1)
+                return said.read()
+
+            try:
+                yield look
+            finally:
+                script.terminate()
+                wake.write(b"\n")
 
     def version(self) -> str:
         """What the plugin that runtimes call says to be."""

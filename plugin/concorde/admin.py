@@ -24,6 +24,8 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     what runtimes keep of attachments (/var/lib/cni/results)
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
+       concorde chain <NETWORKS                     another's list with ours behind: of an object whose
+                                                    `network` is that list, and `behind` is ours
        concorde renew <CONFLIST                     give pods that run what this version gives them
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
@@ -38,6 +40,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "reconcile": ("--state-dir",),
     "rebuild": ("--cache", "--state-dir"),
     "examine": (),
+    "chain": (),
     "renew": (),
     "dismantle": (),
 }
@@ -172,6 +175,17 @@ def _examine(_asked: Asked) -> str:
     return "nothing is lacking\n" + "".join(f"note: {words}\n" for words in host.narrow())
 
 
+def _chain(_asked: Asked) -> str:
+    import json
+
+    from . import installation, requests, strict_json
+    from .configuration import table
+
+    given = strict_json.decode(requests.read_input())
+    lists = [table(given, key) or {} for key in ("network", "behind")]
+    return json.dumps(installation.chained(*lists), indent=2) + "\n"
+
+
 def _renew(_asked: Asked) -> str:
     from . import installation, requests, strict_json
 
@@ -194,6 +208,7 @@ _COMMANDS = {
     "reconcile": _reconcile,
     "rebuild": _rebuild,
     "examine": _examine,
+    "chain": _chain,
     "renew": _renew,
     "dismantle": _dismantle,
 }

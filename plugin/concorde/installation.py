@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, bridges, links, owned, tools
-from .cni import INVALID_CONFIGURATION, LATEST, CniError
+from . import addresses, bridges, links, namespaces, owned, tools
+from .cni import INVALID_CONFIGURATION, LATEST, VERSIONS, CniError, shown
 from .configuration import Identity, invalid, text
 from .database import existing
 from .names import is_host_veth
@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .leases import Lease
     from .node.ledger import Ledger
 
 TYPE = "concorde"
@@ -39,6 +38,22 @@ class InUseError(Exception):
 
 class NotOursError(Exception):
     """Something is in the way that this plugin did not make."""
+
+
+def chained(network: dict[str, Any], behind: dict[str, Any]) -> dict[str, Any]:
+    """Another's network configuration, as a list, with the plugins of a list of ours behind its own.
+
+    It stays that network in all else: runtimes and other plugins know pods by its name. Raises CniError 7.
+    """
+    _ours(behind)
+    plugins = _plugins(network) if "plugins" in network else [network]  # a single configuration is no list
+    if any(plugin.get("type") == TYPE for plugin in plugins):
+        raise invalid("plugins", f"{TYPE} is among them already")
+    version = network.get("cniVersion")
+    if version not in VERSIONS:
+        raise invalid("cniVersion", f"{shown(version)} is none of {', '.join(VERSIONS)}")
+    whole = network if "plugins" in network else {key: network.get(key) for key in ("cniVersion", "name")}
+    return {**whole, "plugins": [*plugins, *_plugins(behind)]}
 
 
 def lacking(network: dict[str, Any], directory: str) -> list[str]:
@@ -74,8 +89,9 @@ def dismantle(network: dict[str, Any]) -> list[str]:
     """Remove all that a network's pods left on the node, and return it in words.
 
     What all networks of a node share goes with the last of them. What this plugin did not make is known by
-    name, kind and mark, and nothing is removed beside it. Raises InUseError while pods are attached,
-    NotOursError, CniError 7, 107 and 108, and tools.CommandError.
+    name, kind and mark, and nothing is removed beside it. Pods whose interface another plugin made go on
+    without a promise. Raises InUseError while others are attached, NotOursError, CniError 7, 107 and 108,
+    tools.CommandError and OSError.
     """
     ours = [(Identity(document), follows) for document, follows in _ours(network)]
     for identity, follows in ours:
@@ -121,7 +137,7 @@ def _dismantle(network: Identity, follows: bool) -> list[str]:
     removed: list[str] = []
     _ledger(network.node_directory)  # a damaged one is an error before anything is removed
     if os.path.lexists(network.directory):
-        _forget_the_gone(network)
+        removed += _let_go(network)
     if not follows and links.exists(network.bridge):
         ports = _ports(network.bridge)
         if ports:
@@ -136,26 +152,29 @@ def _dismantle(network: Identity, follows: bool) -> list[str]:
     return removed + _remove_if_last(network.node_directory)
 
 
-def _forget_the_gone(network: Identity) -> None:
-    """Give back what pods left whose end another configuration saw. Raises InUseError for the others."""
-    book = _ledger(network.node_directory)
+def _let_go(network: Identity) -> list[str]:
+    """Give back what pods have that go on without us, and what those left whose end another list saw.
+
+    Raises InUseError for pods that have no other network.
+    """
     store = existing(path(network.directory), lambda: Store(network.directory))
-    living = []
-    for lease in store.leases() if store else ():
-        if _lives(network, lease, book):
-            living.append(addresses.dotted(lease.link.address) if lease.link else lease.container)
-        else:
-            release(network, lease.container, lease.interface, netns="")
+    leases = store.leases() if store else []
+    living = [lease.link for lease in leases if lease.link and links.exists(lease.link.host_veth)]
     if living:
-        raise InUseError(f"pods are still attached to network {network.name}: {', '.join(living)}")
-
-
-def _lives(network: Identity, lease: Lease, book: Ledger | None) -> bool:
-    """Whether the node still has the node's end of an attachment, or, of a chain's, what was entered."""
-    if lease.link is not None:
-        return links.exists(lease.link.host_veth)
-    entry = book.find((network.name, lease.container, lease.interface)) if book else None
-    return entry is not None and links.exists(entry.port or entry.way)
+        addressed = ", ".join(addresses.dotted(link.address) for link in living)
+        raise InUseError(f"pods are still attached to network {network.name}: {addressed}")
+    book = _ledger(network.node_directory)
+    ends = namespaces.other_ends() if leases else {}
+    removed = []
+    for lease in leases:
+        entry = book.find((network.name, lease.container, lease.interface)) if book else None
+        port = (entry.port or entry.way) if entry else ""
+        stays = lease.link is None and links.exists(port)
+        netns = ends[port][0] if port in ends else ""
+        release(network, lease.container, lease.interface, netns, stays)
+        if stays and entry is not None:
+            removed.append(f"what {entry.who} had")
+    return removed
 
 
 def _dismantle_node(directory: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Pods' network namespaces as the kernel ties them to the node's ends of their links, and a look from within.
 
-Runtimes keep them as files in /run/netns. Which of them a link leads to, the kernel says by the number that
+Runtimes keep them as files. Which of them a link leads to, the kernel says by the number that
 this node's namespace has for each (rtnetlink(7); linux/net_namespace.h; Linux 4.0).
 """
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     End = tuple[str, int]  # the file of a namespace, and an interface's number there
 
-DIRECTORY = "/run/netns"
+# Where runtimes mount them: by default, and containerd with netns_mounts_under_state_dir.
+DIRECTORIES = ("/run/netns", "/run/containerd/io.containerd.grpc.v1.cri/netns")
 _OWN = "/proc/self/ns/net"
 _GETLINK, _GETNSID = 18, 90  # RTM_*
 _NSID, _FD = 1, 3  # NETNSA_*
@@ -81,9 +82,8 @@ def _numbers() -> dict[int, str]:
 
 def _numbers_told(kernel: socket) -> dict[int, str]:
     found = {}
-    names = os.listdir(DIRECTORY) if os.path.isdir(DIRECTORY) else []
-    for name in names:
-        file = f"{DIRECTORY}/{name}"
+    there = (directory for directory in DIRECTORIES if os.path.isdir(directory))
+    for file in (f"{directory}/{name}" for directory in there for name in os.listdir(directory)):
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:

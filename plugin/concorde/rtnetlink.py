@@ -22,7 +22,7 @@ _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
 _REQUEST, _ACK, DUMP = 0x1, 0x4, 0x300  # NLM_F_*
 _REPLACE, _CREATE = 0x100, 0x400
 
-_NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH = 16, 18, 19, 28  # RTM_*
+_NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH, _DELNEIGH = 16, 18, 19, 28, 29  # RTM_*
 _UP = 0x1  # IFF_UP
 _BRIDGE_FAMILY = 7  # AF_BRIDGE
 
@@ -126,16 +126,41 @@ def close_port(port: str, address: str) -> None:
     it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
-    entry = pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0)
+    for _ in ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, _bound(index, address)):
+        pass
+    for _ in ask(_SETLINK, _ACK, _port(index, 0, ALL_GROUPS, MOST_GROUPS)):
+        pass
+
+
+def open_port(port: str, address: str) -> None:
+    """Make a port as the kernel makes one, for who goes on without close_port(). Raises OSError.
+
+    The address last: until the bridge learns it, frames for it are flooded.
+    """
+    index = index_of(port)
+    for _ in ask(_SETLINK, _ACK, _port(index, 1, 0, 0)):
+        pass
+    try:
+        for _ in ask(_DELNEIGH, _ACK, _bound(index, address)):
+            pass
+    except OSError as error:
+        if error.errno != NO_SUCH_THING:
+            raise
+
+
+def _bound(index: int, address: str) -> bytes:
+    """The entry that binds a hardware address to a bridge's port."""
     lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
-    settings = b"".join(attribute(kind, b"\0") for kind in (_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER))
-    settings += attribute(_PORT_MASK, pack("=H", ALL_GROUPS))
-    settings += attribute(_PORT_GROUPS, pack("=I", MOST_GROUPS))
-    link = pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
-    for _ in ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, entry + lladdr):
-        pass
-    for _ in ask(_SETLINK, _ACK, link):
-        pass
+    return pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0) + lladdr
+
+
+def _port(index: int, on: int, mask: int, groups: int) -> bytes:
+    """A bridge's port: whether it learns, gets floods and routers, and what of groups; 0 groups: no limit."""
+    switches = _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER
+    settings = b"".join(attribute(kind, pack("B", on)) for kind in switches)
+    settings += attribute(_PORT_MASK, pack("=H", mask))
+    settings += attribute(_PORT_GROUPS, pack("=I", groups))
+    return pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
 
 
 def netlink(protocol: int) -> socket:

@@ -10,8 +10,8 @@ set -u
 : "${TASK:=install}" "${CNI_BIN_DIR:=/opt/cni/bin}" "${CONFLIST:=00-concorde.conflist}"
 : "${QUIET:=45}" "${NODE:=/node}" "${PLUGIN:=/opt/concorde}" "${CONFIGURATION:=/etc/concorde}" "${STATE:=/run/concorde}"
 bin=$NODE/bin networks=$NODE/net.d before=$NODE/bin/concorde.before
-wanted=$CONFIGURATION/concorde.conflist
-said= quiet=0 next=concorde
+mine=$CONFIGURATION/concorde.conflist
+wanted=$mine said= quiet=0 next=concorde
 
 # With a different root directory, in the node's network: the pod has hostNetwork. Tests have no other root.
 on_node() { ${ENTER-chroot "$NODE/root"} "$@"; }
@@ -76,11 +76,29 @@ take_over() { [ "$next" = concorde ] || mv -f "$bin/$next" "$bin/concorde"; }
 stays() { [ "$next" = concorde ] || [ ! -e "$bin/concorde" ] || say "; the version before stays"; }
 
 # Runtimes take the first configuration, by name.
-first() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | LC_ALL=C sort | head -n 1; }
-others() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | grep -qvFx "$CONFLIST"; }
+configurations() { ls "$networks" | grep -E '\.(conf|conflist|json)$' | LC_ALL=C sort; }
+first() { configurations | head -n 1; }
+other() { configurations | grep -vFx -m 1 "$CONFLIST"; }
+
+# In a chain ours stands behind what the runtime has without us. That one's file stays as it is: whoever wrote it may
+# write it again, and ours follows. `gather` writes down both, and `compose` makes one list of them.
+chained() { [ "$(cat "$CONFIGURATION/chain" 2>/dev/null)" = true ]; }
+gather() {
+    chained || return 0
+    wanted=$STATE/concorde.conflist
+    other=$(other) || return
+    { printf '{"network": '; cat "$networks/$other"; printf ', "behind": '; cat "$mine"; printf '}'; } >"$STATE/lists.new"
+}
+gathered() { ! chained || cmp -s "$STATE/lists.new" "$STATE/lists"; }
+compose() {
+    gathered && return
+    found=$(candidate chain <"$STATE/lists.new") && printf '%s\n' "$found" >"$wanted" \
+        && mv "$STATE/lists.new" "$STATE/lists"
+}
 
 install() {
-    if [ -e "$STATE/done" ] && cmp -s "$wanted" "$networks/$CONFLIST" && cmp -s "$PLUGIN/concorde" "$bin/concorde"
+    if [ -e "$STATE/done" ] && gather && gathered && cmp -s "$wanted" "$networks/$CONFLIST" \
+        && cmp -s "$PLUGIN/concorde" "$bin/concorde"
     then
         return
     fi
@@ -91,47 +109,58 @@ install() {
         not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
     elif ! on_node test -x "$CNI_BIN_DIR/$next"; then
         not_yet "the DaemonSet's volume cni-bin is not $CNI_BIN_DIR, which the ConfigMap calls bin-dir"
+    elif ! gather; then
+        not_yet "there is no other network configuration here to stand behind"
+    elif ! compose; then
+        not_yet "cannot stand behind $other: $found$(stays)"
     elif ! found=$(candidate examine <"$wanted"); then
         not_yet "lacking on this node: $found$(stays)"
     elif ! take_over; then
         not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
     elif ! found=$(plugin renew <"$wanted"); then
         not_yet "pods that run have not all that this version gives them: $found"
-    elif ! put "$wanted" "$networks/$CONFLIST" 644; then
+    elif ! { put "$wanted" "$before/installed" 644 && put "$wanted" "$networks/$CONFLIST" 644; }; then
         not_yet "cannot write the network configuration; see above"
     elif [ "$(first)" != "$CONFLIST" ]; then
         not_yet "runtimes take the first network configuration, and $(first) is before $CONFLIST"
     else
         notes=$(plugin examine <"$wanted" | grep '^note: ')
-        finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST${notes:+
+        chained && behind=", behind $other"
+        finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST${behind:-}${notes:+
 $notes}"
     fi
 }
 
 # The configuration goes as soon as another takes its place. Without any, a runtime can end no pod, and it goes
 # on ending pods - its kubelet looks once a minute - long after the last one is gone; each time the plugin makes
-# its store anew. So then the configuration stays until that has not happened for QUIET looks.
+# its store anew. So then the configuration stays until that has not happened for QUIET looks. Pods of a chain go on
+# without us; one that is just being attached calls the plugin still, so that takes a few looks, too.
 uninstall() {
     if [ ! -d "$before" ]; then
         [ -e "$STATE/done" ] || finished "nothing is installed here"
         return
     fi
+    looks=$QUIET waits="the runtime is done with its pods; no other network configuration is here"
     if was_there "$before/$CONFLIST"; then
         put_back "$networks/$CONFLIST" || return
-        quiet=$QUIET
-    elif others; then
+        looks=0
+    elif other >/dev/null; then
         rm -f "$networks/$CONFLIST"
-        quiet=$QUIET
+        looks=0
     fi
-    if on_node test -x "$CNI_BIN_DIR/concorde"; then
-        if ! found=$(plugin dismantle <"$wanted"); then
+    if chained && [ "$looks" -eq 0 ]; then
+        looks=$((QUIET < 3 ? QUIET : 3)) waits="no pod is being attached"
+    fi
+    installed=$before/installed
+    [ -e "$installed" ] || chained || installed=$mine
+    if [ -e "$installed" ] && on_node test -x "$CNI_BIN_DIR/concorde"; then
+        if ! found=$(plugin dismantle <"$installed"); then
             not_yet "$found; delete them, or drain this node"
             return
         fi
-        [ "$found" = "nothing to remove" ] && quiet=$((quiet + 1))
-        if [ "$quiet" -lt "$QUIET" ]; then
-            [ "$found" = "nothing to remove" ] || quiet=0
-            not_yet "waiting until the runtime is done with its pods; no other network configuration is here"
+        if [ "$found" = "nothing to remove" ]; then quiet=$((quiet + 1)); else quiet=0; fi
+        if [ "$quiet" -lt "$looks" ]; then
+            not_yet "waiting until $waits"
             return
         fi
     fi

@@ -47,10 +47,11 @@ def enter(
         _enter(book, settings, entry, creation, lambda: adopt(book, lock.directory, reserves))
 
 
-def withdraw(network: Identity, container: str, interface: str) -> None:
+def withdraw(network: Identity, container: str, interface: str, stays: bool = False) -> None:
     """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError.
 
-    Without a ledger, or with a damaged one, the kernel's side is found by its names.
+    With `stays` its pod goes on, with the interface that another plugin made for it. Without a ledger, or
+    with a damaged one, the kernel's side is found by its names.
     """
     from ..database import WhereWhole
     from . import ledger
@@ -60,19 +61,21 @@ def withdraw(network: Identity, container: str, interface: str) -> None:
         with WhereWhole():
             book = ledger.opened(directory)
             if book is not None:
-                _leave(book, (network.name, container, interface))
+                _leave(book, (network.name, container, interface), stays)
                 return
         _forget(network, container, interface)
 
 
-def _leave(book: Ledger, key: tuple[str, str, str]) -> None:
+def _leave(book: Ledger, key: tuple[str, str, str], stays: bool) -> None:
     entry, tree = book.find(key), book.tree()
     if entry is None:
         return
     try:
-        kernel.leave(tree, entry, book.promised() - entry.rate)
+        kernel.leave(tree, entry, book.promised() - entry.rate, stays)
     except (tools.CommandError, OSError):
         kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
+    if stays:
+        kernel.open_port(entry)
     book.drop(key)
 
 

@@ -12,6 +12,8 @@ from . import connections, htb, neighbours, nfnetlink, offloads, tables, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .differences import Difference
     from .observe import State
     from .parts import Element
@@ -42,8 +44,10 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     _learn_tracking()
 
 
-def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
+def leave(tree: Tree | None, entry: Entry, promised: int, stays: bool = False) -> None:
     """Take classes and elements away; `promised` (bits per second) is what remains.
+
+    With `stays` the pod goes on, with the interface that another plugin made for it.
 
     Raises tools.CommandError and OSError, and may then have done half of it.
     """
@@ -51,7 +55,7 @@ def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     if tree is not None:
         tc = "".join(htb.delete_class(tree, minor) for minor in htb.minors(entry))
         tc += htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
-    if not entry.is_ours and entry.mac and entry.way:
+    if not stays and not entry.is_ours and entry.mac and entry.way:
         # Its other plugin removes the link, a moment after its guard is gone.
         rtnetlink.take_down(entry.port or entry.way)
     elements = tables.elements(entry)
@@ -135,15 +139,21 @@ def repair(
     )
     for difference in found:
         if difference.port is not None:
-            _close_if_there(*difference.port)
+            _if_there(rtnetlink.close_port, *difference.port)
     _learn_tracking()
     return [difference.text for difference in found if not difference.waits]
 
 
-def _close_if_there(port: str, address: str) -> None:
-    """Close a port that may have gone meanwhile: its link ends with the pod's network, at any moment."""
+def open_port(entry: Entry) -> None:
+    """Let a pod's port be as it was before, if there is one. Raises OSError."""
+    if entry.port and entry.mac:
+        _if_there(rtnetlink.open_port, entry.port, entry.mac)
+
+
+def _if_there(change: Callable[[str, str], None], port: str, address: str) -> None:
+    """Change a port that may have gone meanwhile: its link ends with the pod's network, at any moment."""
     try:
-        rtnetlink.close_port(port, address)
+        change(port, address)
     except OSError as error:
         if error.errno != rtnetlink.NO_SUCH_DEVICE:
             raise

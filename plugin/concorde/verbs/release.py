@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from ..store import Store
 
 
-def release(network: Identity, container: str, interface: str, netns: str) -> None:
+def release(network: Identity, container: str, interface: str, netns: str, stays: bool = False) -> None:
     """Remove the attachment's shaping, link and lease, whichever of them exist.
 
+    With `stays` the pod goes on, with the interface that another plugin made for it, and without a promise.
     The lease goes last: whatever a kill leaves behind is still written down. Raises tools.CommandError.
     """
     with where_ours(lambda: AttachmentLock(network.directory, container, interface)):
@@ -31,7 +32,7 @@ def release(network: Identity, container: str, interface: str, netns: str) -> No
         store, lease = _found(network, container, interface)
         if lease is not None:
             enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
-        attachments.withdraw(network, container, interface)
+        attachments.withdraw(network, container, interface, stays)
         removal.finish()
         if store is not None:
             _drop(store, container, interface, veth)

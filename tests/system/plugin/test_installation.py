@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.system.plugin.conftest import Document, Node, network
-from tests.system.plugin.uplinks import on_uplink
+from tests.system.plugin.conftest import REFERENCE, Document, Node, network
+from tests.system.plugin.uplinks import chain, on_uplink
 
 
 @pytest.fixture
@@ -134,3 +134,85 @@ def test_what_the_host_has_no_room_for_is_said_and_a_node_that_is_too_narrow_is_
     assert "gc_thresh3 is 128" in error["msg"]
     allow(100_000)
     assert ask(node, "examine", listed(on_uplink())) == (0, "nothing is lacking\n")
+
+
+BEHIND = {"plugins": [{"type": "concorde", "enforcement": "node", "uplink": "eth0", "capacity": "1G"}]}
+OTHERS = {"cniVersion": "0.4.0", "name": "cluster-a", "plugins": [{"type": "bridge"}, {"type": "portmap"}]}
+
+
+def chained(node: Node, network: object, behind: object = BEHIND) -> tuple[int, Any]:
+    status, words = ask(node, "chain", json.dumps({"network": network, "behind": behind}))
+    return status, json.loads(words) if status == 0 else words
+
+
+def test_ours_stands_behind_anothers_plugins_and_all_else_is_that_others(node: Node) -> None:
+    others = {**OTHERS, "disableCheck": True}
+    assert chained(node, others) == (0, {**others, "plugins": [*OTHERS["plugins"], *BEHIND["plugins"]]})
+    single = {"cniVersion": "0.3.1", "name": "mine", "type": "bridge", "bridge": "cni0"}
+    expected = {"cniVersion": "0.3.1", "name": "mine", "plugins": [single, *BEHIND["plugins"]]}
+    assert chained(node, single) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("network", "behind", "words"),
+    [
+        ({**OTHERS, "plugins": [{"type": "concorde"}]}, BEHIND, "plugins: concorde is among them already"),
+        ({**OTHERS, "cniVersion": "0.2.0"}, BEHIND, "cniVersion: '0.2.0' is none of 0.3.0, "),
+        ({"name": "cluster-a", "plugins": []}, BEHIND, "cniVersion: None is none of 0.3.0, "),
+        (OTHERS, {"plugins": [{"type": "bandwidth"}]}, "plugins: none of them is of type concorde"),
+        ({**OTHERS, "plugins": {}}, BEHIND, "plugins: a network configuration list has a list of plugins"),
+    ],
+)
+def test_lists_that_cannot_be_put_together_are_refused(
+    node: Node, network: object, behind: object, words: str
+) -> None:
+    status, said = chained(node, network, behind)
+    assert status == 2
+    assert said.startswith(f"concorde: {words}")
+
+
+def port_of(node: Node, port: str) -> Any:
+    """A bridge's port as the kernel has it, and the hardware addresses that somebody bound to it."""
+    (link,) = node.show("ip", "-j", "-d", "link", "show", "dev", port)
+    entries = node.show("bridge", "-j", "fdb", "show", "dev", port)
+    bound = [entry for entry in entries if entry.get("state") == "static"]
+    data = link["linkinfo"]["info_slave_data"]
+    timers = {"hold_timer", "message_age_timer", "forward_delay_timer"}
+    return {key: value for key, value in data.items() if key not in timers}, bound, link["flags"]
+
+
+@pytest.mark.long(one_in=5)
+@pytest.mark.parametrize("kind", ["bridge", "ptp"])
+@pytest.mark.parametrize("enforcement", ["node", "pod", "none"])
+def test_pods_behind_another_plugin_go_on_and_nothing_stays(node: Node, kind: str, enforcement: str) -> None:
+    if not (REFERENCE / kind).exists():
+        pytest.skip(f"there is no plugin {kind} in {REFERENCE}")
+    before_all = everything(node)
+    first, previous, ours = chain(node, kind)
+    ours["enforcement"] = enforcement
+    host = next(end["name"] for end in reversed(previous["interfaces"]) if not end.get("sandbox"))
+    (address,) = (ip["address"].partition("/")[0] for ip in previous["ips"])
+    if kind == "bridge":
+        node.run("ip", "address", "add", "172.16.1.1/24", "dev", "cni0")
+
+    def seen() -> Any:
+        inside = node.show("tc", "-j", "qdisc", "show", "dev", "eth0", pod="A-1")
+        (link,) = node.show("ip", "-d", "-j", "link", "show", "dev", "eth0", pod="A-1")
+        port = port_of(node, host) if kind == "bridge" else None
+        return everything(node), [qdisc["kind"] for qdisc in inside], link["gso_max_size"], port
+
+    before = seen()
+    assert node.call("ADD", "A-1", ours) == previous
+    assert seen() != before
+    whole = {**OTHERS, "plugins": [{"type": kind}, {**ours, "prevResult": None}]}
+    status, words = ask(node, "dismantle", json.dumps(whole))
+    assert status == 0, words
+    assert "removed: what cluster-a A-1 had\n" in words
+    assert seen() == before
+    node.run("ping", "-c1", "-W5", address)
+    assert ask(node, "dismantle", json.dumps(whole)) == (0, "nothing to remove\n")
+    # A runtime that knows of the list as it was ends the pod by both; the other plugin alone does, too.
+    assert node.call("DEL", "A-1", {**first, "prevResult": previous}, plugin=REFERENCE / kind) == {}
+    after = everything(node)
+    assert after[0] - {"cni0"} == before_all[0]
+    assert after[1:] == before_all[1:]

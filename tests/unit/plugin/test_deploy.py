@@ -19,6 +19,7 @@ DEPLOY = ROOT / "plugin" / "deploy"
 # The commands by which the script changes something.
 COMMANDS = ("cp", "mv", "rm", "mkdir", "chmod", "sync", "rmdir")
 CHANGES = 13  # how many it takes for another version
+CHANGES_OF_A_CHAIN = 34  # to install and to uninstall
 # Stands for each of them: it counts, and at one moment does half of its work, and the script is killed.
 KILLER = """#!/bin/sh
 echo >>"$COUNTED"
@@ -127,6 +128,106 @@ def test_another_configuration_that_comes_first_is_named(node: Installation) -> 
     assert f"00-a.conf is before {NAME}" in words
 
 
+OTHER = "10-flannel.conflist"
+FLANNELS = {"cniVersion": "0.3.1", "name": "cbr0", "plugins": [{"type": "flannel"}, {"type": "portmap"}]}
+
+
+@pytest.fixture
+def chain(node: Installation) -> Installation:
+    """A node that has another network, and an installer that is to stand behind it."""
+    for plugin in FLANNELS["plugins"]:
+        node.executable(node.bin / plugin["type"])  # type: ignore[index]
+    (node.networks / OTHER).write_text(json.dumps(FLANNELS))
+    node.before = node.shown()
+    node.write_behind()
+    return node
+
+
+def composed(node: Installation) -> Any:
+    return json.loads((node.networks / NAME).read_text())
+
+
+def test_in_a_chain_it_stands_behind_what_the_runtime_has_without_it(chain: Installation) -> None:
+    (chain.networks / "20-later.conf").write_text("another's, which no runtime takes")
+    status, words = chain.run("install")
+    assert (status, words.splitlines()[0]) == (
+        0,
+        f"installed: {chain.bin}/concorde and {NAME}, behind {OTHER}",
+    )
+    (ours,) = json.loads((chain.configuration / "concorde.conflist").read_text())["plugins"]
+    assert composed(chain) == {**FLANNELS, "plugins": [*FLANNELS["plugins"], ours]}
+    assert json.loads((chain.networks / OTHER).read_text()) == FLANNELS
+
+
+def test_in_a_chain_it_follows_the_other_network(chain: Installation) -> None:
+    here = chain.networks / NAME
+    with chain.running("install") as look:
+        assert f"behind {OTHER}" in look()
+        former = here.read_text(), here.stat().st_ino
+        assert look() == ""
+        assert (here.read_text(), here.stat().st_ino) == former
+        (chain.networks / OTHER).write_text(json.dumps({**FLANNELS, "cniVersion": "1.0.0"}))
+        look()
+        assert composed(chain)["cniVersion"] == "1.0.0"
+        assert [plugin["type"] for plugin in composed(chain)["plugins"]] == ["flannel", "portmap", "concorde"]
+        # Another takes its place: a single configuration, which is no list.
+        (chain.networks / OTHER).unlink()
+        assert look() == "there is no other network configuration here to stand behind\n"
+        assert composed(chain)["cniVersion"] == "1.0.0"
+        other = {"cniVersion": "0.4.0", "name": "mine", "type": "flannel"}
+        (chain.networks / "05-mine.conf").write_text(json.dumps(other))
+        assert "behind 05-mine.conf" in look()
+        assert (composed(chain)["name"], composed(chain)["plugins"][0]) == ("mine", other)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        ("{", "standard input is not proper JSON"),
+        ('{"cniVersion": "0.3.1", "name": "cbr0", "plugins": [{"type": "concorde"}]}', "among them already"),
+        ('{"cniVersion": "0.2.0", "name": "old", "type": "flannel"}', "cniVersion: '0.2.0' is none of"),
+    ],
+)
+def test_behind_a_network_that_it_cannot_follow_nothing_is_installed(
+    chain: Installation, theirs: str, words: str
+) -> None:
+    (chain.networks / OTHER).write_text(theirs)
+    status, said = chain.run("install")
+    assert status == 1
+    assert said.startswith(f"cannot stand behind {OTHER}: ")
+    assert words in said
+    assert [path.name for path in chain.networks.iterdir()] == [OTHER]
+    assert not (chain.bin / "concorde").exists()
+
+
+def test_in_a_chain_uninstalling_leaves_the_other_network_as_it_was(chain: Installation) -> None:
+    chain.run("install")
+    # Whatever became of the ConfigMap: what goes is what was installed.
+    (chain.configuration / "concorde.conflist").write_text("{}")
+    with chain.running("uninstall") as look:
+        # A look that finds something, and three that find nothing any more.
+        assert [look() for _ in range(3)] == ["waiting until no pod is being attached\n", "", ""]
+        assert not (chain.networks / NAME).exists()
+        assert (chain.bin / "concorde").exists()
+        assert look() == "uninstalled: the node is as it was before\n"
+    assert chain.shown() == chain.before
+
+
+@pytest.mark.long(one_in=17)
+@pytest.mark.parametrize("killed_at", range(1, CHANGES_OF_A_CHAIN + 2))
+def test_no_half_list_is_ever_read(chain: Installation, tmp_path: Path, killed_at: int) -> None:
+    """Killed at each command that changes something, while it installs and while it uninstalls."""
+    killing = killer(chain, tmp_path, killed_at)
+    ended = [chain.run(task, QUIET="0", **killing)[0] for task in ("install", "uninstall")]
+    assert (-9 in ended) == (killed_at <= CHANGES_OF_A_CHAIN)
+    lists = sorted(path.name for path in chain.networks.iterdir() if path.suffix == ".conflist")
+    assert json.loads((chain.networks / lists[0]).read_text())["name"] == "cbr0"
+    assert chain.run("install")[0] == 0
+    assert composed(chain)["plugins"][-1]["type"] == "concorde"
+    assert chain.run("uninstall", QUIET="0")[0] == 0
+    assert chain.shown() == chain.before
+
+
 @pytest.fixture(scope="session")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("newer"), "9.9.9")
@@ -163,6 +264,19 @@ def test_a_version_that_cannot_work_there_does_not_replace_one_that_can(
     assert "subnetFile" not in (node.networks / NAME).read_text()
 
 
+def killer(node: Installation, directory: Path, killed_at: int) -> dict[str, str]:
+    """Settings with which the script is killed at its n-th change."""
+    commands = directory / "commands"
+    commands.mkdir()
+    for command in COMMANDS:
+        node.executable(commands / command, KILLER.replace("COMMAND", command))
+    return {
+        "PATH": f"{commands}:{os.environ['PATH']}",
+        "COUNTED": str(directory / "counted"),
+        "KILLED_AT": str(killed_at),
+    }
+
+
 @pytest.mark.long(one_in=6)
 @pytest.mark.parametrize("killed_at", range(1, CHANGES + 2))
 def test_no_half_copied_plugin_is_ever_called(
@@ -172,16 +286,7 @@ def test_no_half_copied_plugin_is_ever_called(
     node.run("install")
     former = node.version()
     node.bring(newer)
-    commands = tmp_path / "commands"
-    commands.mkdir()
-    for command in COMMANDS:
-        node.executable(commands / command, KILLER.replace("COMMAND", command))
-    killing = {
-        "PATH": f"{commands}:{os.environ['PATH']}",
-        "COUNTED": str(tmp_path / "counted"),
-        "KILLED_AT": str(killed_at),
-    }
-    status, _ = node.run("install", **killing)
+    status, _ = node.run("install", **killer(node, tmp_path, killed_at))
     assert status == (-9 if killed_at <= CHANGES else 0)
     assert node.version() in (former, "concorde 9.9.9")
     assert node.run("install")[0] == 0

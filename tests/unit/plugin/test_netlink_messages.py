@@ -196,7 +196,7 @@ def test_links_lead_to_the_namespaces_that_the_kernel_numbers(
 ) -> None:
     for pod in ("a", "b", "c"):
         (tmp_path / pod).touch()
-    monkeypatch.setattr(namespaces, "DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(namespaces, "DIRECTORIES", (str(tmp_path), "/nowhere"))
     monkeypatch.setattr(os, "listdir", lambda directory: ["a", "b", "gone", "c"])
 
     def numbered(number: int) -> bytes:
