@@ -332,12 +332,20 @@ def test_the_plugin_takes_the_configuration() -> None:
     assert configuration.enforcement == "pod"
 
 
-def test_uninstalling_changes_the_task_alone() -> None:
+def test_a_version_comes_to_one_node_after_the_other() -> None:
+    assert manifests()["DaemonSet"]["spec"]["updateStrategy"] == {"rollingUpdate": {"maxUnavailable": 1}}
+
+
+def test_uninstalling_changes_the_task_and_lets_it_enter_pods_networks() -> None:
     pod = manifests()["DaemonSet"]["spec"]["template"]["spec"]
     patch = YAML(typ="safe").load(DEPLOY / "uninstall.yaml")
+    assert patch["spec"]["updateStrategy"] == {"rollingUpdate": {"maxUnavailable": "100%"}}
     (container,) = patch["spec"]["template"]["spec"]["containers"]
+    usual = pod["containers"][0]["securityContext"]["capabilities"]["add"]
+    entering = usual if "SYS_ADMIN" in usual else [*usual, "SYS_ADMIN"]
     assert container == {
         "name": pod["containers"][0]["name"],
         "env": [{"name": "TASK", "value": "uninstall"}],
+        "securityContext": {"capabilities": {"add": entering}},
     }
     assert {"name": "TASK", "value": "install"} in pod["containers"][0]["env"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concorde import installation
 from concorde.configuration import Configuration
 from concorde.node import uplinks
 from concorde.node.settings import Settings
@@ -20,7 +21,8 @@ from tests import debian13
 from tests.paths import ROOT
 
 DEPLOY = ROOT / "plugin" / "deploy"
-OVERLAYS = ("pod", "node")
+OVERLAYS = ("pod", "node", "chain")
+CANARY = {"concorde.contmec.dev/canary": "true"}
 Rendered = dict[tuple[str, str], Any]
 
 
@@ -55,6 +57,7 @@ def expected(overlay: str) -> Rendered:
     found = plain()
     data = found["ConfigMap", "concorde"]["data"]
     data["concorde.conflist"] = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
+    data["chain"] = "true" if overlay == "chain" else "false"
     return found
 
 
@@ -64,6 +67,10 @@ def hold(command: list[str], tmp_path: Path) -> None:
     assert rendered(command, DEPLOY) == expected("pod")
     for overlay in OVERLAYS:
         assert rendered(command, DEPLOY / "overlays" / overlay) == expected(overlay)
+    canary = rendered(command, DEPLOY / "canary")
+    selector = canary["DaemonSet", "concorde"]["spec"]["template"]["spec"]["nodeSelector"]
+    assert selector.pop(next(iter(CANARY))) == "true"
+    assert canary == expected("chain")
     mine = shutil.copytree(DEPLOY, tmp_path / "deploy") / "overlays" / "pod"
     with (mine / "kustomization.yaml").open("a") as file:
         file.write("images:\n  - {name: testbed.local/concorde, newName: mine/concorde, newTag: '2'}\n")
@@ -85,13 +92,14 @@ def test_by_a_kustomize_of_today(tmp_path: Path) -> None:
     hold([str(kustomize), "build"], tmp_path)
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize("overlay", ["pod", "node"])
 def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
     network = json.loads(text)
     (plugin,) = network["plugins"]
     assert plugin["enforcement"] == overlay
     Configuration({**plugin, "name": network["name"]})
+    assert "capacity" not in plugin
     if overlay == "node":
         monkeypatch.setattr(uplinks, "mtu", lambda name: 1500)
         monkeypatch.setattr(uplinks, "speed", lambda name: 25 * 10**9)
@@ -99,8 +107,19 @@ def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytes
         assert Settings({**plugin, "uplink": "lo"}).tree.capacity == 25 * 10**9
 
 
+def test_the_plugin_takes_what_is_to_stand_behind_another_network() -> None:
+    behind = json.loads((DEPLOY / "overlays" / "chain" / "concorde.conflist").read_text())
+    assert set(behind) == {"plugins"}
+    flannels = {"cniVersion": "0.3.1", "name": "cbr0", "plugins": [{"type": "flannel"}]}
+    *_, plugin = installation.chained(flannels, behind)["plugins"]
+    configuration = Configuration({**plugin, "name": "cbr0"})
+    assert configuration.enforcement == "node"
+    assert not configuration.names_subnet
+    assert plugin["capabilities"] == {"io.kubernetes.cri.pod-annotations": True}
+
+
 def test_the_overlays_differ_in_nothing_but_their_enforcement() -> None:
-    first, second = (DEPLOY / "overlays" / overlay / "kustomization.yaml" for overlay in OVERLAYS)
+    first, second = (DEPLOY / "overlays" / overlay / "kustomization.yaml" for overlay in ("pod", "node"))
     assert first.read_text().replace("overlays/pod", "overlays/node") == second.read_text()
     default = json.loads(plain()["ConfigMap", "concorde"]["data"]["concorde.conflist"])
     assert json.loads((DEPLOY / "overlays" / "pod" / "concorde.conflist").read_text()) == default
