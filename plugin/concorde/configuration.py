@@ -61,6 +61,7 @@ class Configuration(Identity):
         self.enforcement = choice(document, "enforcement", ENFORCEMENTS)
         self.count = choice(document, "count", COUNTS)
         self.burst = number(document, "burst", 1600, 1 << 30)
+        self.default_route = flag(document, "isDefaultGateway")
         self.previous = table(document, "prevResult")
         self.dns = table(document, "dns")
         self._mtu = number(document, "mtu", addresses.LEAST_MTU, addresses.MOST_MTU)
@@ -135,6 +136,14 @@ def number(document: dict[str, Any], key: str, least: int, most: int) -> int | N
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise invalid(key, f"{shown(value)} is not an integer from {least} to {most}")
+    return value
+
+
+def flag(document: dict[str, Any], key: str) -> bool | None:
+    """True, false, or None when the key is missing or null. Raises CniError 7."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise invalid(key, f"{shown(value)} is neither true nor false")
     return value
 
 

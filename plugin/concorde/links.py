@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BRIDGE = "type bridge mcast_snooping 0"
 # What tells a bridge that this plugin made, or took on, from others (IFLA_IFALIAS).
 ALIAS = "concorde"
+_OTHERS = "route show default"
 
 
 def claim(link: Link) -> str:
@@ -59,13 +60,19 @@ def pair_batch(link: Link, netns: str) -> str:
     )
 
 
-def pod_batch(link: Link) -> str:
-    """Inside the pod: address, link up, default route via the bridge."""
+def pod_batch(link: Link, default: bool | None) -> str:
+    """Inside the pod: address, link up, default route via the bridge.
+
+    `default` says whether the pod is to have that; None, that it is if it has no other. Asked for, it comes
+    before another, which is of use again when this link is gone.
+    """
+    route = f"default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
+    routes = {True: f"route prepend {route}", False: "", None: f"{_OTHERS}\nroute add {route}"}
     return (
         f"addr add {addresses.dotted(link.address)}/{link.subnet.prefix} brd + dev {link.interface}\n"
         f"link set dev {link.interface} addrgenmode none\n"
         f"link set dev {link.interface} up\n"
-        f"route add default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
+        f"{routes[default]}"
     )
 
 
@@ -98,9 +105,24 @@ class Creation:
         return tools.ended(running)
 
 
-def configure(link: Link, netns: str) -> None:
-    """Bring the pod's end to life. Raises tools.CommandError."""
-    tools.batch("ip", pod_batch(link), netns)
+def configure(link: Link, netns: str, default: bool | None) -> bool:
+    """Bring the pod's end to life; whether the pod has its default route there. Raises tools.CommandError.
+
+    `default` as for pod_batch(). Whether this is a second interface is asked by the batch itself: only then
+    it takes another program, and only if the other route has a metric.
+    """
+    batch = pod_batch(link, default)
+    try:
+        others = tools.batch("ip", batch, netns)
+    except tools.CommandError as failure:
+        is_last = failure.line == batch.count("\n")
+        if default is None and is_last and "File exists" in failure.output:
+            return False
+        raise
+    if default is None and others.strip():
+        tools.run("ip", *batch.splitlines()[-1].replace("add", "delete").split(), netns=netns)
+        return False
+    return default is not False
 
 
 class Removal:

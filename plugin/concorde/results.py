@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from .leases import Link
 
 
-def of_link(version: str, link: Link, netns: str, dns: dict[str, Any] | None) -> dict[str, Any]:
-    """The result of an ADD that made an interface (CNI specification, section 5)."""
+def of_link(
+    version: str, link: Link, netns: str, dns: dict[str, Any] | None, default: bool
+) -> dict[str, Any]:
+    """The result of an ADD that made an interface (CNI specification, section 5).
+
+    `default` says whether the pod's default route goes there.
+    """
     gateway = addresses.dotted(link.subnet.gateway)
     bridge: dict[str, Any] = {"name": link.bridge}
     host: dict[str, Any] = {"name": link.host_veth, "mac": addresses.host_mac(link.address)}
@@ -30,7 +35,7 @@ def of_link(version: str, link: Link, netns: str, dns: dict[str, Any] | None) ->
         "cniVersion": version,
         "interfaces": [bridge, host, pod],
         "ips": [_ip(version, address)],
-        "routes": [{"dst": "0.0.0.0/0", "gw": gateway}],
+        "routes": [{"dst": "0.0.0.0/0", "gw": gateway}] if default else [],
         "dns": dns or {},
     }
 

@@ -88,9 +88,12 @@ def prepare(tool: str, netns: str = "") -> None:
     _waiting[tool, netns] = _reader(tool, netns)
 
 
-def batch(tool: str, text: str, netns: str = "") -> None:
-    """Run `tool -batch`, or `nft -f`, on some lines. Raises CommandError and FileNotFoundError."""
-    _prepared(tool, netns).finish(text)
+def batch(tool: str, text: str, netns: str = "") -> str:
+    """Run `tool -batch`, or `nft -f`, on some lines and return what it printed.
+
+    Raises CommandError and FileNotFoundError.
+    """
+    return _prepared(tool, netns).finish(text)
 
 
 def begin(*batches: tuple[str, str]) -> list[Running]:

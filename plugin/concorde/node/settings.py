@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import links, names, quantities
 from ..cni import shown
-from ..configuration import invalid, number, text
+from ..configuration import flag, invalid, number, text
 from . import htb, uplinks
 from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
 
@@ -23,7 +23,7 @@ class Settings:
 
     def __init__(self, document: dict[str, Any]) -> None:
         """Check the keys and ask the kernel for what they leave out. Raises CniError 7 and OSError."""
-        self.take_over = _flag(document, "takeOver")
+        self.take_over = bool(flag(document, "takeOver"))
         encapsulation = number(document, "encapsulation", 0, 200)
         self.encapsulation = VXLAN_HEADERS if encapsulation is None else encapsulation
         uplink = _uplink(document)
@@ -38,7 +38,7 @@ class Settings:
             reserve,
             _ports(document),
             ETHERNET_OVERHEAD if overhead is None else overhead,
-            frame if _flag(document, "segment") else 0,
+            frame if flag(document, "segment") else 0,
         )
         if frame > htb.turn(self.tree):
             raise invalid("uplink", f"the capacity of {uplink} is too small for frames of {frame} bytes")
@@ -91,10 +91,3 @@ def _ports(document: dict[str, Any]) -> tuple[int, ...]:
         if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536:
             raise invalid("controlPorts", f"{shown(port)} is not a TCP port")
     return tuple(sorted(set(value)))
-
-
-def _flag(document: dict[str, Any], key: str) -> bool:
-    value = document.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise invalid(key, f"{shown(value)} is neither true nor false")
-    return bool(value)

@@ -31,12 +31,15 @@ def add(request: Request) -> dict[str, Any]:
         _attach(request, configuration, None, configuration.node_mtu())
         return results.of_previous(request.version, configuration.previous)
     subnet, mtu = configuration.subnet()
-    lease = _attach(request, configuration, subnet, mtu)
+    lease, default = _attach(request, configuration, subnet, mtu)
     assert lease.link is not None
-    return results.of_link(request.version, lease.link, request.netns, configuration.dns)
+    return results.of_link(request.version, lease.link, request.netns, configuration.dns, default)
 
 
-def _attach(request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int) -> Lease:
+def _attach(
+    request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int
+) -> tuple[Lease, bool]:
+    """The lease, and whether the pod's default route goes there."""
     lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
         settings, lock = _prepare(configuration, lease, subnet is not None, request.netns)
@@ -52,11 +55,11 @@ def _attach(request: Request, configuration: Configuration, subnet: Subnet | Non
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
             store.add(lease)
         try:
-            _install(configuration, lease, settings, lock, request.netns)
+            default = _install(configuration, lease, settings, lock, request.netns)
         except Exception as error:
             _undo(lease, store, error)
             raise
-    return lease
+    return lease, default
 
 
 def _require_bridge(configuration: Configuration, subnet: Subnet, store: Store) -> None:
@@ -86,7 +89,7 @@ def _prepare(
 
 def _install(
     configuration: Configuration, lease: Lease, settings: Settings | None, lock: NodeLock, netns: str
-) -> None:
+) -> bool:
     enforcement = enforcements.load(lease.terms.enforcement)
     creation = links.Creation(lease.link, netns) if lease.link is not None else None
     # Not above: a millisecond, in which the pair is made.
@@ -101,8 +104,7 @@ def _install(
         raise
     try:
         enforcement.install(configuration, lease, entry, netns)
-        if lease.link is not None:
-            links.configure(lease.link, netns)
+        return lease.link is not None and links.configure(lease.link, netns, configuration.default_route)
     except Exception:
         attachments.withdraw(configuration, lease.container, lease.interface)
         raise

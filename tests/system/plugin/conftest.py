@@ -87,11 +87,13 @@ class Node:
     def add_pod_namespace(self, *pods: str) -> None:
         self.run("ip", "-batch", "-", stdin="".join(f"netns add {pod}\n" for pod in pods))
 
-    def environment(self, verb: str, pod: str, netns: str | None = None) -> dict[str, str]:
+    def environment(
+        self, verb: str, pod: str, netns: str | None = None, interface: str = "eth0"
+    ) -> dict[str, str]:
         return {
             "CNI_COMMAND": verb,
             "CNI_CONTAINERID": pod,
-            "CNI_IFNAME": "eth0",
+            "CNI_IFNAME": interface,
             "CNI_NETNS": f"/run/netns/{pod}" if netns is None else netns,
             "CNI_PATH": f"{self.plugin.parent}:{REFERENCE}",
             "PATH": os.environ["PATH"],
@@ -107,9 +109,10 @@ class Node:
         path: str = "",
         plugin: Path | None = None,
         arguments: str = "",
+        interface: str = "eth0",
     ) -> subprocess.Popen[bytes]:
         """Start a plugin as libcni does; ``arguments`` are its CNI_ARGS."""
-        environment = self.environment(verb, pod, netns)
+        environment = self.environment(verb, pod, netns, interface)
         if arguments:
             environment["CNI_ARGS"] = arguments
         environment["PATH"] = f"{path}:{environment['PATH']}"
@@ -131,9 +134,11 @@ class Node:
         netns: str | None = None,
         plugin: Path | None = None,
         arguments: str = "",
+        interface: str = "eth0",
     ) -> Document:
         """Call a plugin; its answer, or an empty object, or its error object."""
-        started = self.start(verb, pod, network, netns=netns, plugin=plugin, arguments=arguments)
+        given = {"plugin": plugin, "arguments": arguments, "interface": interface}
+        started = self.start(verb, pod, network, netns=netns, **given)
         stdout, stderr = started.communicate()
         assert stderr == b""
         answer: Document = json.loads(stdout or b"{}")

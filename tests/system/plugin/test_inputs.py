@@ -117,6 +117,7 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "frameOverhead": st.integers() | json_values,
     "segment": json_values,
     "takeOver": json_values,
+    "isDefaultGateway": json_values,
     "dns": json_values,
     "prevResult": results | json_values,
     "runtimeConfig": runtime | json_values,

@@ -141,9 +141,9 @@ def test_a_second_add_is_refused_and_harms_nothing(node: Node) -> None:
     "obstacle",
     [
         ["ip", "link", "add", "name", "eth0", "type", "veth"],
-        ["ip", "route", "add", "default", "dev", "lo"],
+        ["ip", "rule", "add", "to", "172.16.1.1", "unreachable"],
     ],
-    ids=["interface exists", "default route exists"],
+    ids=["interface exists", "gateway is unreachable"],
 )
 def test_a_failed_add_leaves_nothing_behind(node: Node, obstacle: list[str]) -> None:
     node.add_pod_namespace("A-1")

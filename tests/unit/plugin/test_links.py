@@ -19,4 +19,5 @@ def test_the_pair_is_made_in_the_pods_namespace_and_on_the_bridge() -> None:
 
 
 def test_the_pods_default_route_is_the_papers() -> None:
-    assert "route add default via 172.16.1.1 dev eth0" in links.pod_batch(LINK).splitlines()
+    assert links.pod_batch(LINK, None).splitlines()[-1] == "route add default via 172.16.1.1 dev eth0"
+    assert "default" not in links.pod_batch(LINK, False)
