@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 ROUTE = 0  # NETLINK_ROUTE
 _LARGEST_ANSWER = 1 << 15  # net/netlink/af_netlink.c, netlink_recvmsg(): no part of a dump is larger
 _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
-_REQUEST, _ACK, DUMP = 0x1, 0x4, 0x300  # NLM_F_*
-_REPLACE, _CREATE = 0x100, 0x400
+_REQUEST, _ACK, _ECHO, DUMP = 0x1, 0x4, 0x8, 0x300  # NLM_F_*
+_REPLACE, _EXCLUSIVE, _CREATE = 0x100, 0x200, 0x400
 
 _NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH, _DELNEIGH = 16, 18, 19, 28, 29  # RTM_*
+_NEWQDISC, _GETQDISC = 36, 38
 _UP = 0x1  # IFF_UP
 _BRIDGE_FAMILY = 7  # AF_BRIDGE
 
@@ -47,8 +48,14 @@ _LLADDR = 2  # NDA_LLADDR
 _NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
 _MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another port (Linux 4.20)
 
+_LOOPBACK = 1  # the index of `lo` in every network namespace
+_ROOT = 0xFFFFFFFF  # TC_H_ROOT
+_QDISC_KIND, _QDISC_OPTIONS = 1, 2  # TCA_KIND, TCA_OPTIONS
+_FLOWS = 5  # TCA_FQ_CODEL_FLOWS
+
 NO_SUCH_DEVICE = 19  # ENODEV
 NO_SUCH_THING = 2  # ENOENT
+_INVALID = 22  # EINVAL
 
 
 class Tunnel:
@@ -161,6 +168,31 @@ def _port(index: int, on: int, mask: int, groups: int) -> bytes:
     settings += attribute(_PORT_MASK, pack("=H", mask))
     settings += attribute(_PORT_GROUPS, pack("=I", groups))
     return pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
+
+
+def qdisc_kind(index: int, parent: int) -> str:
+    """The kind of what a link has below a class, of which the number is given. Raises OSError."""
+    asked = pack("=BxxxiIII", 0, index, 0, parent, 0)
+    for message in ask(_GETQDISC, _ACK | _ECHO, asked):  # without the echo older kernels tell only others
+        return _text(attributes(message, 20)[_QDISC_KIND])
+    return ""  # what the kernel put there by itself
+
+
+def has_fq_codel() -> bool:
+    """Whether the kernel has it, which may make it load a module.
+
+    It is asked for one with no flows, which cannot be made: the kernel says so only if it knows the kind
+    (net/sched/sch_api.c, qdisc_create; net/sched/sch_fq_codel.c, fq_codel_change).
+    """
+    wanted = attribute(_QDISC_KIND, b"fq_codel\0")
+    wanted += attribute(_QDISC_OPTIONS | NESTED, attribute(_FLOWS, pack("=I", 0)))
+    asked = pack("=BxxxiIII", 0, _LOOPBACK, 0, _ROOT, 0)
+    try:
+        for _ in ask(_NEWQDISC, _ACK | _CREATE | _REPLACE | _EXCLUSIVE, asked + wanted):
+            pass
+    except OSError as error:
+        return error.errno == _INVALID
+    return False
 
 
 def netlink(protocol: int) -> socket:

@@ -10,7 +10,7 @@ from struct import pack, unpack_from
 
 from .. import rtnetlink
 
-_GETTCLASS = 42  # RTM_GETTCLASS
+_GETQDISC, _GETTCLASS = 38, 42  # RTM_*
 _KIND, _STATS = 1, 7  # TCA_KIND, TCA_STATS2
 _BASIC, _QUEUE, _PACKETS = 1, 3, 8  # TCA_STATS_BASIC, _QUEUE, _PKT64 (Linux 5.5)
 
@@ -39,8 +39,18 @@ def of_classes(index: int) -> dict[str, Counters]:
         (handle,) = unpack_from("=I", message, 8)
         attributes = rtnetlink.attributes(message, 20)
         if attributes[_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
-            found[f"{handle >> 16:x}:{handle & 0xFFFF:x}"] = _counters(attributes)
+            found[_text(handle)] = _counters(attributes)
+    # HTB's own count lacks what a class's queue takes to make room for others, as fq_codel does.
+    for message in rtnetlink.ask(_GETQDISC, rtnetlink.DUMP, asked):
+        its, _, parent = unpack_from("=iII", message, 4)
+        if its == index and _text(parent) in found:
+            own = found[_text(parent)]
+            own.dropped = max(own.dropped, _counters(rtnetlink.attributes(message, 20)).dropped)
     return found
+
+
+def _text(handle: int) -> str:
+    return f"{handle >> 16:x}:{handle & 0xFFFF:x}"
 
 
 def _counters(attributes: rtnetlink.Attributes) -> Counters:

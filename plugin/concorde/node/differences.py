@@ -78,8 +78,9 @@ def _of_tree(tree: Tree, entries: list[Entry], state: State) -> list[Difference]
         has = "" if state.root == "default" else f" but {state.root}"
         text = f"{tree.uplink} has no root qdisc htb {htb.MAJOR} with default class {htb.DEFAULT:x}{has}"
         remove = "" if state.root == "default" else htb.delete_root(tree)
-        pods = "".join(htb.add_class(tree, minor, total, entry) for minor, entry in of_pods.items())
-        return [Difference(text, remove + htb.plant(tree, total) + pods)]
+        fair = state.fair
+        pods = "".join(htb.add_class(tree, minor, total, entry, fair) for minor, entry in of_pods.items())
+        return [Difference(text, remove + htb.plant(tree, total, fair) + pods)]
     above = dict.fromkeys((htb.ROOT, htb.CONTROL, htb.BEST_EFFORT))
     wanted: dict[int, Entry | None] = {**above, **of_pods, htb.DEFAULT: None}
     found = [
@@ -99,10 +100,11 @@ def _of_tree(tree: Tree, entries: list[Entry], state: State) -> list[Difference]
 
 def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: State) -> list[Difference]:
     name, key = _name(tree, minor, entry), entry.key if entry else None
+    whole = htb.add_class(tree, minor, total, entry, state.fair)
     rate, ceil = htb.rates(tree, minor, total, entry)
     shown = state.classes.get(minor)
     if shown is None:
-        return [Difference(f"{name} is missing", htb.add_class(tree, minor, total, entry), key=key)]
+        return [Difference(f"{name} is missing", whole, key=key)]
     found = []
     count = shaping.shown_count(tree.overhead, tree.least)
     above = "" if minor == htb.ROOT else htb.parent(minor)
@@ -110,16 +112,25 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
     if shown != expected:
         text = f"{name} has {_of(*shown)}; expected {_of(*expected)}"
         if shown[-1] != above:  # which cannot be changed
-            line = htb.delete_class(tree, minor) + htb.add_class(tree, minor, total, entry)
-            return [Difference(text, line, key=key)]
+            return [Difference(text, htb.delete_class(tree, minor) + whole, key=key)]
         found.append(Difference(text, htb.class_line("change", tree, minor, rate, ceil), key=key))
-    kind, limit = htb.queue_kind(tree, minor), htb.queue(tree, minor, entry)
-    has = state.queues.get(minor)
-    if minor not in htb.INNER and has != (*kind, limit):
-        text = f"{name} has not its queue, {kind[0]} of {limit} bytes"
-        remove = "" if has is None or has[:2] == kind else htb.delete_queue(tree, minor)
-        found.append(Difference(text, remove + htb.queue_line(tree, minor, entry), key=key))
+    if minor not in htb.INNER:
+        found += _of_queue(tree, minor, entry, state)
     return found
+
+
+def _of_queue(tree: Tree, minor: int, entry: Entry | None, state: State) -> list[Difference]:
+    wanted = htb.queues(tree, minor, entry, state.fair)
+    if wanted.items() <= state.queues.items():
+        return []
+    described = ", in it ".join(f"{kind} of {size} bytes" for kind, _, size in wanted.values())
+    has, (kind, rate, _) = state.queues.get(htb.handle(minor)), wanted[htb.handle(minor)]
+    # The number of flows cannot be changed.
+    stays = has is None or (has[:2] == (kind, rate) and not state.fair)
+    remove = "" if stays else htb.delete_queue(tree, minor)
+    text = f"{_name(tree, minor, entry)} has not its queue, {described}"
+    line = remove + htb.queue_lines(tree, minor, entry, state.fair)
+    return [Difference(text, line, key=entry.key if entry else None)]
 
 
 def _of_neighbours(tree: Tree, state: State) -> list[Difference]:

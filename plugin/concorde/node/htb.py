@@ -18,6 +18,9 @@ it: 31 bits of it are a credit of 2 GB, and who has it sends alone (htb_dequeue_
 turns are short, for best effort, a TBF that never waits cuts offloaded packets to the size of a turn
 (net/sched/sch_tbf.c, tbf_segment).
 
+A class's queue is a FIFO. Where the kernel has fq_codel, the flows in it take turns, so that one that floods
+leaves the class's others their parts. Then it is within the TBF, if there is one.
+
 All classes count what a frame takes of the wire (records.Tree), so that who sends small ones takes nothing of
 others' promises. HTB adds `overhead` to each packet, and takes `mpu` for what is smaller then
 (include/net/sch_generic.h, psched_l2t_ns). `stab` of the root would forget all headers of an offloaded packet
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from .records import Entry, Tree
+
+    # Kind, rate (bytes per second) if it is a token bucket, and size (bytes).
+    Queue = tuple[str, int, int]
 
 MAJOR = "c0de:"
 ROOT, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFC, 0xFFFD, 0xFFFE
@@ -69,6 +75,15 @@ _LEAST_LARGEST_PACKET = 12_000
 _VLAN_TAG = 4  # IEEE 802.1Q
 # A token bucket that never waits: 1 Tbit/s (bytes per second).
 _NO_LIMIT = 125_000_000_000
+
+# A queue whose flows take turns. Its size is what packets take of memory, which is half as much again for a
+# full frame, and several times as much for a small one.
+FAIR = "fq_codel"
+_MEMORY_OF_A_PACKET = 2
+# 256 flows are 17 KB a queue (1,024, its own choice, 70), and a node has two queues a pod. Who comes when it
+# is full takes the place of one packet of the longest flow; not of half of that flow, as by its own choice.
+# What has a place keeps it: CoDel would drop what waits for long, which here the size prevents.
+_FAIR_OPTIONS = " flows 256 drop_batch 1 target 1s"
 
 
 def handle(minor: int) -> str:
@@ -161,15 +176,22 @@ def queue(tree: Tree, minor: int, entry: Entry | None) -> int:
     return max(least, entry.rate // 8 * _QUEUE_MILLISECONDS // 1000)
 
 
-def queue_kind(tree: Tree, minor: int) -> tuple[str, int]:
-    """The kind of a class's queue, and the rate (bytes per second) if it is a token bucket.
+def queues(tree: Tree, minor: int, entry: Entry | None, fair: bool) -> dict[str, Queue]:
+    """A class's queue by what it is below of, as tc writes that, and then the one within it if there is one.
 
-    A bucket smaller than an offloaded packet takes it apart at once (net/sched/sch_tbf.c, tbf_segment), so
-    that HTB counts what it becomes. tc does not show such a small one: the rate says how large it is.
+    `fair` says whether the kernel has what lets flows take turns. A bucket smaller than an offloaded packet
+    takes it apart at once (net/sched/sch_tbf.c, tbf_segment), so that HTB counts what it becomes. tc does not
+    show such a small one: the rate says how large it is.
     """
-    if is_best_effort(minor):
-        return "tbf", _NO_LIMIT + (tree.segment or turn(tree))
-    return ("tbf", _NO_LIMIT + tree.segment) if tree.segment else ("bfifo", 0)
+    size = queue(tree, minor, entry)
+    turns = FAIR, 0, size * _MEMORY_OF_A_PACKET
+    largest = tree.segment or (turn(tree) if is_best_effort(minor) else 0)
+    if not largest:
+        return {handle(minor): turns if fair else ("bfifo", 0, size)}
+    found: dict[str, Queue] = {handle(minor): ("tbf", _NO_LIMIT + largest, size)}
+    if fair:
+        found[f"{minor:x}:1"] = turns
+    return found
 
 
 def largest_frame(mtu: int) -> int:
@@ -202,14 +224,17 @@ def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
     )
 
 
-def queue_line(tree: Tree, minor: int, entry: Entry | None) -> str:
-    """Give a class its queue, or the queue its size."""
-    kind, rate = queue_kind(tree, minor)
-    bucket = f" rate {rate * 8}bit burst {rate - _NO_LIMIT}b" if rate else ""
-    return (
-        f"qdisc replace dev {tree.uplink} parent {handle(minor)} handle {minor:x}:"
-        f" {kind}{bucket} limit {queue(tree, minor, entry)}\n"
-    )
+def queue_lines(tree: Tree, minor: int, entry: Entry | None, fair: bool) -> str:
+    """Give a class its queue; without what lets flows take turns, also the queue its size."""
+    lines = ""
+    for above, (kind, rate, size) in queues(tree, minor, entry, fair).items():
+        own = f" handle {minor:x}:" if above == handle(minor) else ""
+        options = {
+            FAIR: f" memory_limit {size}{_FAIR_OPTIONS}",
+            "tbf": f" rate {rate * 8}bit burst {rate - _NO_LIMIT}b limit {size}",
+        }.get(kind, f" limit {size}")
+        lines += f"qdisc replace dev {tree.uplink} parent {above}{own} {kind}{options}\n"
+    return lines
 
 
 def delete_queue(tree: Tree, minor: int) -> str:
@@ -217,10 +242,10 @@ def delete_queue(tree: Tree, minor: int) -> str:
     return f"qdisc delete dev {tree.uplink} parent {handle(minor)}\n"
 
 
-def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> str:
-    """A class, with its queue if it is to have one."""
+def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None, fair: bool = False) -> str:
+    """A class, with its queue if it is to have one; `fair` as in queues()."""
     line = class_line("add", tree, minor, *rates(tree, minor, promised, entry))
-    return line if minor in INNER else line + queue_line(tree, minor, entry)
+    return line if minor in INNER else line + queue_lines(tree, minor, entry, fair)
 
 
 def change_rest(tree: Tree, rate: int, minors: Container[int] = (BEST_EFFORT, DEFAULT)) -> str:
@@ -242,14 +267,13 @@ def delete_root(tree: Tree) -> str:
     return f"qdisc delete dev {tree.uplink} root\n"
 
 
-def plant(tree: Tree, promised: int) -> str:
+def plant(tree: Tree, promised: int, fair: bool) -> str:
     """The tree without pods. Traffic passes by it for the few microseconds between the first lines."""
     return (
         f"qdisc add dev {tree.uplink} root handle {MAJOR} htb default {DEFAULT:x}\n"
-        + add_class(tree, ROOT, promised)
-        + add_class(tree, BEST_EFFORT, promised)
-        + add_class(tree, DEFAULT, promised)
-        + add_class(tree, CONTROL, promised)
+        + "".join(
+            add_class(tree, minor, promised, fair=fair) for minor in (ROOT, BEST_EFFORT, DEFAULT, CONTROL)
+        )
         + arp_filter(tree)
     )
 

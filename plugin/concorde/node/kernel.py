@@ -32,8 +32,9 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     """
     tc = ""
     if tree is not None:
+        fair = _is_fair(tree)
         tc = htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
-        tc += "".join(htb.add_class(tree, minor, promised, entry) for minor in htb.minors(entry))
+        tc += "".join(htb.add_class(tree, minor, promised, entry, fair) for minor in htb.minors(entry))
     overlays = tunnels.read(tree.uplink if tree else "")
     elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
@@ -42,6 +43,17 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     ip = "".join(map(offloads.change, tunnels.devices(overlays))) if tree and tree.segment else ""
     tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ()))
     _learn_tracking()
+
+
+def _is_fair(tree: Tree) -> bool:
+    """Whether flows take turns in the tree's queues; of all, that of control traffic tells. Raises OSError.
+
+    That the kernel is able to says repair(), which made the tree: asking that might load a module each time.
+    """
+    *_, above = htb.queues(tree, htb.CONTROL, None, fair=True)
+    major, _, minor = above.partition(":")
+    number = int(major, 16) << 16 | int(minor, 16)
+    return rtnetlink.qdisc_kind(rtnetlink.index_of(tree.uplink), number) == htb.FAIR
 
 
 def leave(tree: Tree | None, entry: Entry, promised: int, stays: bool = False) -> None:
@@ -105,6 +117,7 @@ def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Differ
 
     uplink = tree.uplink if tree else ""
     state = observe(uplink)
+    state.fair = tree is not None and rtnetlink.has_fq_codel()
     if tree is not None and tree.segment:
         state.segments = offloads.read(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
     return state, differences(tree, entries, state, tunnels.read(uplink))

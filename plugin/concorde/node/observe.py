@@ -20,8 +20,8 @@ class State:
     """The node's kernel state, as far as it concerns the tree, the tables and the pods' ports.
 
     `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
-    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, `queues` the kind
-    of each class's queue, its rate (bytes per second) if it has one, and its size (bytes), both by minor;
+    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, both by minor,
+    `queues` each queue by what it is below of, `fair` whether the kernel has what lets flows take turns;
     `waiting` how many packets the uplink keeps for each neighbour that has not answered, by table of
     neighbours. `segments` is how many an offloaded packet of a VTEP may have, by its device, if that matters.
     `comments` are those of each chain's rules. `ports` are all bridges' ports, of which those as
@@ -31,7 +31,8 @@ class State:
     def __init__(self) -> None:
         self.root: str | None = None
         self.classes: dict[int, tuple[str, str, str, str, str]] = {}
-        self.queues: dict[int, tuple[str, int, int]] = {}
+        self.queues: dict[str, htb.Queue] = {}
+        self.fair = False
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
         self.segments: dict[str, int] = {}
@@ -72,10 +73,10 @@ def read_qdiscs(state: State, shown: str) -> None:
     state.root = "default"
     for qdisc in json.loads(shown or "[]"):
         kind, handle, options = qdisc["kind"], qdisc["handle"], qdisc.get("options", {})
-        minor = _minor(qdisc.get("parent", ""))
         # The kernel's own choice, whatever net.core.default_qdisc makes it, has no handle.
-        if minor is not None and handle != "0:":
-            state.queues[minor] = kind, int(options.get("rate", 0)), int(options.get("limit", 0))
+        if handle != "0:" and "parent" in qdisc:
+            size = options.get("memory_limit", options.get("limit", 0))  # the limit beside one is of packets
+            state.queues[qdisc["parent"]] = kind, int(options.get("rate", 0)), int(size)
         if not qdisc.get("root") or handle == "0:":
             continue
         default = int(str(options.get("default", "0")), 16)

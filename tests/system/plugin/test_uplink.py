@@ -186,7 +186,35 @@ def test_a_pod_comes_and_goes_without_nft_once_the_tables_are_there(node: Node) 
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
+def in_turns(node: Node) -> bool:
+    """Whether flows can take turns in a queue of this kernel."""
+    made = node.argv("tc", "qdisc", "add", "dev", "eth0-peer", "root", "fq_codel")
+    done = subprocess.run(made, capture_output=True, text=True)
+    assert done.returncode == 0 or "kind is unknown" in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def test_queues_are_what_this_kernel_is_able_to_make_and_asking_leaves_nothing(node: Node) -> None:
+    able = in_turns(node)
+    loopback = node.run("tc", "qdisc", "show", "dev", "lo")
+    results = {pod: added(node, pod, on_uplink("100M")) for pod in ("A-1", "A-2")}
+    shown = node.show("tc", "-j", "qdisc", "show", "dev", "eth0")
+    found = {queue["parent"]: queue["kind"] for queue in shown if "parent" in queue}
+    best_effort, promised = ("4010", "4011", "fffe"), ("10", "11", "fffd")
+    wanted = {f"c0de:{minor}": "tbf" for minor in best_effort}
+    wanted |= {f"c0de:{minor}": "fq_codel" if able else "bfifo" for minor in promised}
+    if able:
+        wanted |= {f"{minor}:1": "fq_codel" for minor in best_effort}
+    assert found == wanted
+    for pod, result in results.items():
+        assert node.call("CHECK", pod, on_uplink("100M", prevResult=result)) == {}
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    assert node.run("tc", "qdisc", "show", "dev", "lo") == loopback
+
+
 def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> None:
+    fifo = "fq_codel" if in_turns(node) else "bfifo"
+
     def queues() -> set[str]:
         shown = node.show("tc", "-j", "qdisc", "show", "dev", "eth0")
         return {queue["kind"] for queue in shown if queue.get("parent", "").startswith("c0de:1")}
@@ -198,8 +226,8 @@ def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> Non
     node.run("ip", "-batch", "-", stdin="link add flannel.1 type vxlan id 1 dev eth0 dstport 8472\n")
     whole = segments()
     added(node, "A-1", on_uplink("100M"))
-    assert (queues(), segments() > 1) == ({"bfifo"}, True)
-    for pod, segment, kind in (("A-2", True, "tbf"), ("B-1", False, "bfifo")):
+    assert (queues(), segments() > 1) == ({fifo}, True)
+    for pod, segment, kind in (("A-2", True, "tbf"), ("B-1", False, fifo)):
         result = added(node, pod, on_uplink("10M", segment=segment))
         assert (queues(), segments()) == ({kind}, 1)
         assert node.run(node.plugin, "reconcile") == "nothing to repair\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concorde import namespaces, rtnetlink
-from concorde.node import nfnetlink
+from concorde.node import counters, nfnetlink
 
 REQUEST, ACK, DUMP, REPLACE, CREATE = 0x1, 0x4, 0x300, 0x100, 0x400
 NESTED = 0x8000
@@ -127,6 +127,61 @@ def test_a_link_is_taken_down_by_its_number(answering: Any) -> None:
     assert kernel.sent[1] == message(16, struct.pack("=BxHiII", 0, 0, 7, 0, 1), flags=REQUEST | ACK)
     answering(error(errno.ENODEV))
     rtnetlink.take_down("gone")
+
+
+def queue(index: int, handle: int, parent: int, kind: str, *attributes: bytes) -> bytes:
+    """A qdisc or a class."""
+    head = struct.pack("=BxxxiIII", 0, index, handle, parent, 0)
+    return head + attribute(1, kind.encode() + b"\0") + b"".join(attributes)
+
+
+def counted(sent: int, dropped: int) -> bytes:
+    """The statistics of either."""
+    basic, waiting = struct.pack("=QI", sent, 1), struct.pack("=IIIII", 0, 0, dropped, 0, 0)
+    return attribute(7, attribute(1, basic) + attribute(3, waiting))
+
+
+def test_what_a_class_has_below_it_is_asked_for_by_the_class(answering: Any) -> None:
+    kernel = answering(message(36, queue(7, 0x100000, 0xC0DE0010, "fq_codel")))
+    assert rtnetlink.qdisc_kind(7, 0xC0DE0010) == "fq_codel"
+    asked = struct.pack("=BxxxiIII", 0, 7, 0, 0xC0DE0010, 0)
+    assert kernel.sent == [message(38, asked, flags=REQUEST | ACK | 0x8)]  # NLM_F_ECHO
+    answering(error(0))  # of what the kernel put there by itself it says nothing
+    assert rtnetlink.qdisc_kind(7, 0xC0DE0010) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "has"), [(errno.EINVAL, True), (errno.ENOENT, False), (errno.EPERM, False), (0, False)]
+)
+def test_a_kernel_that_has_fq_codel_finds_fault_with_one_without_flows(
+    answering: Any, number: int, has: bool
+) -> None:
+    kernel = answering(error(number))
+    assert rtnetlink.has_fq_codel() == has
+    flows = attribute(2 | NESTED, attribute(5, bytes(4)))
+    asked = queue(1, 0, 0xFFFFFFFF, "fq_codel", flows)
+    assert kernel.sent == [message(36, asked, flags=REQUEST | ACK | CREATE | REPLACE | 0x200)]
+
+
+def test_a_class_has_dropped_what_its_queue_has_if_that_is_more(answering: Any) -> None:
+    classes = (
+        queue(7, 0xC0DE0010, 0xC0DE0001, "htb", counted(10, 2)),
+        queue(7, 0xC0DE4010, 0xC0DEFFFC, "htb", counted(20, 5)),
+        queue(7, 0x40100001, 0x40100000, "tbf"),
+        queue(7, 0x0010002A, 0x00100000, "fq_codel"),  # a flow
+    )
+    queues = (
+        queue(7, 0xC0DE0000, 0xFFFFFFFF, "htb", counted(30, 9)),
+        queue(7, 0x00100000, 0xC0DE0010, "fq_codel", counted(10, 9)),
+        queue(7, 0x40100000, 0xC0DE4010, "tbf", counted(20, 3)),  # made later than its class
+        queue(8, 0x00100000, 0xC0DE0010, "fq_codel", counted(10, 99)),  # another link's
+    )
+    answering(*(b"".join(message(40, one) for one in group) + DONE for group in (classes, queues)))
+    found = counters.of_classes(7)
+    assert {name: (one.sent_bytes, one.dropped) for name, one in found.items()} == {
+        "c0de:10": (10, 9),
+        "c0de:4010": (20, 5),
+    }
 
 
 def test_a_closed_port_has_its_entry_before_it_learns_nothing(answering: Any) -> None:

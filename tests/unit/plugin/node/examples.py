@@ -37,6 +37,16 @@ TC_QDISCS = """[
 {"kind":"bfifo","handle":"fffd:","parent":"c0de:fffd","options":{"limit":2250000}},
 {"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{"rate":125000065536,"limit":2250000}},
 {"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{"rate":125000065536,"limit":2250000}}]"""
+# The same where flows take turns, by iproute2 6.1 and Linux 6.1.
+_TURNS = '"limit":10240,"flows":256,"quantum":1514,"target":999999,"drop_batch":1,"memory_limit"'
+TC_FAIR = f"""[
+{{"kind":"htb","handle":"c0de:","root":true,"refcnt":3,"options":{{"r2q":10,"default":"0xfffe"}}}},
+{{"kind":"fq_codel","handle":"10:","parent":"c0de:10","options":{{{_TURNS}:2500000}}}},
+{{"kind":"fq_codel","handle":"fffd:","parent":"c0de:fffd","options":{{{_TURNS}:4500000}}}},
+{{"kind":"fq_codel","handle":"8001:","parent":"4010:1","options":{{{_TURNS}:4500000}}}},
+{{"kind":"fq_codel","handle":"8002:","parent":"fffe:1","options":{{{_TURNS}:4500000}}}},
+{{"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{{"rate":125000065536,"limit":2250000}}}},
+{{"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{{"rate":125000065536,"limit":2250000}}}}]"""
 TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
 {"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
 

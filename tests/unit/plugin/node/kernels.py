@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concorde import links, rtnetlink, tools
-from concorde.node import connections, nfnetlink, observe, tunnels
+from concorde.node import connections, htb, nfnetlink, observe, tunnels
 
 
 class NotingKernel:
@@ -18,6 +18,7 @@ class NotingKernel:
         self.failing: dict[tuple[Any, ...], Exception] = {}
         self.answers: dict[str, str] = {}
         self.tracks = False
+        self.below = "bfifo"  # any class
         self.state = state or observe.State()
 
         def noting(*beginning: Any) -> Callable[..., Any]:
@@ -34,6 +35,9 @@ class NotingKernel:
         monkeypatch.setattr(nfnetlink, "change", noting("set"))
         monkeypatch.setattr(rtnetlink, "close_port", noting("close"))
         monkeypatch.setattr(rtnetlink, "take_down", noting("down"))
+        monkeypatch.setattr(rtnetlink, "index_of", lambda _name: 2)
+        monkeypatch.setattr(rtnetlink, "qdisc_kind", self._qdisc_kind)
+        monkeypatch.setattr(rtnetlink, "has_fq_codel", lambda: self.below == htb.FAIR)
         monkeypatch.setattr(tools, "run", noting("run"))
         monkeypatch.setattr(tools, "batch", noting("batch"))
         monkeypatch.setattr(tools, "batches", noting("batches"))
@@ -43,6 +47,11 @@ class NotingKernel:
         monkeypatch.setattr(links, "exists", lambda name: name != "gone")
         monkeypatch.setattr(observe, "observe", self._observe)
         self.observed: list[str] = []
+        self.looked_below: list[int] = []
+
+    def _qdisc_kind(self, _index: int, parent: int) -> str:
+        self.looked_below.append(parent)
+        return self.below
 
     def _observe(self, uplink: str = "") -> observe.State:
         self.observed.append(uplink)

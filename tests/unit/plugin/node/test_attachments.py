@@ -182,7 +182,7 @@ def test_the_first_promise_plants_the_tree_and_the_next_adds_its_class(
     (tree,) = [
         text for asked in noting.asked for tool, text in asked[1:] if asked[0] == "batches" and tool == "tc"
     ]
-    assert htb.plant(TREE, GIGA) in tree
+    assert htb.plant(TREE, GIGA, fair=False) in tree
     assert Ledger(directory).tree() == TREE
     noting.asked.clear()
     enter(directory, entry("A-2", address=0xAC100103, port="veth2"), settings())

@@ -3,12 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from concorde.node import htb, neighbours
+from concorde.node import htb, neighbours, observe
 from concorde.node.differences import differences
 from concorde.node.observe import State
 from concorde.node.records import Tree
 
-from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry, whole
+from tests.unit.plugin.node.examples import GIGA, MAC, TC_FAIR, TREE, entry, whole
 
 
 def test_what_was_made_is_read_back_without_a_difference() -> None:
@@ -113,19 +113,19 @@ KEY = ("cluster-a", "A-1", "eth0")
             None,
         ),
         (
-            lambda s: s.queues.pop(0xFFFD),
+            lambda s: s.queues.pop("c0de:fffd"),
             "class c0de:fffd (control) of eth0 has not its queue, bfifo of 2250000 bytes",
             "qdisc replace dev eth0 parent c0de:fffd handle fffd: bfifo limit 2250000",
             None,
         ),
         (
-            lambda s: s.queues.update({0x10: ("bfifo", 0, 1)}),
+            lambda s: s.queues.update({"c0de:10": ("bfifo", 0, 1)}),
             f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
             "qdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
         (
-            lambda s: s.queues.update({0x10: ("tbf", 125_000_001_518, 1_250_000)}),
+            lambda s: s.queues.update({"c0de:10": ("tbf", 125_000_001_518, 1_250_000)}),
             f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
             "qdisc delete dev eth0 parent c0de:10\nqdisc replace dev eth0 parent c0de:10",
             KEY,
@@ -205,6 +205,56 @@ def test_each_difference_is_named_and_repaired(
     assert any(one.text.startswith(text) and one.key == key and not one.waits for one in found)
     assert repair in "".join(one.tc + one.nft + one.ip for one in found)
     assert [one.port for one in found if one.port] == ([("veth1", MAC)] if text.startswith("port") else [])
+
+
+def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_turns() -> None:
+    """As an upgrade finds those that the version before made, or another kernel."""
+    state = whole()
+    state.fair = True
+    found = [one.text for one in differences(TREE, [entry(minor=0x10)], state)]
+    assert found == [
+        "class c0de:fffd (control) of eth0 has not its queue, fq_codel of 4500000 bytes",
+        f"class {CLASS} has not its queue, fq_codel of 2500000 bytes",
+        f"class {CLASS.replace('10', '4010', 1)} has not its queue,"
+        " tbf of 2250000 bytes, in it fq_codel of 4500000 bytes",
+        "class c0de:fffe (default) of eth0 has not its queue,"
+        " tbf of 2250000 bytes, in it fq_codel of 4500000 bytes",
+    ]
+    lines = "".join(one.tc for one in differences(TREE, [entry(minor=0x10)], state)).splitlines()
+    assert not any(line.startswith("class delete") for line in lines)  # whoever runs keeps its rate
+    # None can take another's place, and its number of flows stays.
+    assert [line for line in lines if "4010" in line] == [
+        "qdisc delete dev eth0 parent c0de:4010",
+        *htb.queue_lines(TREE, 0x4010, entry(minor=0x10), fair=True).splitlines(),
+    ]
+
+
+def test_queues_whose_flows_take_turns_are_read_back_without_a_difference() -> None:
+    state = whole()
+    observe.read_qdiscs(state, TC_FAIR)
+    state.fair = True
+    assert differences(TREE, [entry(minor=0x10)], state) == []
+    state.queues["4010:1"] = ("fq_codel", 0, 1)
+    (found,) = differences(TREE, [entry(minor=0x10)], state)
+    assert found.key == KEY
+    assert "qdisc delete dev eth0 parent c0de:4010\nqdisc replace dev eth0 parent c0de:4010 " in found.tc
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_a_class_that_is_made_again_has_the_queue_that_the_kernel_can_make(fair: bool) -> None:
+    for change in (
+        lambda state: state.classes.pop(0x10),
+        lambda state: state.classes.update({0x10: ("1Gbit", "9Gbit", "0", "0b", "c0de:fffc")}),
+        lambda state: setattr(state, "root", "default"),
+    ):
+        state = whole()
+        if fair:
+            observe.read_qdiscs(state, TC_FAIR)
+        state.fair = fair
+        change(state)
+        (found,) = differences(TREE, [entry(minor=0x10)], state)
+        assert htb.queue_lines(TREE, 0x10, entry(minor=0x10), fair) in found.tc
+        assert ("fq_codel" in found.tc) == fair
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.plugin.node.examples import GIGA, TREE, entry
 
+FAIR = " fq_codel "
 ETHERNET = Tree("eth0", 9 * GIGA, 180_000_000, (22,))
 
 
@@ -29,6 +30,24 @@ def test_a_class_and_its_queue() -> None:
         "class add dev eth0 parent c0de:1 classid c0de:10 htb prio 0 rate 1000000000bit ceil 2000000000bit"
         " burst 375000b cburst 250000b quantum 6250000 overhead 0 mpu 0",
         "qdisc replace dev eth0 parent c0de:10 handle 10: bfifo limit 1250000",
+    ]
+
+
+def test_where_the_kernel_can_flows_take_turns_in_every_queue_and_within_every_bucket() -> None:
+    one = entry(minor=0x10, ceil=2 * GIGA)
+    (_, queue), (_, bucket, within) = (
+        htb.add_class(TREE, minor, GIGA, one, fair=True).splitlines() for minor in htb.minors(one)
+    )
+    turns = "flows 256 drop_batch 1 target 1s"
+    assert queue == (
+        f"qdisc replace dev eth0 parent c0de:10 handle 10: fq_codel memory_limit {2 * 1250000} {turns}"
+    )
+    assert bucket == htb.add_class(TREE, 0x4010, GIGA, one).splitlines()[1]
+    assert within == f"qdisc replace dev eth0 parent 4010:1 fq_codel memory_limit {2 * 2250000} {turns}"
+    planted = htb.plant(TREE, 0, fair=True).splitlines()
+    assert [line.split()[5] for line in planted if FAIR in line] == ["fffe:1", "c0de:fffd"]
+    assert [line for line in planted if FAIR not in line and "c0de:fffd" not in line] == [
+        line for line in htb.plant(TREE, 0, fair=False).splitlines() if "c0de:fffd" not in line
     ]
 
 
@@ -82,14 +101,20 @@ def test_what_was_admitted_leaves_the_default_class_its_least(promises: list[int
 
 def test_offloaded_packets_become_frames_in_a_bucket_of_one() -> None:
     tree = Tree("eth0", 9 * GIGA, 180_000_000, (22,), segment=htb.largest_frame(1500))
-    assert htb.queue_line(tree, 0x10, entry(minor=0x10)).endswith(
+    one = entry(minor=0x10)
+    assert htb.queue_lines(tree, 0x10, one, fair=False).endswith(
         " parent c0de:10 handle 10: tbf rate 1000000012144bit burst 1518b limit 1250000\n"
     )
-    assert htb.queue_kind(tree, 0x10) == htb.queue_kind(tree, 0x4010) == ("tbf", 125_000_001_518)
+    bucket = "tbf", 125_000_001_518
+    assert htb.queues(tree, 0x10, one, fair=False) == {"c0de:10": (*bucket, 1_250_000)}
+    assert htb.queues(tree, 0x4010, one, fair=True) == {
+        "c0de:4010": (*bucket, 2_250_000),
+        "4010:1": ("fq_codel", 0, 4_500_000),
+    }
 
 
 def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> None:
-    lines = htb.plant(TREE, 0).splitlines()
+    lines = htb.plant(TREE, 0, fair=False).splitlines()
     assert lines[0] == "qdisc add dev eth0 root handle c0de: htb default fffe"
     assert lines[1].startswith("class add dev eth0 parent c0de: classid c0de:1 htb")
     assert lines[2].startswith("class add dev eth0 parent c0de:1 classid c0de:fffc")

@@ -60,6 +60,16 @@ def test_who_enters_without_a_promise_has_a_class_and_takes_of_no_other(noting: 
     assert noting.asked[-1] == ("batches", ("tc", ""), ("nft", ""))
 
 
+@pytest.mark.parametrize(("segment", "above"), [(0, 0xC0DEFFFD), (1518, 0xFFFD0001)])
+def test_who_enters_has_queues_like_the_trees(noting: NotingKernel, segment: int, above: int) -> None:
+    tree = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports, segment=segment)
+    for noting.below in ("bfifo", "fq_codel"):
+        kernel.enter(tree, entry(minor=0x10), GIGA)
+        lines = noting.asked[-1][1][1]
+        assert lines.count(" fq_codel ") == (2 if noting.below == "fq_codel" else 0)
+    assert noting.looked_below == [above, above]
+
+
 def test_overlays_that_are_there_take_offloaded_packets_apart_if_the_tree_does(noting: NotingKernel) -> None:
     tree = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports, segment=1518)
     kernel.enter(tree, entry(minor=0x10), GIGA)
