@@ -34,7 +34,7 @@ def main() -> int:
         from . import admin
 
         return admin.main(sys.argv[1:])
-    version, request = LATEST, None
+    version, verb, request = LATEST, "", None
     try:
         verb = requests.command(os.environ)
         content = requests.read_input()
@@ -55,6 +55,10 @@ def main() -> int:
         if problem.details:
             answer["details"] = problem.details
         status = 1
+        if verb == "ADD" and request is not None:
+            from . import refusals
+
+            refusals.note(request, problem)
     if answer is None:
         return status
     try:

@@ -28,12 +28,16 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     `network` is that list, and `behind` is ours
        concorde renew <CONFLIST                     give pods that run what this version gives them
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
+       concorde agent [--listen ADDRESS:PORT] [--every SECONDS] [--account DIR] <CONFLIST
+                                                    stay, repair what differs from the ledger, serve metrics,
+                                                    and tell the cluster of pods that were refused
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
 """
 
 
 REFUSED, BAD_INPUT, FAILED = 1, 2, 4
-# Each command's options; those but --json have a value, a path.
+_MOST_SECONDS = 3600  # between two looks of an agent
+# Each command's options; those but --json have a value, which is a path unless _set() says otherwise.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "ledger": ("--json", "--state-dir"),
     "metrics": ("--output", "--state-dir"),
@@ -43,6 +47,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "chain": (),
     "renew": (),
     "dismantle": (),
+    "agent": ("--listen", "--every", "--account"),
 }
 
 
@@ -90,6 +95,9 @@ class Asked:
         self.state = DEFAULT_STATE
         self.caches: list[str] = []
         self.output = ""
+        self.listen: tuple[str, int] | None = None
+        self.every = 60.0  # seconds
+        self.account = ""
 
 
 def parse(arguments: list[str]) -> Asked:
@@ -107,16 +115,38 @@ def parse(arguments: list[str]) -> Asked:
             continue
         if not equals and not left:
             raise UsageError(f"{option!r} lacks its value")
-        path = value if equals else left.pop(0)
-        if not names.is_path(path):
-            raise UsageError(f"{path!r} is not a plain absolute path")
-        if name == "--cache":
-            asked.caches.append(path)
-        elif name == "--output":
-            asked.output = path
-        else:
-            asked.state = path
+        _set(asked, name, value if equals else left.pop(0))
     return asked
+
+
+def _set(asked: Asked, option: str, value: str) -> None:
+    if option == "--listen":
+        asked.listen = _place(value)
+        return
+    if option == "--every":
+        if not value.isdecimal() or not 0 < int(value) <= _MOST_SECONDS:
+            raise UsageError(f"{value!r} is no number of seconds from 1 to {_MOST_SECONDS}")
+        asked.every = int(value)
+        return
+    if not names.is_path(value):
+        raise UsageError(f"{value!r} is not a plain absolute path")
+    if option == "--cache":
+        asked.caches.append(value)
+    elif option == "--output":
+        asked.output = value
+    elif option == "--account":
+        asked.account = value
+    else:
+        asked.state = value
+
+
+def _place(text: str) -> tuple[str, int]:
+    from . import exporter
+
+    try:
+        return exporter.place(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no address and port of this node, such as {exporter.USUAL}") from None
 
 
 def _ledger(asked: Asked) -> str:
@@ -202,6 +232,14 @@ def _dismantle(_asked: Asked) -> str:
     return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"
 
 
+def _agent(asked: Asked) -> str:
+    from . import agent, events, installation, requests, strict_json
+
+    networks = installation.identities(strict_json.decode(requests.read_input()))
+    agent.Agent(networks, asked.listen, asked.every, asked.account or events.ACCOUNT).run()
+    return ""
+
+
 _COMMANDS = {
     "ledger": _ledger,
     "metrics": _metrics,
@@ -211,6 +249,7 @@ _COMMANDS = {
     "chain": _chain,
     "renew": _renew,
     "dismantle": _dismantle,
+    "agent": _agent,
 }
 
 

@@ -81,8 +81,13 @@ def renew(network: dict[str, Any]) -> list[str]:
 
     Raises CniError 7, 106, 107 and 108, tools.CommandError and OSError.
     """
-    states = dict.fromkeys(Identity(document).state for document, _ in _ours(network))
+    states = dict.fromkeys(one.state for one in identities(network))
     return [words for state in states for words in repair(state) or ()]
+
+
+def identities(network: dict[str, Any]) -> list[Identity]:
+    """The networks of this plugin that a list has. Raises CniError 7."""
+    return [Identity(document) for document, _ in _ours(network)]
 
 
 def dismantle(network: dict[str, Any]) -> list[str]:

@@ -101,6 +101,59 @@ class NodeLock:
         os.close(self._descriptor)
 
 
-def _lock(descriptor: int, kind: int, offset: int, length: int = 1) -> None:
+class AgentLock:
+    """What the one agent of a node has; it ends with its process, and with those that inherit it.
+
+    The file has the newest version that asked since the lock was taken. Its holder is to give way to a newer
+    one, which knows more of what the kernel is to have.
+    """
+
+    def __init__(self, directory: str, version: str) -> None:
+        """Open it. Raises CniError 108."""
+        owned.directory(directory)
+        self._path = f"{directory}/{owned.AGENT_LOCK}"
+        self._version = version
+        self.descriptor = owned.opened(self._path)
+
+    def take(self) -> bool:
+        """Take it, or say at once that another has it."""
+        try:
+            _lock(self.descriptor, fcntl.F_WRLCK, 0, waits=False)
+        except (BlockingIOError, PermissionError):  # fcntl(2): either, by the kernel
+            if _numbers(self._version) > _numbers(self._asked()):
+                self._write()
+            return False
+        self._write()
+        return self.is_there()
+
+    def is_wanted(self) -> bool:
+        """Whether a newer version asks for it."""
+        return _numbers(self._asked()) > _numbers(self._version)
+
+    def is_there(self) -> bool:
+        """Whether it is the lock still, and nobody has removed its file."""
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self.descriptor))
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Give it back."""
+        os.close(self.descriptor)
+
+    def _asked(self) -> str:
+        return os.pread(self.descriptor, 64, 0).decode(errors="replace")
+
+    def _write(self) -> None:
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, self._version.encode(), 0)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) if part.isdecimal() else 0 for part in version.split(".")]
+
+
+def _lock(descriptor: int, kind: int, offset: int, length: int = 1, waits: bool = True) -> None:
     # struct flock: l_type, l_whence, l_start, l_len, l_pid; 0q pads it to the alignment of off_t.
-    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, offset, length, 0))
+    asked = struct.pack("hhqqi0q", kind, os.SEEK_SET, offset, length, 0)
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW if waits else fcntl.F_OFD_SETLK, asked)

@@ -56,6 +56,13 @@ class Families:
         self.backlog_packets = _gauge("concorde_class_backlog_packets", "Packets that wait in a class.")
 
         self.refused = _counter("concorde_refused_packets", "Packets of a pod that the guard dropped.")
+        self.differences = _gauge(
+            "concorde_differences", "Where the kernel differed from the ledger when the agent last looked."
+        )
+        self.repairs = _counter("concorde_repairs", "Differences that the agent has repaired.")
+        self.compared = _gauge(
+            "concorde_last_compare_timestamp_seconds", "When the agent last compared kernel and ledger."
+        )
 
     def __iter__(self) -> Iterator[Family]:
         return iter(vars(self).values())
@@ -71,12 +78,21 @@ class Families:
         self.backlog_packets.add(labels, counters.backlog_packets)
 
 
-def collect(state: str) -> str:
+class Watch:
+    """What an agent tells of itself: the differences of its last look and when that was, and its repairs."""
+
+    def __init__(self) -> None:
+        self.differences = 0
+        self.repairs = 0
+        self.compared = 0  # seconds since 1970; 0 before the first look
+
+
+def collect(state: str, watch: Watch | None = None) -> str:
     """All metrics of a state directory's node, as text. Raises CniError 11, 107, 108 and OSError."""
     tree, entries, promises = _read(state)
     limited = [entry for entry in entries if entry.key in promises and promises[entry.key].rate is not None]
     within, unseen = _of_pods(limited) if limited else ({}, 0)
-    return render(tree, entries, promises, _of_uplink(tree), within, unseen, _refused(entries))
+    return render(tree, entries, promises, _of_uplink(tree), within, unseen, _refused(entries), watch)
 
 
 def render(
@@ -87,6 +103,7 @@ def render(
     within: dict[str, Counters],
     unseen: int,
     refused: dict[tuple[str, str, str], int],
+    watch: Watch | None = None,
 ) -> str:
     """The text.
 
@@ -112,6 +129,10 @@ def render(
             told.add_class(labels, terms.rate, terms.rate, counters)
         if entry.key in refused:
             told.refused.add(openmetrics.labelled(_who(entry)), refused[entry.key])
+    if watch is not None and watch.compared:
+        told.differences.add("", watch.differences)
+        told.repairs.add("", watch.repairs)
+        told.compared.add("", watch.compared)
     return openmetrics.text(told)
 
 

@@ -1,13 +1,14 @@
-"""Making the kernel's state what the ledger says: for `reconcile`, and when a version comes into place."""
+"""Making the kernel's state what the ledger says: for `reconcile`, the agent, and when a version comes."""
 
 from __future__ import annotations
 
 import os
 
 from . import enforcements
+from .cni import TRY_AGAIN, CniError
 from .configuration import node_directory
 from .locks import NodeLock
-from .node import attachments, kernel, ledger
+from .node import attachments, kernel, ledger, tables
 from .store import stores
 
 
@@ -26,3 +27,23 @@ def repair(state: str) -> list[str] | None:
         if tree is None and not entries:
             return None
         return kernel.repair(tree, entries)
+
+
+def differences(state: str) -> tuple[list[str], list[str]]:
+    """What seems wrong, in words, without the node's lock: no pod waits for it; and whose tables are needed.
+
+    A call that changes something meanwhile may show as a difference; repair() looks again. Raises what that
+    raises, but CniError 106.
+    """
+    try:
+        book = ledger.Ledger(node_directory(state), reading=True)
+    except CniError as error:
+        if error.code != TRY_AGAIN:
+            raise
+        return [error.msg], []  # left half changed by a killed call, which whoever may write undoes
+    tree, entries = book.tree(), book.entries()
+    if tree is None and not entries:
+        return [], []
+    _, found = kernel.compare(tree, entries)
+    texts = [difference.text for difference in found if not difference.waits]
+    return texts, tables.families(entries)

@@ -94,9 +94,13 @@ def pod_name(arguments: str) -> str:
 
     Only for people to read: what is no name is left out.
     """
-    pairs = dict(pair.partition("=")[::2] for pair in arguments.split(";"))
-    parts = pairs.get("K8S_POD_NAMESPACE", ""), pairs.get("K8S_POD_NAME", "")
+    parts = [argument(arguments, f"K8S_POD_{word}") for word in ("NAMESPACE", "NAME")]
     return "/".join(parts) if all(map(names.is_identifier, parts)) else ""
+
+
+def argument(arguments: str, name: str) -> str:
+    """What CNI_ARGS have under a name, or nothing."""
+    return dict(pair.partition("=")[::2] for pair in arguments.split(";")).get(name, "")
 
 
 def _require_pod_namespace(netns: str) -> None:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the plugin and its network configuration on a node, or takes them away again: the one process of the
-# DaemonSet's pods. TASK says which of both; nothing else ever uninstalls, neither a reboot nor an update.
+# Puts the plugin and its network configuration on a node and keeps an agent at work there, or takes them away
+# again. TASK says which of both; nothing else ever uninstalls, neither a reboot nor an update.
 #
 # It runs in the container and sees the node at /node: `root` is the node's own root directory, read only, for
 # programs that must run there; `bin` and `net.d` are the two directories it writes to. What these held under the
@@ -10,8 +10,9 @@ set -u
 : "${TASK:=install}" "${CNI_BIN_DIR:=/opt/cni/bin}" "${CONFLIST:=00-concorde.conflist}"
 : "${QUIET:=45}" "${NODE:=/node}" "${PLUGIN:=/opt/concorde}" "${CONFIGURATION:=/etc/concorde}" "${STATE:=/run/concorde}"
 bin=$NODE/bin networks=$NODE/net.d before=$NODE/bin/concorde.before
+: "${ACCOUNT:=/var/run/secrets/kubernetes.io/serviceaccount}" "${LISTEN=127.0.0.1:9725}"
 mine=$CONFIGURATION/concorde.conflist
-wanted=$mine said= quiet=0 next=concorde
+wanted=$mine said= quiet=0 next=concorde agent=
 
 # With a different root directory, in the node's network: the pod has hostNetwork. Tests have no other root.
 on_node() { ${ENTER-chroot "$NODE/root"} "$@"; }
@@ -128,8 +129,20 @@ install() {
         chained && behind=", behind $other"
         finished "installed: $CNI_BIN_DIR/concorde and $CONFLIST${behind:-}${notes:+
 $notes}"
+        end_agent # it is the former version's, or has the former configuration
     fi
 }
+
+# The agent runs in the node's root, as the plugin does. What this container has of its account it is given as an
+# open directory: from there its path leads nowhere.
+attend() {
+    [ -z "$agent" ] || ! kill -0 "$agent" 2>/dev/null || return
+    [ -d "$ACCOUNT" ] && account=$ACCOUNT || account=/
+    (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent ${LISTEN:+--listen "$LISTEN"} \
+        --account /proc/self/fd/3 <"$wanted" 3<"$account") &
+    agent=$!
+}
+end_agent() { [ -z "$agent" ] || kill "$agent" 2>/dev/null; agent=; }
 
 # The configuration goes as soon as another takes its place. Without any, a runtime can end no pod, and it goes
 # on ending pods - its kubelet looks once a minute - long after the last one is gone; each time the plugin makes
@@ -187,12 +200,13 @@ case "${1:-run}" in
 esac
 
 case "$TASK" in install | uninstall) ;; *) say "TASK is $TASK; it is install or uninstall"; exit 2 ;; esac
-trap 'exit 0' TERM INT
+trap 'end_agent; exit 0' TERM INT
 mkdir -p "$STATE"
 rm -f "$STATE/done"
 while :; do
     "$TASK"
     [ "${1:-run}" = run ] || break
+    [ "$TASK" = uninstall ] || [ ! -e "$STATE/done" ] || attend
     # Done, it costs next to nothing: somebody may be measuring. A changed ConfigMap arrives within a minute too.
     [ -e "$STATE/done" ] && pause=60 || pause=2
     sleep "$pause" & wait "$!"

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 _NETFILTER = 12  # NETLINK_NETFILTER
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
 _BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*
-_GET_CHAIN = _NFTABLES << 8 | 4  # NFT_MSG_GETCHAIN
+_GET_TABLE, _GET_CHAIN = _NFTABLES << 8 | 1, _NFTABLES << 8 | 4  # NFT_MSG_GETTABLE, _GETCHAIN
 _GET_ELEMENTS, _GET_GENERATION = _NFTABLES << 8 | 13, _NFTABLES << 8 | 16  # NFT_MSG_GETSETELEM, _GETGEN
 _MESSAGES = {"add": _NFTABLES << 8 | 12, "delete": _NFTABLES << 8 | 14}  # NFT_MSG_NEWSETELEM, _DELSETELEM
 _REQUEST, _ACK, _CREATE = 0x1, 0x4, 0x400  # NLM_F_*
 _ERROR = 2  # NLMSG_ERROR
 _FAMILIES = {"ip": 2, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
-_CHAIN_TABLE, _CHAIN_NAME = 1, 3  # NFTA_CHAIN_TABLE, _NAME
+_TABLE_NAME, _CHAIN_TABLE, _CHAIN_NAME = 1, 1, 3  # NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, _NAME
+_CHANGES = 1 << 7 - 1  # of the group NFNLGRP_NFTABLES
 _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
 _EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
@@ -62,13 +63,29 @@ def change(verb: str, elements: Sequence[Element]) -> None:
         asked.close()
 
 
+def changes() -> socket:
+    """What has something to read after each change of any table. Raises OSError."""
+    told = netlink(_NETFILTER)
+    told.bind((0, _CHANGES))
+    told.setblocking(False)
+    return told
+
+
+def has_table(family: str) -> bool:
+    """Whether there is a table of ours."""
+    return _is_there(_GET_TABLE, family, _named(_TABLE_NAME, tables.TABLE))
+
+
 def has_chain(family: str, name: str) -> bool:
     """Whether our table has such a chain."""
+    body = _named(_CHAIN_TABLE, tables.TABLE) + _named(_CHAIN_NAME, name)
+    return _is_there(_GET_CHAIN, family, body)
+
+
+def _is_there(kind: int, family: str, body: bytes) -> bool:
     asked = netlink(_NETFILTER)
     try:
-        table = attribute(_CHAIN_TABLE, tables.TABLE.encode() + b"\0")
-        body = table + attribute(_CHAIN_NAME, name.encode() + b"\0")
-        asked.send(_message(_GET_CHAIN, _REQUEST, _FAMILIES[family], 0, body))
+        asked.send(_message(kind, _REQUEST, _FAMILIES[family], 0, body))
         _, kind = unpack_from("=IH", asked.recv(1 << 16))
         return bool(kind != _ERROR)
     finally:
@@ -147,13 +164,17 @@ def _body(family: str, name: str, text: str, limit: str) -> bytes:
 
 
 def _of_set(name: str) -> bytes:
-    return attribute(_TABLE, tables.TABLE.encode() + b"\0") + attribute(_SET, name.encode() + b"\0")
+    return _named(_TABLE, tables.TABLE) + _named(_SET, name)
 
 
 def _key(family: str, name: str, text: str) -> bytes:
     parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), text.split(" . "))]
     # Of several, each fills whole registers of 4 bytes.
     return parts[0] if len(parts) == 1 else b"".join(part + bytes(-len(part) % 4) for part in parts)
+
+
+def _named(kind: int, name: str) -> bytes:
+    return attribute(kind, name.encode() + b"\0")
 
 
 def _nested(kind: int, content: bytes) -> bytes:

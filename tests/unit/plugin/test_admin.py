@@ -16,6 +16,8 @@ def test_the_command_line() -> None:
     assert parsed("reconcile", "--state-dir", "/x") == {"state": "/x"}
     arguments = ["rebuild", "--cache", "/a", "--state-dir=/x", "--cache=/b"]
     assert parsed(*arguments) == {"caches": ["/a", "/b"], "state": "/x"}
+    assert parsed("agent", "--listen=[::1]:9", "--every", "5") == {"listen": ("::1", 9), "every": 5}
+    assert parsed("agent", "--account", "/proc/self/fd/3") == {"account": "/proc/self/fd/3"}
     assert parsed("metrics", "--output", "/d/x.prom") == {"output": "/d/x.prom"}
 
 
@@ -28,6 +30,11 @@ def test_the_command_line() -> None:
         (["ledger", "--json=yes"], "'--json=yes' is no option of ledger"),
         (["metrics", "--output"], "'--output' lacks its value"),
         (["metrics", "--output=x.prom"], "'x.prom' is not a plain absolute path"),
+        (
+            ["agent", "--listen", "9725"],
+            "'9725' is no address and port of this node, such as 127.0.0.1:9725",
+        ),
+        (["agent", "--every", "0"], "'0' is no number of seconds from 1 to 3600"),
         (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
     ],
 )

@@ -1,0 +1,321 @@
+"""`concorde agent`: it stays on a node, and sees to it that the kernel goes on having what the ledger says.
+
+Once a minute it compares both, and repairs; at once when a table of ours has gone (`nft flush ruleset`, a
+restart of nftables.service). It serves metrics by HTTP, and tells the cluster of pods that were refused.
+
+A node has one, whoever installed it; another cluster's waits to take its place, and tells of its own
+network's pods meanwhile. All work is done by child processes: what hangs there hangs alone, and the memory it
+takes goes with it.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import ENOBUFS
+from select import POLLIN, poll
+from time import monotonic, time
+
+from . import VERSION, events, exporter, metrics, refusals, repair, strict_json, tools
+from .cni import CniError, in_words, write
+from .configuration import invalid, node_directory
+from .locks import AgentLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .configuration import Identity
+    from .exporter import Place
+
+_TICK_SECONDS = 1  # between two tries to take the agent's place, and looks at what small things there are
+_REST_SECONDS = 0.1  # after each look at changes
+_MOST_SCRAPES = 4  # at once; other connections wait in the kernel
+_MOST_NAMED = 20  # of repairs, in the log
+# An event is told once in this time, and no longer after it; the API is tried again after that (seconds).
+_LASTS, _AGAIN = 600, 30
+_MOST_EVENTS = 64  # that wait to be told
+
+
+class Child:
+    """Work in a process of its own, and what it answers: a small object, empty if it failed or was killed."""
+
+    def __init__(self, work: Callable[[], dict[str, Any]], closing: Sequence[int]) -> None:
+        """Start it, without these descriptors."""
+        self.answers, answering = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                for descriptor in closing:
+                    os.close(descriptor)
+                write(answering, strict_json.encode(work()))
+            except BaseException as error:  # nothing may go on as a second agent
+                _say(f"agent: {type(error).__name__}: {error}")
+            finally:
+                os._exit(0)
+        os.close(answering)
+
+    def finish(self) -> dict[str, Any]:
+        """Its answer. To be called when there is something to read, or its end."""
+        try:
+            content = os.read(self.answers, 1 << 16)
+            return strict_json.decode(content) if content else {}
+        finally:
+            os.close(self.answers)
+            os.waitpid(self._pid, 0)
+
+
+class Agent:
+    """A node's agent, or one that waits to be it."""
+
+    def __init__(
+        self, networks: Sequence[Identity], listen: Place | None, every: float, account: str
+    ) -> None:
+        """Raises CniError 7 if the networks are not of one node."""
+        self._state = networks[0].state
+        if any(network.state != self._state for network in networks):
+            raise invalid("stateDir", "an agent looks after one; give all plugins of the list the same")
+        self._networks = networks
+        self._listen = listen
+        self._every = every
+        self._account = account
+        self._lock: AgentLock | None = None
+        self._changes: socket | None = None
+        self._listener: socket | None = None
+        self._tables: list[str] = []
+        self._watch = metrics.Watch()
+        self._begun = self._due = 0.0  # of the last look, of the next
+        self._changes_at = 0.0
+        self._look: Child | None = None
+        self._scrapes: list[Child] = []
+        self._pending: list[tuple[float, dict[str, Any]]] = []  # events, and when they came
+        self._told: dict[tuple[str, ...], float] = {}  # when an event was last told, by whose it is and what
+        self._posting: list[tuple[float, dict[str, Any]]] = []  # those of them that are being told
+        self._post: Child | None = None
+        self._post_at = 0.0
+        self._said: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Go on until a newer version's agent is to take its place. Raises CniError 108 and OSError."""
+        _load()
+        while True:
+            if self._lock is None:
+                self._try_to_take()
+            elif self._lock.is_wanted():
+                break
+            elif not self._lock.is_there():  # the node was dismantled
+                self._say_once("place", "agent: somebody removed what this node had")
+                self._give_up(self._lock)
+            self._collect()
+            now = monotonic()
+            if self._lock is not None and self._look is None and now >= self._due:
+                self._begun, self._due = now, now + self._every
+                self._look = Child(lambda: _look(self._state), self._own())
+            if self._pending and self._post is None and now >= self._post_at:
+                self._posting = list(self._pending)
+                self._post = Child(self._tell, self._own())
+            self._wait()
+        _say("agent: a newer version's takes this one's place")
+
+    def _own(self) -> list[int]:
+        """What no child may keep open: the lock and the port are to be free when this process ends."""
+        sockets = (self._changes, self._listener)
+        held = [self._lock.descriptor] if self._lock is not None else []
+        return [*held, *(one.fileno() for one in sockets if one is not None)]
+
+    def _try_to_take(self) -> None:
+        lock = AgentLock(node_directory(self._state), VERSION)
+        if not lock.take():
+            lock.close()
+            self._say_once("place", "agent: another looks after this node")
+            return
+        self._say_once("place", "agent: looks after this node")
+        self._lock = lock
+        self._due = 0
+        try:
+            self._changes = _changes()
+        except OSError as error:
+            _say(f"agent: looks once in {self._every:g} s only: {in_words(error)}")
+
+    def _give_up(self, lock: AgentLock) -> None:
+        lock.close()
+        for one in (self._changes, self._listener):
+            if one is not None:
+                one.close()
+        self._lock = self._changes = self._listener = None
+
+    def _wait(self) -> None:
+        """Wait for whatever comes first, a second at most, and take it in."""
+        if self._lock is not None and self._listen is not None and self._listener is None:
+            self._open(self._listen)
+        poller = poll()
+        listening = self._listener is not None and len(self._scrapes) < _MOST_SCRAPES
+        # Somebody may change tables all the time.
+        resting = self._changes_at - monotonic()
+        sockets = [self._listener if listening else None, self._changes if resting <= 0 else None]
+        children = [self._look, self._post, *self._scrapes]
+        for descriptor in (
+            *(one.fileno() for one in sockets if one is not None),
+            *(child.answers for child in children if child is not None),
+        ):
+            poller.register(descriptor, POLLIN)
+        ready = {
+            descriptor for descriptor, _ in poller.poll((_TICK_SECONDS if resting <= 0 else resting) * 1000)
+        }
+        for child in [one for one in self._scrapes if one.answers in ready]:
+            child.finish()
+            self._scrapes.remove(child)
+        if self._look is not None and self._look.answers in ready:
+            self._looked(self._look.finish())
+        if self._post is not None and self._post.answers in ready:
+            self._posted(self._post.finish())
+        if listening and self._listener is not None and self._listener.fileno() in ready:
+            self._accept(self._listener)
+        if self._changes is not None and self._changes.fileno() in ready:
+            self._changed(self._changes)
+
+    def _open(self, at: Place) -> None:
+        try:
+            self._listener = exporter.listening(at)
+            self._say_once("listen", f"agent: serves {exporter.PATH} at {at[0]}, port {at[1]}")
+        except OSError as error:
+            self._say_once("listen", f"agent: cannot listen at {at[0]}, port {at[1]}: {in_words(error)}")
+
+    def _accept(self, listener: socket) -> None:
+        assert self._listen is not None
+        connection = exporter.accepted(listener, self._listen)
+        if connection is None:
+            return
+
+        def serve() -> dict[str, Any]:
+            exporter.answer(connection, lambda: metrics.collect(self._state, self._watch))
+            return {}
+
+        self._scrapes.append(Child(serve, self._own()))
+        connection.close()
+
+    def _changed(self, changes: socket) -> None:
+        """Somebody has changed a table."""
+        _drain(changes)
+        self._changes_at = monotonic() + _REST_SECONDS
+        self._hurry()
+
+    def _hurry(self) -> None:
+        """If a table of ours is missing, that does not wait for the minute."""
+        if self._tables and not set(_tables()) >= set(self._tables):
+            self._due = min(self._due, self._begun + _TICK_SECONDS)
+
+    def _looked(self, answer: dict[str, Any]) -> None:
+        self._look = None
+        self._say_once("look", answer.get("problem", "agent: a look has failed"))
+        if "differences" not in answer:
+            return
+        self._watch.differences = answer["differences"]
+        self._watch.repairs += answer["repaired"]
+        self._watch.compared = int(time())
+        self._tables = [] if answer["problem"] else answer["tables"]
+        self._hurry()
+
+    def _collect(self) -> None:
+        """Take in what pods were refused; not the same of one pod again and again."""
+        if not events.are_possible(self._account):
+            return
+        now = monotonic()
+        self._told = {key: at for key, at in self._told.items() if now < at + _LASTS}
+        self._pending = [(at, event) for at, event in self._pending if now < at + _LASTS]
+        for network in self._networks:
+            if not refusals.are_there(network.directory):
+                continue
+            for note in self._notes(network):
+                key = tuple(str(note.get(name, "")) for name in ("namespace", "pod", "uid", "message"))
+                if key in self._told or len(self._pending) >= _MOST_EVENTS:
+                    continue
+                self._told[key] = now
+                self._pending.append((now, events.event(note, os.uname().nodename, time())))
+
+    def _notes(self, network: Identity) -> list[refusals.Note]:
+        try:
+            return refusals.take(network.directory)
+        except (CniError, OSError) as error:
+            self._say_once("events", f"agent: cannot tell of refused pods: {error}")
+            return []
+
+    def _tell(self) -> dict[str, Any]:
+        done, problem = events.post(self._account, [event for _, event in self._posting])
+        return {"done": done, "problem": problem}
+
+    def _posted(self, answer: dict[str, Any]) -> None:
+        self._post = None
+        done = self._posting[: answer.get("done", 0)]
+        self._pending = [one for one in self._pending if one not in done]
+        problem = answer.get("problem", "the API could not be asked")
+        self._say_once("events", f"agent: {problem}" if problem else "")
+        if self._pending:
+            self._post_at = monotonic() + _AGAIN
+
+    def _say_once(self, about: str, text: str) -> None:
+        """Say it, unless it was the last thing that was said about this."""
+        if text and self._said.get(about) != text:
+            _say(text)
+        self._said[about] = text
+
+
+def _load() -> None:
+    """Load what children need, which then have it without loading it; and let memory be collected."""
+    import gc
+
+    from .node import differences, observe  # noqa: F401
+
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+def _look(state: str) -> dict[str, Any]:
+    """Compare, without the node's lock; if anything differs, compare with it, and repair."""
+    found: list[str] = []
+    tables: list[str] = []
+    try:
+        found, tables = repair.differences(state)
+        repaired = (repair.repair(state) or []) if found else []
+    except (CniError, tools.CommandError, OSError) as error:
+        words = in_words(error) if isinstance(error, OSError) else str(error)
+        seen = {"differences": len(found), "repaired": 0, "tables": tables} if found else {}
+        return {**seen, "problem": f"agent: {words}"}
+    for text in repaired[:_MOST_NAMED]:
+        _say(f"repaired: {text}")
+    if len(repaired) > _MOST_NAMED:
+        _say(f"repaired: {len(repaired) - _MOST_NAMED} more")
+    count = len(repaired)
+    return {"differences": count, "repaired": count, "tables": tables, "problem": ""}
+
+
+def _changes() -> socket:
+    from .node import nfnetlink
+
+    return nfnetlink.changes()
+
+
+def _drain(changes: socket) -> None:
+    """Read all that is there, whatever it says; what the kernel had no room for is an error, once."""
+    while True:
+        try:
+            changes.recv(1 << 16)
+        except OSError as error:
+            if error.errno != ENOBUFS:
+                return
+
+
+def _tables() -> list[str]:
+    """The families that have a table of ours."""
+    from .node import listing, nfnetlink
+
+    return [family for family in listing.FAMILIES if nfnetlink.has_table(family)]
+
+
+def _say(text: str) -> None:
+    try:  # noqa: SIM105 - who does not hear it is no reason to end
+        write(1, f"{text}\n".encode(errors="replace"))
+    except OSError:
+        pass
