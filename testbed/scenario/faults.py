@@ -31,13 +31,15 @@ class ScenarioError(LookupError):
     A LookupError like all bad input, so that the command line need not know scenarios to end with its status.
     """
 
-    def __init__(self, file: str, problems: Iterable[Fault]) -> None:
+    def __init__(self, file: str, problems: Iterable[Fault], count: int = 0) -> None:
+        """``count`` says how many there are, if only the first of them are given."""
         found = list(problems)
+        more = max(count, len(found)) - MOST_SHOWN
         lines = [
             ": ".join(filter(None, (file, render_path(path), text))) for path, text in found[:MOST_SHOWN]
         ]
-        if len(found) > MOST_SHOWN:
-            lines.append(f"{file}: and {len(found) - MOST_SHOWN} more")
+        if more > 0:
+            lines.append(f"{file}: and {more} more")
         super().__init__("\n".join(lines))
 
 
@@ -54,10 +56,10 @@ def render_path(path: Path) -> str:
     return text
 
 
-def explained(error: ValidationError) -> list[Fault]:
-    """Return what a model does not take, with the path to each, as people say it."""
+def explained(error: ValidationError, most: int | None = None) -> list[Fault]:
+    """Return what a model does not take, or the first of it, with the path to each, as people say it."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [_fault(one) for one in found]
+    return [_fault(one) for one in found[:most]]
 
 
 def listed(names: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from testbed.scenario import described, reading, texts
-from testbed.scenario.faults import Fault, Path, ScenarioError, explained, render_path, unknown
+from testbed.scenario.faults import MOST_SHOWN, Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.nearest import UNKNOWN, counted, with_nearest
 from testbed.scenario.rules import faults
@@ -42,7 +42,8 @@ def load(
     try:
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(str(file), map(with_nearest, explained(error))) from None
+        shown = map(with_nearest, explained(error, MOST_SHOWN))
+        raise ScenarioError(str(file), shown, error.error_count()) from None
     if not 0 < scale <= 1000:
         raise ScenarioError("--scale", [Fault((), f"{scale:g} is no factor for rates; 0.1 is a tenth")])
     scenario = scenario.scaled(scale)

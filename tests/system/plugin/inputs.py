@@ -2,8 +2,8 @@
 
 The first argument is the plugin's executable, the second the directory of its sources. For each line on
 standard input, an object with `environment`, `stdin` (hexadecimal) and `real`, one on standard output:
-`status` (null if it did not end), `seconds` of a processor, `stdout` and `stderr`. With `real` the
-executable is started, else the process is a copy of this one, which has the modules loaded.
+`status` (null if it did not end), `stdout` and `stderr`. With `real` the executable is started, else the
+process is a copy of this one, which has the modules loaded; then there is `lines`, how many of Python ran.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import signal
 import sys
 from typing import Any
 
+from tests import effort
+
 PATIENCE_MILLISECONDS = 60_000
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def serve(executable: str, case: dict[str, Any]) -> dict[str, Any]:
-    streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+    streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr", "lines")]
     os.pwrite(streams[0], bytes.fromhex(case["stdin"]), 0)
     environment = {os.fsencode(key): os.fsencode(value) for key, value in case["environment"].items()}
     child = os.fork()
@@ -33,15 +35,15 @@ def serve(executable: str, case: dict[str, Any]) -> dict[str, Any]:
     ended = bool(watched.poll(PATIENCE_MILLISECONDS))
     if not ended:
         os.kill(child, signal.SIGKILL)
-    _, status, used = os.wait4(child, 0)
+    _, status = os.waitpid(child, 0)
     os.close(descriptor)
     _reap()
-    stdout, stderr = (os.pread(stream, 1 << 24, 0).decode(errors="replace") for stream in streams[1:])
+    stdout, stderr, lines = (os.pread(stream, 1 << 24, 0).decode(errors="replace") for stream in streams[1:])
     for stream in streams:
         os.close(stream)
     return {
         "status": os.waitstatus_to_exitcode(status) if ended else None,
-        "seconds": used.ru_utime + used.ru_stime,
+        "lines": int(lines or 0),
         "stdout": stdout,
         "stderr": stderr,
     }
@@ -49,7 +51,7 @@ def serve(executable: str, case: dict[str, Any]) -> dict[str, Any]:
 
 def _call(executable: str, streams: list[int], environment: dict[bytes, bytes], real: bool) -> None:
     try:
-        for at, stream in enumerate(streams):
+        for at, stream in enumerate(streams[:3]):
             os.dup2(stream, at)
         os.environb.clear()
         os.environb.update(environment)
@@ -58,7 +60,10 @@ def _call(executable: str, streams: list[int], environment: dict[bytes, bytes], 
         sys.argv = [executable]
         from concorde.__main__ import main as call
 
-        os._exit(call())
+        statuses: list[int] = []
+        lines = effort.lines(lambda: statuses.append(call()))
+        os.pwrite(streams[3], str(lines).encode(), 0)
+        os._exit(*statuses)
     except BaseException:
         import traceback
 

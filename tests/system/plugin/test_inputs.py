@@ -25,7 +25,7 @@ from tests.system.plugin.inside import Inside
 PROGRAM = Path(__file__).with_name("inputs.py")
 INPUTS = cases.count("CONCORDE_PLUGIN_INPUTS", 100, 20_000)
 REAL_EACH = 20  # one in so many is a process with an interpreter of its own
-MOST_SECONDS = 2  # of a processor, whatever else the machine does
+MOST_LINES = 200_000  # of Python; an ADD takes 35,000
 # The specification's codes, and ours; 100, a bug, is none of them.
 CODES = {1, 2, 3, 4, 5, 6, 7, 11, 50, 51, *range(101, 109)}
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
@@ -211,7 +211,7 @@ class Caller:
             "mkdir -p /run/odd/directory; cd /run/odd; mkfifo fifo; ln -s /dev/zero zero;"
             " truncate -s 1G huge; ln -s /run/elsewhere link",
         )
-        self.inside = Inside(self.node, PROGRAM, plugin, ROOT / "plugin")
+        self.inside = Inside(self.node, PROGRAM, plugin, ROOT / "plugin", path=ROOT)
         self.calls = 0
 
     def call(self, environment: dict[str, str], content: bytes) -> Document:
@@ -235,7 +235,7 @@ def caller(plugin: Path) -> Iterator[Caller]:
 
 def outcome(answer: Document) -> str:
     """What a call came to. Fails for what breaks the protocol."""
-    assert answer["seconds"] < MOST_SECONDS, answer
+    assert answer["lines"] < MOST_LINES, answer
     assert answer["status"] in (0, 1), answer
     assert answer["stderr"] == "", answer
     if answer["status"] == 0:
@@ -253,7 +253,7 @@ def outcome(answer: Document) -> str:
 
 
 @pytest.mark.long
-def test_any_input_gets_a_proper_answer_in_time(caller: Caller) -> None:
+def test_any_input_gets_a_proper_answer_for_little_work(caller: Caller) -> None:
     counted: Counter[str] = Counter()
 
     @seed(cases.seed())
