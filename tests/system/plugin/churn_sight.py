@@ -11,7 +11,7 @@ from tests.system.plugin.conftest import Document
 CAPACITY, RESERVE = 1_000_000_000, 20_000_000  # bits per second, as everywhere below
 FRAME, FRAME_ON_UPLINK = 1464, 1514  # an MTU of 1450, and VXLAN around it
 FRAME_ON_WIRE = 1538  # with what Ethernet adds to it
-USABLE = CAPACITY * FRAME_ON_UPLINK // FRAME_ON_WIRE
+USABLE = CAPACITY * FRAME_ON_UPLINK // FRAME_ON_WIRE // 8 * 8  # the kernel holds bytes
 PROMISABLE = (USABLE - RESERVE) * FRAME_ON_UPLINK // FRAME_ON_WIRE
 
 QDISC, FAMILIES = "qdisc", frozenset({"ip", "ip6", "bridge"})

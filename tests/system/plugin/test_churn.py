@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from concorde.node.records import Tree
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -34,7 +35,18 @@ from tests.system.plugin.churn_model import (
     World,
     serial,
 )
-from tests.system.plugin.churn_sight import FAMILIES, PROMISABLE, QDISC, Promise, Sight, rates
+from tests.system.plugin.churn_sight import (
+    CAPACITY,
+    FAMILIES,
+    PROMISABLE,
+    QDISC,
+    RESERVE,
+    USABLE,
+    Promise,
+    Sight,
+    on_wire,
+    rates,
+)
 from tests.system.plugin.conftest import Document, Node
 from tests.system.plugin.inside import Inside
 from tests.system.plugin.uplinks import on_uplink
@@ -291,6 +303,13 @@ def outcome(call: Call, answer: Answer) -> str:
     else:
         end = f"error {answer['code']}" if "code" in answer else "done"
     return f"{type(call).__name__} {end}"
+
+
+def test_the_model_s_sums_are_those_of_the_tree() -> None:
+    """Of a few bits more, tc shows a kilobit more where a sum is just below one."""
+    tree = Tree("eth0", CAPACITY, RESERVE, ())
+    assert (tree.usable, tree.promisable) == (USABLE, PROMISABLE)
+    assert all(on_wire(rate) == tree.on_wire(rate) for rate in range(0, PROMISABLE, 999_983))
 
 
 @pytest.mark.long
