@@ -86,8 +86,9 @@ def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = 
     those waited for need.
     """
     begin = time.monotonic()
+    deadline = begin + seconds
     while not what():
-        assert time.monotonic() < begin + seconds, f"not after {seconds:g} s: {hint()}"
+        assert time.monotonic() < deadline, f"not after {seconds:g} s: {hint()}"
         time.sleep(1)
     return time.monotonic() - begin
 

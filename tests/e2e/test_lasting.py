@@ -95,8 +95,8 @@ def test_its_pods_end_by_themselves_after_a_day(up: Cluster) -> None:
         "a-1", "a-2", "container-1", "node.worker-01", "node.worker-02"
     }  # fmt: skip
     assert {pod["spec"]["activeDeadlineSeconds"] for pod in pods} == {LIFETIME_SECONDS}
-    until = up.client.get("configmap", "testbed")["data"]["until"]
-    left = datetime.fromisoformat(until) - datetime.now().astimezone()
+    ends = up.client.get("configmap", "testbed")["data"]["until"]
+    left = datetime.fromisoformat(ends) - datetime.now().astimezone()
     assert LIFETIME_SECONDS - 3600 < left.total_seconds() < LIFETIME_SECONDS
 
 

@@ -238,7 +238,7 @@ def test_what_is_killed_ends_in_its_container_too(pair: Testbed, tmp_path: Path,
     out = tmp_path / "out"
     words = ["sh", "-c", "echo begun; exec sleep 987654"]
     process = pair.place(place).start(words, stdout=out, stderr=tmp_path / "err")
-    until(lambda: "begun" in out.read_text(), 10)
+    until(lambda: "begun" in out.read_text(), PATIENCE_SECONDS)
     assert len(sleeping()) == 1
     process.kill()
     assert sleeping() == []

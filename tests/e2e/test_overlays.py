@@ -16,7 +16,7 @@ from testbed.orchestrators.own import KubernetesOrchestrator
 from testbed.scenario import Scenario, load
 from testbed.supplies import binaries
 from testbed.testbed import ENTRIES, Testbed
-from tests.e2e.conftest import SCENARIOS, brought_up, until
+from tests.e2e.conftest import PATIENCE_SECONDS, SCENARIOS, brought_up, until
 
 # Cluster b's port is none that flanneld would choose itself.
 OVERRIDES = ["enforcement=node", "underlay.rate=20G", "clusters.b.flannel.port=8473"]
@@ -142,10 +142,10 @@ def test_bytes_cross_between_pods_on_different_workers(
     before, places = received(), pair.pods
     listen = ["iperf3", "--server", "--one-off", "--forceflush"]
     server = places[destination].start(listen, stdout=tmp_path / "out", stderr=tmp_path / "err")
-    until(lambda: "listening" in (tmp_path / "out").read_text(), 20)
+    until(lambda: "listening" in (tmp_path / "out").read_text(), PATIENCE_SECONDS)
     send = ["iperf3", "--client", places[destination].address, "--time", "1", "--bitrate", "20M", "--json"]
     sent = places[source].run(send).json()["end"]
-    assert server.wait(20) == 0
+    assert server.wait(PATIENCE_SECONDS) == 0
     assert sent["sum_received"]["bytes"] > MEBIBYTE
     assert received() - before > MEBIBYTE
 

@@ -13,6 +13,7 @@ import pytest
 
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from tests.leftovers import added, network_state
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,7 +45,7 @@ def processes_in(pid_namespace: str) -> list[int]:
     return found
 
 
-def all_gone(pid_namespace: str, seconds: float = 10) -> bool:
+def all_gone(pid_namespace: str, seconds: float = PATIENCE) -> bool:
     """Wait until a pid namespace has no process left; those that ended may still be waiting to be reaped."""
     deadline = time.monotonic() + seconds
     while found := processes_in(pid_namespace):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from bench.recording.records import Stretch
+from tests.waiting import until
 
 PROCESSORS = sorted(os.sched_getaffinity(0))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes real-time processes")
@@ -58,10 +59,7 @@ def is_noted(
         watching.start(zero)
         begun, ended = _hold(processor, seconds)
         middle = (begun + ended) / 2 - zero
-        deadline = time.monotonic() + 5
-        while not (noted := _within(found(), middle)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-    return noted
+        return until(lambda: _within(found(), middle))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from testbed.providers.netns.sandbox import Sandbox
 from tests import verbs
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
+from tests.waiting import PATIENCE
 
 STAGES = ["pods", "calibration", "traffic"]
 
@@ -83,7 +84,7 @@ def test_nothing_is_left(
         until_rates(run)
     namespace = pid_namespace(sandbox_of(run).pid)
     run.send_signal(how)
-    _, words = run.communicate(timeout=30)
+    _, words = run.communicate(timeout=PATIENCE)
     assert run.returncode == status, words
     assert "Traceback" not in words
     assert all_gone(namespace)
@@ -110,7 +111,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(how: signal.Signals, tmp_pa
     assert "is being worked on" in busy.stderr
     run.send_signal(how)
     run.send_signal(signal.SIGCONT)
-    out, _ = run.communicate(timeout=30)
+    out, _ = run.communicate(timeout=PATIENCE)
     if how is signal.SIGINT:
         assert f"2 of 3 repetitions are recorded; to go on: ./invokew bench --resume {directory}" in out
     before = {file: file.read_bytes() for file in directory.glob("raw/repetition-[01]/*")}

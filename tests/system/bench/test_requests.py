@@ -34,6 +34,7 @@ from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
+from tests.waiting import PATIENCE
 
 SCENARIOS = ROOT / "scenarios"
 RATE = 100
@@ -211,7 +212,7 @@ def test_nothing_is_left_of_requests_that_are_interrupted(tmp_path: Path) -> Non
     box = next(box for box in Sandbox.all() if parent(parent(box.pid)) == run.pid)
     namespace = pid_namespace(box.pid)
     run.send_signal(signal.SIGINT)
-    _, words = run.communicate(timeout=30)
+    _, words = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130, words
     assert "Traceback" not in words
     assert all_gone(namespace)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
+from tests.waiting import PATIENCE
 
 SHORT = ["flows[0].duration=1", "flows[1].duration=1", "disturbances=[]"]
 
@@ -35,7 +36,7 @@ def test_a_study_from_outside_goes_on_where_it_was_interrupted(tmp_path: Path) -
     first = study.stdout.readline()
     assert any(line.startswith("MTU 9000: calibration") for line in study.stdout)
     study.send_signal(signal.SIGINT)
-    out, words = study.communicate(timeout=60)
+    out, words = study.communicate(timeout=PATIENCE)
     assert study.returncode == 130, out + words
     assert first == "MTU 9000: case 1 of 1, about 5 s left\n"
     (directory,) = tmp_path.iterdir()
@@ -45,7 +46,7 @@ def test_a_study_from_outside_goes_on_where_it_was_interrupted(tmp_path: Path) -
     (left,) = directory.glob("*.unfinished")
 
     again = start("study", "length", "--resume", str(directory))
-    out, words = again.communicate(timeout=60)
+    out, words = again.communicate(timeout=PATIENCE)
     assert again.returncode in (0, 3), out + words  # other tests have the processors, too
     (finished,) = tmp_path.iterdir()
     assert finished.name == directory.name.removesuffix(".unfinished")

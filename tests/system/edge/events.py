@@ -79,7 +79,7 @@ class World:
                  "--heartbeat-interval=10", "--election-timeout=100", "--log-level=error"],
                 stdout=log, stderr=log,
             )  # fmt: skip
-        self.until(self.store_answers, 20, "etcd answers")
+        self.until(self.store_answers, PATIENCE_SECONDS, "etcd answers")
         return started
 
     def store_answers(self) -> bool:
@@ -103,7 +103,7 @@ class World:
             self.resolver = subprocess.Popen(command, stdout=log, stderr=log)
 
     def ask(self, path: str, body: Json) -> Json:
-        connection = HTTPConnection(HERE, PORT, timeout=10)
+        connection = HTTPConnection(HERE, PORT, timeout=PATIENCE_SECONDS)
         try:
             connection.request("POST", f"/v3/{path}", json.dumps(body))
             answer: Json = json.loads(connection.getresponse().read())

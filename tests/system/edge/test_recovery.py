@@ -17,6 +17,7 @@ from testbed.providers.netns.sandbox import Sandbox
 from testbed.testbed import Testbed
 from tests.system.edge import events
 from tests.system.edge.conftest import give_vtep
+from tests.waiting import PATIENCE
 
 SEND = """
 import socket, sys
@@ -28,7 +29,7 @@ PUT = """
 import json, sys, urllib.request
 url, key, value = sys.argv[1:]
 body = json.dumps({"key": key, "value": value}).encode()
-urllib.request.urlopen(urllib.request.Request(url + "/v3/kv/put", body), timeout=5).read()
+urllib.request.urlopen(urllib.request.Request(url + "/v3/kv/put", body), timeout=60).read()
 """
 
 
@@ -55,7 +56,7 @@ class Alone:
         command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "resolver", "/run/settings.json"]
         self.resolver = Component("resolver", node, "/run/resolver", command)
         self.etcd.start()
-        self.etcd.wait_until_it_answers(f"{url}/health", 20)
+        self.etcd.wait_until_it_answers(f"{url}/health", PATIENCE)
         self.resolver.start()
 
     def put(self, number: int) -> None:
@@ -69,7 +70,7 @@ class Alone:
 
     def wait_until_known(self, number: int) -> None:
         known = ["grep", f"10.1.{number}.0/24 at {mac(number)}", "/run/leases"]
-        self.resolver.wait_until_it_says(known, 10)
+        self.resolver.wait_until_it_says(known, PATIENCE)
 
     def send(self, *addresses: str) -> None:
         self.node.run(["python3", "-c", SEND, *addresses])
@@ -113,9 +114,9 @@ def test_what_was_not_heard_is_found_by_looking(alone: Alone) -> None:
     assert alone.neighbours() == {}
     alone.continue_resolver()
     said = ["grep", "the kernel said more than could be heard", "/run/resolver/log"]
-    alone.resolver.wait_until_it_says(said, 5)
+    alone.resolver.wait_until_it_says(said, PATIENCE)
     known = f"[ $(ip -4 neigh show dev flannel.1 nud reachable | wc -l) = {len(asked)} ] && echo all"
-    alone.resolver.wait_until_it_says(["sh", "-c", known], 5)
+    alone.resolver.wait_until_it_says(["sh", "-c", known], PATIENCE)
     assert alone.neighbours() == {one: mac(int(one.split(".")[2])) for one in asked}
 
 
@@ -124,12 +125,12 @@ def test_misses_are_answered_while_the_store_is_away(alone: Alone) -> None:
     alone.put(2)
     alone.wait_until_known(2)
     alone.etcd.kill()
-    alone.resolver.wait_until_it_says(["grep", "the store is away", "/run/resolver/log"], 5)
+    alone.resolver.wait_until_it_says(["grep", "the store is away", "/run/resolver/log"], PATIENCE)
     alone.send("10.1.2.7")
-    alone.resolver.wait_until_it_says(["sh", "-c", "ip neigh show 10.1.2.7 nud reachable"], 5)
+    alone.resolver.wait_until_it_says(["sh", "-c", "ip neigh show 10.1.2.7 nud reachable"], PATIENCE)
     assert alone.neighbours() == {"10.1.2.7": mac(2)}
     alone.etcd.start()
-    alone.resolver.wait_until_it_says(["grep", "the store is back", "/run/resolver/log"], 5)
+    alone.resolver.wait_until_it_says(["grep", "the store is back", "/run/resolver/log"], PATIENCE)
     assert "Traceback" not in alone.log()
 
 
@@ -138,12 +139,12 @@ def test_entries_of_before_lead_on_until_it_is_known_what_is_right(alone: Alone)
     alone.put(2)
     alone.wait_until_known(2)
     alone.send("10.1.2.7")
-    alone.resolver.wait_until_it_says(["sh", "-c", "ip neigh show 10.1.2.7 nud reachable"], 5)
+    alone.resolver.wait_until_it_says(["sh", "-c", "ip neigh show 10.1.2.7 nud reachable"], PATIENCE)
     alone.resolver.kill()
     alone.etcd.kill()
     alone.node.run(["bridge", "fdb", "add", "0e:00:00:00:02:99", "dev", "flannel.1", "dst", "192.168.1.107"])
     alone.resolver.start()
-    alone.resolver.wait_until_it_says(["sh", "-c", "tail -n 1 /run/resolver/log | grep away"], 5)
+    alone.resolver.wait_until_it_says(["sh", "-c", "tail -n 1 /run/resolver/log | grep away"], PATIENCE)
     stale = ["bridge", "-j", "fdb", "show", "dev", "flannel.1"]
     assert "0e:00:00:00:02:99" in alone.node.run(stale).stdout
     assert alone.neighbours() == {"10.1.2.7": mac(2)}
@@ -158,7 +159,7 @@ def test_without_its_device_it_ends_and_says_so(alone: Alone) -> None:
     alone.put(2)
     alone.wait_until_known(2)
     alone.node.run(["ip", "link", "delete", "flannel.1"])
-    alone.resolver.wait_until_it_says(["cat", "/run/resolver/ended"], 5)
+    alone.resolver.wait_until_it_says(["cat", "/run/resolver/ended"], PATIENCE)
     assert "ended with 1" in (alone.resolver.fault() or "")
     assert "device flannel.1 is gone" in alone.log()
 
@@ -195,7 +196,7 @@ def test_a_node_that_is_back_with_another_mac_is_reached_again(
     there.run(["sh", "-c", BACK, "sh", mac(99)])
     Component(daemon.name, there, daemon.directory, daemon.argv).start()
     known = ["grep", f"10.1.2.0/24 at {mac(99)}", "/run/overlay/a/leases"]
-    Component(daemon.name, here, daemon.directory, daemon.argv).wait_until_it_says(known, 10)
+    Component(daemon.name, here, daemon.directory, daemon.argv).wait_until_it_says(known, PATIENCE)
     testbed.pods["A-1"].run(ping)
     behind = {one["mac"]: one["dst"] for one in here.run(SHOW_FDB).json() if one}
     assert behind[mac(99)] == "192.168.122.102"

@@ -20,7 +20,7 @@ def receive(link: socket.socket) -> int:
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     link.bind(("", PORT))
     say("ready")
-    link.settimeout(20)  # what never comes is a failure, and no reason to wait
+    link.settimeout(60)  # what never comes is a failure, and no reason to wait
     received = 0
     while not link.recv(100).startswith(END):
         received += 1

@@ -28,7 +28,7 @@ PLACES = {
 }
 GATEWAYS = ("172.16.1.1", "172.17.1.1", "172.16.2.1", "172.17.2.1")
 NOISE = 3000  # bytes: ARP and the like
-PATIENCE = 10  # seconds until a frame that must arrive is lost
+PATIENCE = 60  # seconds until a frame that must arrive is lost
 IMPATIENCE = 0.5  # the same where a fault is sure and only its cause is looked for
 BISECTIONS = 3  # how many batches with faults that name no frame are traced to one; each takes seconds
 # Last in the input hook, whatever a guard does: UDP at a VTEP's port that no other node sent, and what a

@@ -13,6 +13,7 @@ from testbed import resources
 from tests.system.plugin.conftest import Document, Node, network, promising
 from tests.system.plugin.test_installation import ask, listed
 from tests.system.plugin.uplinks import on_uplink
+from tests.waiting import PATIENCE
 
 STATE = "/run/concorde"
 STORE = f"{STATE}/cluster-a/leases.sqlite"
@@ -31,7 +32,11 @@ def in_a_shell(node: Node, verb: str, pod: str, configuration: Document, shell: 
     environment = {**node.environment(verb, pod), "CONFIGURATION": json.dumps(configuration)}
     whole = f'printf %s "$CONFIGURATION" | {{ {shell}; }}'
     done = subprocess.run(
-        node.argv("sh", "-c", whole, node.plugin), capture_output=True, text=True, env=environment, timeout=20
+        node.argv("sh", "-c", whole, node.plugin),
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout + done.stderr
 

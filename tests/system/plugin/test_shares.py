@@ -26,6 +26,7 @@ from tests.system.plugin.conftest import Node
 from tests.system.plugin.frame_kinds import link_local, people, pod_mac
 from tests.system.plugin.overlapped import Overlapped
 from tests.system.plugin.uplinks import HOST, ledger, on_uplink
+from tests.waiting import until
 
 HOARD = str(Path(__file__).with_name("hoard.py"))
 NO_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
@@ -118,13 +119,11 @@ def test_who_has_used_up_its_share_gets_some_of_it_back_each_second(node: Node) 
     hoard(node, ATTACKER, [f"10.9.0.{last}" for last in range(2, 202)])
     assert dropped(node, ATTACKER) > 0
 
-    def attempts() -> Iterator[bool]:
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
-            hoard(node, ATTACKER, ["10.9.1.1"])
-            yield "10.9.1.1" in neighbours(node, "10.9.1.")
+    def made() -> bool:
+        hoard(node, ATTACKER, ["10.9.1.1"])
+        return "10.9.1.1" in neighbours(node, "10.9.1.")
 
-    assert any(attempts())
+    assert until(made)
 
 
 TRANSLATE = """

@@ -16,6 +16,7 @@ from tests import cases
 from tests.system.plugin.ask import ASK
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.uplinks import HOST, NEIGHBOUR, SUMS, Pair, on_uplink
+from tests.waiting import PATIENCE
 
 SEND = str(Path(__file__).with_name("send.py"))
 LISTEN = (
@@ -198,9 +199,9 @@ def test_what_anybody_makes_a_pods_kernel_say_is_best_effort(pair: Pair, spec: d
         begun = time.monotonic()
         sent = pair.sent(lambda: pair.on("two", *ASK, asked))
         took = time.monotonic() - begun
-    # The limit begins with a second's worth and two packets.
+    # The limit begins with a second's worth and two packets. All is answered, the rest of it by best effort.
     assert 0 < sent[FIRST] < 0.01 * 103.5e6 / 8 * (took + 1) + 10_000
-    assert sent[EFFORT] > 2 * sent[FIRST]
+    assert sent[FIRST] + sent[EFFORT] > 5 * BYTES
     assert sent[DEFAULT] < NOISE
 
 
@@ -240,7 +241,7 @@ def test_nor_what_a_closed_connection_still_holds(pair: Pair, to: str, priority:
             assert reader.stdout is not None
             assert reader.stdout.readline() == "listening\n"
             held["taken"] = int(pair.node.run("/usr/bin/python3", "-c", FILL_AND_CLOSE, to, str(priority)))
-            told, _ = reader.communicate("read\n", timeout=60)
+            told, _ = reader.communicate("read\n", timeout=PATIENCE)
         assert int(told) == held["taken"]
 
     sent = pair.sent(leave_it_behind)

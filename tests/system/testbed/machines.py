@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from tests import mounts
+from tests.waiting import until
 
 SSHD = "/usr/sbin/sshd"
 USER = "alice"  # who is not root, and may use sudo
@@ -161,10 +161,8 @@ class Machines:
         configuration.write_text(text)
         log = self.directory / f"{name}.log"
         self._daemons[name] = node.start([SSHD, "-D", "-e", "-f", str(configuration)], stdout=log, stderr=log)
-        deadline = time.monotonic() + 10
-        while not node.run(["ss", "-Hltn", "sport = :22"]).stdout.strip():
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.01)
+        listening = ["ss", "-Hltn", "sport = :22"]
+        assert until(lambda: node.run(listening).stdout.strip()), log.read_text()
 
     def stop_sshd(self, name: str) -> None:
         """End a machine's sshd; its connections go on."""

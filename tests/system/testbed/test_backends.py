@@ -153,7 +153,7 @@ def answers(sender: Place, address: str, size: int) -> int:
     program = (
         "import socket, struct, sys\n"
         "address, size = sys.argv[1], int(sys.argv[2])\n"
-        "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); s.settimeout(3)\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); s.settimeout(60)\n"
         "s.setsockopt(socket.IPPROTO_IP, 10, 2)\n"  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
         "data = struct.pack('!BBHHH', 8, 0, 0, 7, 1) + bytes(size)\n"
         "total = sum(struct.unpack(f'!{len(data) // 2}H', data)); total = (total >> 16) + (total & 0xffff)\n"

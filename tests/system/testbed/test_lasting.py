@@ -7,7 +7,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from testbed.providers.netns.sandbox import Sandbox
 from tests import verbs
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -117,13 +117,13 @@ def test_capture_shows_the_packets_of_a_pod(name: str) -> None:
     )  # fmt: skip
     # Packets go on until one is seen: when exactly a capture begins is nothing it tells.
     send = "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
-    send += "for _ in range(200): s.sendto(b'x',('172.16.2.2',9)); time.sleep(0.05)"
+    send += "while True: s.sendto(b'x',('172.16.2.2',9)); time.sleep(0.05)"
     sender = subprocess.Popen(
         [sys.executable, "tasks.py", "exec", "A-1", "--name", name, "--", "python3", "-c", send], cwd=ROOT
     )
-    shown, _ = capture.communicate(timeout=30)
+    shown, _ = capture.communicate(timeout=PATIENCE)
     assert verbs.run("down", "--name", name).returncode == 0
-    sender.wait(10)
+    sender.wait(PATIENCE)
     assert "172.16.1.2" in shown
     assert "> 172.16.2.2.9: UDP, length 1" in shown
 
@@ -138,9 +138,12 @@ def test_an_ordinary_user_s_capture_is_a_pcap_file(tmp_path: Path) -> None:
         process = box.switch.start(reader, stdout=out, stderr=tmp_path / "err")
         send = "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
         send += "s.sendto(b'needle',('127.0.0.1',9))"
-        deadline = time.monotonic() + 10
-        while b"needle" not in out.read_bytes() and time.monotonic() < deadline:
+
+        def seen() -> bool:
             box.switch.run(["python3", "-c", send])
+            return b"needle" in out.read_bytes()
+
+        assert until(seen)
         process.kill()
     finally:
         box.stop()

@@ -29,8 +29,8 @@ RECEIVE = (
 )
 SEND = (
     "import socket, sys, time\n"
-    "for _ in range(200):\n"
-    "    try: s = socket.create_connection((sys.argv[1], 5000), 2); break\n"
+    "while True:\n"
+    "    try: s = socket.create_connection((sys.argv[1], 5000), 60); break\n"
     "    except ConnectionRefusedError: time.sleep(0.01)\n"
     "s.sendall(bytes(int(sys.argv[2])))"
 )

@@ -12,6 +12,7 @@ from testbed.access.place import CommandError, held_back
 from testbed.providers.netns.sandbox import Claim, Sandbox, SandboxError
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
+from tests.waiting import PATIENCE
 
 STARTER = """
 import sys, time
@@ -47,7 +48,7 @@ def test_stop_ends_every_process_of_the_sandbox(tmp_path: Path) -> None:
     namespace = pid_namespace(box.pid)
     process = box.node("n").start(["sleep", "1000"], stdout=tmp_path / "out", stderr=tmp_path / "err")
     box.stop()
-    assert process.wait(timeout=5) is not None
+    assert process.wait(timeout=PATIENCE) is not None
     assert all_gone(namespace)
     box.stop()  # again is fine
 
@@ -63,7 +64,7 @@ def test_a_held_command_begins_when_it_is_released_and_not_before(tmp_path: Path
         assert out.read_text() == ""
         assert err.read_text() == "\n"  # it is in its place
         held.release()
-        assert held.wait(timeout=5) == 0  # its own standard input is empty
+        assert held.wait(timeout=PATIENCE) == 0  # its own standard input is empty
         assert out.read_text() == "begun\n"
         never = node.start(held_back(["echo", "begun"]), stdout=out, stderr=err, held=True)
         never.kill()
@@ -85,7 +86,7 @@ def test_a_sandbox_ends_with_the_process_that_started_it(how: signal.Signals) ->
     watch = os.pidfd_open(pid)
     starter.send_signal(how)
     starter.communicate()
-    ended, _, _ = select.select([watch], [], [], 10)
+    ended, _, _ = select.select([watch], [], [], PATIENCE)
     os.close(watch)
     assert ended, "the sandbox outlived its starter"
     assert all_gone(namespace)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from testbed.scenario import load
 from tests.paths import ROOT
 from tests.system.testbed import machines
 from tests.system.testbed.machines import Machines
+from tests.waiting import PATIENCE, until
 
 SCENARIOS = ROOT / "scenarios"
 
@@ -149,7 +149,7 @@ def test_a_held_command_begins_when_it_is_released(node: SshNode, tmp_path: Path
     assert until(lambda: (tmp_path / "err").read_text() == "\n")  # it is in its place
     assert process.wait(0.2) is None
     process.release()
-    assert process.wait(5) == 0
+    assert process.wait(PATIENCE) == 0
     assert (tmp_path / "out").read_text() == "begun\n"
 
 
@@ -168,7 +168,7 @@ def beyond(node: SshNode) -> Remote:
 
 def test_a_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None:
     process = start(beyond, ["sh", "-c", "echo $FAR; exit 7"], tmp_path)
-    assert process.wait(5) == 7
+    assert process.wait(PATIENCE) == 7
     assert (tmp_path / "out").read_text() == "there\n"
 
 
@@ -177,7 +177,7 @@ def test_a_held_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None
     assert until(lambda: (tmp_path / "err").read_text() == "\n")
     assert process.wait(0.2) is None
     process.release()
-    assert process.wait(5) == 0
+    assert process.wait(PATIENCE) == 0
     assert (tmp_path / "out").read_text() == "there\n"
 
 
@@ -194,7 +194,7 @@ def test_a_command_beyond_a_machine_ends_with_the_connection(
     process = start(beyond, ["sleep", "83.5"], tmp_path)
     assert until(lambda: running(beyond, "83.5"))
     there.cut("worker-01")
-    assert process.wait(5) == LOST
+    assert process.wait(PATIENCE) == LOST
     assert until(lambda: not running(beyond, "83.5"))
 
 
@@ -213,9 +213,9 @@ def test_a_connection_that_is_cut(node: SshNode, there: Machines, tmp_path: Path
     waiting.start()
     assert until(lambda: running(there.nodes["worker-01"], "80.5"))
     there.cut("worker-01")
-    waiting.join(5)
+    waiting.join(PATIENCE)
     assert "worker-01: sleep 80.5 ended with no answer: the connection was lost" in str(caught[0])
-    assert process.wait(5) == LOST
+    assert process.wait(PATIENCE) == LOST
     assert "worker-01: the connection was lost after" in (tmp_path / "err").read_text()
     # The next command makes a new connection; over there the old one's command has ended.
     assert until(lambda: not running(node, "79.5"))
@@ -233,7 +233,7 @@ def test_a_machine_that_falls_silent(
     there.silence("worker-01")
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
     try:
-        assert process.wait(8) == LOST
+        assert process.wait(PATIENCE) == LOST
         with pytest.raises(CommandError, match=r"worker-01: true ended with no connection: .*timed out"):
             node.run(["true"])
     finally:
@@ -259,12 +259,3 @@ def start(node: Place, argv: list[str], directory: Path, held: bool = False) -> 
 
 def running(node: Place, seconds: str) -> bool:
     return node.run(["pgrep", "-fx", f"sleep {seconds}"], check=False).status == 0
-
-
-def until(condition: Callable[[], bool], seconds: float = 5) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

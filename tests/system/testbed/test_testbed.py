@@ -15,6 +15,7 @@ from testbed.networks.cni import CniError
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
+from tests.waiting import PATIENCE
 
 SCENARIOS = ROOT / "scenarios"
 MEBIBYTE = 2**20
@@ -31,16 +32,14 @@ def contmec() -> Iterator[Testbed]:
 def crossed(source: Place, destination: Place, address: str, port: int = 5301) -> int:
     """Send a mebibyte by TCP and return how many bytes arrived."""
     with ThreadPoolExecutor() as pool:
-        receive = "import socket,sys; s=socket.create_server(('', int(sys.argv[1]))); s.settimeout(20)\n"
+        receive = "import socket,sys; s=socket.create_server(('', int(sys.argv[1]))); s.settimeout(60)\n"
         receive += "c=s.accept()[0]; n=0\nwhile d:=c.recv(65536): n+=len(d)\nprint(n)"
-        received = pool.submit(destination.run, ["python3", "-c", receive, str(port)], timeout=30)
-        send = "import socket,sys,time\nend=time.time()+20\n"
-        send += (
-            "while True:\n try: c=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=5); break\n"
-        )
+        received = pool.submit(destination.run, ["python3", "-c", receive, str(port)], timeout=PATIENCE)
+        send = "import socket,sys,time\nend=time.time()+60\n"
+        send += "while True:\n try: c=socket.create_connection((sys.argv[1],int(sys.argv[2])),60); break\n"
         send += " except ConnectionRefusedError:\n  if time.time()>end: raise\n"
         send += "c.sendall(bytes(2**20)); c.close()"
-        source.run(["python3", "-c", send, address, str(port)], timeout=30)
+        source.run(["python3", "-c", send, address, str(port)], timeout=PATIENCE)
         return int(received.result().stdout)
 
 

@@ -24,13 +24,13 @@ from testbed.testbed import Testbed
 from tests import cases
 from tests.paths import ROOT
 from tests.system.testbed import round_trips
+from tests.waiting import PATIENCE
 
 STATIONS = ROOT / "scenarios" / "examples" / "two-stations.yaml"
 PYTHON = ["/usr/bin/python3", "-I", "-S"]
 ECHO = [*PYTHON, str(round_trips.__file__)]
 PORT = 7000
 GAP = 0.01  # between two round trips, seconds
-PATIENCE = 10.0
 DELAY = 0.005
 
 
@@ -188,13 +188,13 @@ def test_pods_reach_each_other_across_the_trunk(apart: Testbed) -> None:
 
 SENDS = """
 import socket, sys
-with socket.create_connection((sys.argv[1], 7100), 10) as client:
+with socket.create_connection((sys.argv[1], 7100), 60) as client:
     client.sendall(bytes(int(sys.argv[2])))
 """
 RECEIVES = """
 import socket, sys
 with socket.create_server((sys.argv[1], 7100)) as server:
-    server.settimeout(20)
+    server.settimeout(60)
     open(sys.argv[2], "w").close()
     client, _ = server.accept()
     total = 0
@@ -209,9 +209,9 @@ def sent(testbed: Testbed, source: str, destination: str, size: int) -> int:
     address, ready = str(testbed.addressing.address(destination)), "/run/receives"
     there = testbed.nodes[destination]
     with ThreadPoolExecutor() as pool:
-        arrived = pool.submit(there.run, [*PYTHON, "-c", RECEIVES, address, ready], timeout=60)
-        there.run(["sh", "-c", f"while ! [ -e {ready} ]; do sleep 0.01; done; rm {ready}"], timeout=20)
-        testbed.nodes[source].run([*PYTHON, "-c", SENDS, address, str(size)], timeout=60)
+        arrived = pool.submit(there.run, [*PYTHON, "-c", RECEIVES, address, ready], timeout=PATIENCE)
+        there.run(["sh", "-c", f"while ! [ -e {ready} ]; do sleep 0.01; done; rm {ready}"], timeout=PATIENCE)
+        testbed.nodes[source].run([*PYTHON, "-c", SENDS, address, str(size)], timeout=PATIENCE)
         return int(arrived.result().stdout)
 
 
@@ -287,6 +287,7 @@ def test_frames_that_mean_nothing_pass_and_harm_nothing(apart: Testbed) -> None:
     assert told[False].dropped == 0
 
 
+@pytest.mark.alone  # for the same reason
 @pytest.mark.long(one_in=0)
 def test_jumbo_frames_cross_a_trunk(tmp_path: Path) -> None:
     with brought_up(stations("underlay.mtu=9000")) as testbed:
@@ -349,6 +350,7 @@ def flooded(testbed: Testbed, seconds: float) -> Callable[[], object]:
     return pool.submit(testbed.nodes["worker-01"].run, argv).result
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_a_relay_that_was_stopped_tells_how_late_it_was_what_it_lost_and_holds_little() -> None:
     """Stopped for a second and a half while more comes than fits anywhere."""
@@ -373,6 +375,7 @@ def test_a_relay_that_was_stopped_tells_how_late_it_was_what_it_lost_and_holds_l
         assert memory(testbed) - before < 100 * 2**20
 
 
+@pytest.mark.alone
 @pytest.mark.long(one_in=0)
 def test_more_than_a_relay_can_carry_takes_no_more_memory_than_it_may() -> None:
     """A trunk without a rate, and senders of small packets, as fast as they can."""

@@ -10,6 +10,7 @@ import pytest
 
 from edge.overlay.http import Question, Server
 from edge.overlay.store import AwayError
+from tests.waiting import PATIENCE
 
 OVER = threading.Event()
 
@@ -32,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for part in parts:
             if not part:
-                OVER.wait(10)
+                OVER.wait(PATIENCE)
                 return
             self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
             self.wfile.flush()
@@ -68,7 +69,7 @@ def test_an_answer_is_an_object(server: Server) -> None:
 
 
 def test_an_answer_that_goes_on_comes_line_by_line_however_it_is_cut(server: Server) -> None:
-    assert list(server.listen(post("/lines"), 5)) == [{"a": 1}, {"a": 2}]
+    assert list(server.listen(post("/lines"), PATIENCE)) == [{"a": 1}, {"a": 2}]
 
 
 def test_after_a_silence_it_ends(server: Server) -> None:
@@ -82,7 +83,7 @@ def test_what_is_no_answer_is_a_store_that_is_away(server: Server, path: str, wo
     with pytest.raises(AwayError, match=words):
         server.ask(post(path))
     with pytest.raises(AwayError, match=words):
-        list(server.listen(post(path), 5))
+        list(server.listen(post(path), PATIENCE))
 
 
 def test_where_nobody_is_nobody_answers() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from testbed.access.local import ATTEMPTS, TOO_BUSY, Local
 from testbed.access.place import CommandError
+from tests.waiting import PATIENCE
 
 # Fails with the words of its first argument until it was run as often as its second one says.
 FAILING = """
@@ -66,5 +67,5 @@ def test_kubectl_is_patient_unless_its_caller_is_not(
     asked = ["printenv", name]
     assert Local().run(asked).stdout.strip() == heard
     process = Local().start(asked, stdout=tmp_path / "out", stderr=tmp_path / "err")
-    process.wait(10)
+    process.wait(PATIENCE)
     assert (tmp_path / "out").read_text().strip() == heard

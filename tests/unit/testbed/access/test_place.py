@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed.access.place import CommandError, Result, held_back, waits
+from tests.waiting import PATIENCE
 
 
 def test_a_command_that_ended_well_is_what_it_was() -> None:
@@ -40,7 +41,7 @@ def test_what_cannot_say_that_it_waits_does_not_wait() -> None:
     with Path("/dev/full").open("wb") as full:
         held = subprocess.Popen(held_back(["true"]), stdin=subprocess.PIPE, stderr=full)
     try:
-        assert held.wait(timeout=10) != 0
+        assert held.wait(timeout=PATIENCE) != 0
     finally:
         held.kill()
         held.communicate()

@@ -7,7 +7,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from testbed.access.local import Local
 from testbed.access.place import CommandError, Result, held_back
 from testbed.access.remote import GUARD, Remote
+from tests.waiting import PATIENCE, until
 
 SHELLS = [["dash"], ["busybox", "sh"], ["bash", "--posix"]]
 
@@ -62,14 +62,14 @@ def ends(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([watch], [], [], 5)[0])
+        return bool(select.select([watch], [], [], PATIENCE)[0])
     finally:
         os.close(watch)
 
 
 def test_the_commands_output_and_exit_status_come_through(far: Remote, files: Files) -> None:
     command = ["sh", "-c", 'echo "$@"; cat; echo oops >&2; exit 7', "sh", "two words", "$HOME"]
-    assert far.start(command, stdout=files.out, stderr=files.err).wait(5) == 7
+    assert far.start(command, stdout=files.out, stderr=files.err).wait(PATIENCE) == 7
     assert files.out.read_text() == "two words $HOME\n"
     assert files.err.read_text() == "oops\n"
 
@@ -82,7 +82,7 @@ def test_a_held_command_begins_when_released(far: Remote, files: Files) -> None:
     assert files.out.read_text() == ""
     assert files.err.read_text() == "\n"  # it is in its place
     held.release()
-    assert held.wait(5) == 3
+    assert held.wait(PATIENCE) == 3
     assert files.out.read_text() == "begun\n"
     assert files.err.read_text().strip() == ""
 
@@ -115,7 +115,7 @@ def test_the_command_ends_when_its_client_is_killed(far: Remote, files: Files) -
     pid = _told_pid(files)
     os.close(pipe_end)  # as the kernel does for who is killed
     assert ends(pid)
-    assert client.wait(5) == 128 + signal.SIGKILL
+    assert client.wait(PATIENCE) == 128 + signal.SIGKILL
 
 
 def test_nothing_of_the_guard_stays_behind(far: Remote, files: Files) -> None:
@@ -129,16 +129,13 @@ def test_nothing_of_the_guard_stays_behind(far: Remote, files: Files) -> None:
     os.close(writer)
     with os.fdopen(reader) as stream:
         assert stream.read() == "done\n"  # to its end
-    assert client.wait(5) == 0
+    assert client.wait(PATIENCE) == 0
     assert client.stdin is not None
     client.stdin.close()
 
 
 def _told_pid(files: Files) -> int:
-    end = time.monotonic() + 5
-    while not files.out.read_text().endswith("\n"):
-        assert time.monotonic() < end, files.said()
-        time.sleep(0.01)
+    assert until(lambda: files.out.read_text().endswith("\n")), files.said()
     return int(files.out.read_text())
 
 

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from testbed.access import nameless, scratch
 from tests.paths import ROOT
+from tests.waiting import until
 
 MAKER = """
 import sys
@@ -24,15 +24,6 @@ with scratch.directory() as directory, nameless.file() as file:
     print(directory, flush=True)
     sys.stdin.read()
 """
-
-
-def gone(path: Path, seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while path.exists():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -49,7 +40,7 @@ def test_nothing_is_left_of_who_is_killed(
         assert (directory / "below" / "file").read_text() == "x"
         assert directory.stat().st_mode & 0o077 == 0
         maker.send_signal(how)
-    assert gone(directory)
+    assert until(lambda: not directory.exists())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 from testbed.access import wait_for
+from tests.waiting import PATIENCE
 
 
-def wait(command: list[str], ended: Path, seconds: float = 5) -> subprocess.CompletedProcess[str]:
+def wait(command: list[str], ended: Path, seconds: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     wishes = {"command": command, "ended": str(ended), "seconds": seconds}
     program = [sys.executable, "-I", "-S", str(wait_for.__file__)]
     return subprocess.run(
-        program, input=json.dumps(wishes), capture_output=True, encoding="utf-8", timeout=20
+        program, input=json.dumps(wishes), capture_output=True, encoding="utf-8", timeout=2 * PATIENCE
     )
 
 
@@ -32,5 +33,5 @@ def test_one_that_only_complains_is_waited_for_until_the_time_is_over(tmp_path: 
 
 def test_a_component_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "ended").touch()
-    done = wait(["true"], tmp_path / "ended", seconds=60)
+    done = wait(["true"], tmp_path / "ended", seconds=PATIENCE)
     assert (done.returncode, done.stderr) == (1, "it has ended\n")

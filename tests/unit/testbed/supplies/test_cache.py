@@ -8,6 +8,7 @@ import pytest
 from testbed import resources
 from testbed.supplies import cache
 from testbed.supplies.cache import GO_CACHE
+from tests.waiting import PATIENCE
 
 
 def test_the_cache_is_where_the_desktop_standard_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,9 +40,9 @@ def test_a_second_claim_waits_for_the_first_and_says_so() -> None:
     with cache.claimed("1.20.2", order.append):
         thread = threading.Thread(target=second)
         thread.start()
-        assert waiting.wait(10)
+        assert waiting.wait(PATIENCE)
         order.append("first")
-    thread.join(10)
+    thread.join(PATIENCE)
     assert order == ["waiting for another process that is getting 1.20.2", "first", "second"]
 
 

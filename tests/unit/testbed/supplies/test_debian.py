@@ -11,6 +11,7 @@ import pytest
 from testbed.access.place import CommandError
 from testbed.supplies import debian
 from testbed.supplies.versions import Version
+from tests.waiting import PATIENCE
 
 URIS = """\
 Reading package lists...
@@ -109,7 +110,7 @@ def ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([descriptor], [], [], 5)[0])
+        return bool(select.select([descriptor], [], [], PATIENCE)[0])
     finally:
         os.close(descriptor)
 

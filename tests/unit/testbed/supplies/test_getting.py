@@ -11,6 +11,7 @@ from testbed.supplies.binaries import PROGRAMS
 from testbed.supplies.cache import Say
 from testbed.supplies.versions import Version
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
+from tests.waiting import PATIENCE
 
 
 def unexpected(_version: Version, _into: Path, _scratch: Path, _say: Say) -> str:
@@ -146,7 +147,7 @@ def test_two_at_once_get_it_once(make_programs: MakePrograms, tmp_path: Path) ->
     for process in both:
         process.start()
     for process in both:
-        process.join(30)
+        process.join(PATIENCE)
     assert [process.exitcode for process in both] == [0, 0]
     assert log.read_text(encoding="utf-8") == "began\n"
     assert binaries.find("1.20.2").directory.is_dir()
@@ -164,7 +165,7 @@ def test_what_a_killed_process_leaves_is_not_taken_for_complete(
 
     process = multiprocessing.get_context("fork").Process(target=getting.get, args=("1.20.2", die))
     process.start()
-    process.join(30)
+    process.join(PATIENCE)
     assert process.exitcode == 9
     assert (own_cache / "1.20.2.unfinished").is_dir()
     with pytest.raises(LookupError):

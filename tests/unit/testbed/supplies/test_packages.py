@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.supplies import cache, packages
+from tests.waiting import PATIENCE
 
 needs_apt = pytest.mark.skipif(
     shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None, reason="needs apt"
@@ -146,7 +147,7 @@ def test_two_at_once_fetch_it_once(tmp_path: Path, repository: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert said.count(f"fetching Debian's package {NAME}") == 1
     assert packages.find(NAME, "examplec").exists()
 

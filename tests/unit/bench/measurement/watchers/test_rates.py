@@ -12,6 +12,7 @@ from bench.measurement.watchers.rates import READINGS, RateWatcher
 from testbed.access.place import InNamespace, Process
 from testbed.scenario import Traffic
 from tests.doubles import RecordingNode, Running
+from tests.waiting import PATIENCE
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
@@ -62,7 +63,7 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
 
     with RateWatcher(Plan([planned], [host]), on_rates) as watcher:
         watcher.start(time.monotonic())
-        assert seen.wait(10)
+        assert seen.wait(PATIENCE)
     assert watcher.cpu[0].busy == pytest.approx(0.99)
     assert watcher.cpu[0].end_s - watcher.cpu[0].start_s == pytest.approx(0.5)
     assert rates[0] == {"flow": 0}
@@ -85,4 +86,4 @@ def test_reading_ends_with_whoever_began_it() -> None:
         assert reader.stdout.readline()
         reader.kill()
         reader.wait()  # a process is there until someone has asked how it ended
-        reader.communicate(timeout=20)  # the output has an end
+        reader.communicate(timeout=PATIENCE)  # the output has an end

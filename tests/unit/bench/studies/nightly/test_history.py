@@ -18,6 +18,7 @@ from bench.studies.nightly.history import TORN, History
 from tests import cases
 from tests.paths import ROOT
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
+from tests.waiting import PATIENCE
 
 KILLS = cases.count("CONCORDE_KILLS", 2, 50)
 AT_ONCE = cases.count("CONCORDE_AT_ONCE", 3, 8)
@@ -131,7 +132,7 @@ def test_a_directory_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None
 def test_writers_at_once_write_every_line_whole_and_once(tmp_path: Path) -> None:
     processes = [writer(tmp_path, 100 * number, 5) for number in range(AT_ONCE)]
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert [process.returncode for process in processes] == [0] * AT_ONCE
     written = [one.run_id for one in history(tmp_path).nights()]
     assert sorted(written) == sorted(night(100 * a + b).run_id for a in range(AT_ONCE) for b in range(5))
