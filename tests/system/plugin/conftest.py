@@ -137,8 +137,9 @@ class Node:
         interface: str = "eth0",
     ) -> Document:
         """Call a plugin; its answer, or an empty object, or its error object."""
-        given = {"plugin": plugin, "arguments": arguments, "interface": interface}
-        started = self.start(verb, pod, network, netns=netns, **given)
+        started = self.start(
+            verb, pod, network, netns=netns, plugin=plugin, arguments=arguments, interface=interface
+        )
         stdout, stderr = started.communicate()
         assert stderr == b""
         answer: Document = json.loads(stdout or b"{}")
