@@ -39,41 +39,52 @@ def bridge_arguments(link: Link) -> list[str]:
     return f"link add name {link.bridge} address {mac} mtu {link.mtu} {_BRIDGE}".split()
 
 
-def pair_batch(link: Link, netns: str) -> str:
+def has_ipv6() -> bool:
+    """Whether the kernel has IPv6; with `ipv6.disable=1` it refuses all that names it."""
+    return os.path.exists("/proc/sys/net/ipv6/conf")
+
+
+def pair_batch(link: Link, netns: str, ipv6: bool) -> str:
     """Join the pod to the bridge: the node's end up and in the bridge, the pod's end still down.
 
     The bridge's settings are given each time: that changes nothing on a whole bridge and repairs
     one whose maker was killed half way. `addrgenmode none`: with IPv6 addresses on a thousand ports each
-    new one would be flooded with multicast to all the others, and nothing here speaks IPv6.
+    new one would be flooded with multicast to all the others, and nothing here speaks IPv6. `ipv6` says
+    whether the kernel does.
     """
     gateway = f"{addresses.dotted(link.subnet.gateway)}/{link.subnet.prefix}"
     host_mac, pod_mac = addresses.host_mac(link.address), addresses.pod_mac(link.address)
     return (
-        f"link set dev {link.bridge} addrgenmode none alias {ALIAS} {_BRIDGE}\n"
+        f"{_silenced(link.bridge, ipv6)}"
+        f"link set dev {link.bridge} alias {ALIAS} {_BRIDGE}\n"
         f"addr replace {gateway} brd + dev {link.bridge}\n"
         f"link set dev {link.bridge} up\n"
         f"link add name {link.host_veth} address {host_mac} mtu {link.mtu} master {link.bridge} type veth"
         f" peer name {link.interface} address {pod_mac} mtu {link.mtu} netns {netns}\n"
         f"link property add dev {link.host_veth} altname {claim(link)}\n"
-        f"link set dev {link.host_veth} addrgenmode none\n"
+        f"{_silenced(link.host_veth, ipv6)}"
         f"link set dev {link.host_veth} up\n"
     )
 
 
-def pod_batch(link: Link, default: bool | None) -> str:
+def pod_batch(link: Link, default: bool | None, ipv6: bool) -> str:
     """Inside the pod: address, link up, default route via the bridge.
 
     `default` says whether the pod is to have that; None, that it is if it has no other. Asked for, it comes
-    before another, which is of use again when this link is gone.
+    before another, which is of use again when this link is gone. `ipv6` as for pair_batch().
     """
     route = f"default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
     routes = {True: f"route prepend {route}", False: "", None: f"{_OTHERS}\nroute add {route}"}
     return (
         f"addr add {addresses.dotted(link.address)}/{link.subnet.prefix} brd + dev {link.interface}\n"
-        f"link set dev {link.interface} addrgenmode none\n"
+        f"{_silenced(link.interface, ipv6)}"
         f"link set dev {link.interface} up\n"
         f"{routes[default]}"
     )
+
+
+def _silenced(name: str, ipv6: bool) -> str:
+    return f"link set dev {name} addrgenmode none\n" if ipv6 else ""
 
 
 class Creation:
@@ -84,7 +95,7 @@ class Creation:
         _ensure_bridge(link)
         _ensure_forwarding()
         self._link = link
-        self._running = tools.begin(("ip", pair_batch(link, netns)))
+        self._running = tools.begin(("ip", pair_batch(link, netns, has_ipv6())))
 
     def finish(self) -> None:
         """Wait until the pair is made. Raises CommandError, and CniError 107 if another has the address."""
@@ -111,7 +122,7 @@ def configure(link: Link, netns: str, default: bool | None) -> bool:
     `default` as for pod_batch(). Whether this is a second interface is asked by the batch itself: only then
     it takes another program, and only if the other route has a metric.
     """
-    batch = pod_batch(link, default)
+    batch = pod_batch(link, default, has_ipv6())
     try:
         others = tools.batch("ip", batch, netns)
     except tools.CommandError as failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from . import enforcements
+from . import enforcements, links
 from .cni import TRY_AGAIN, CniError
 from .configuration import node_directory
 from .locks import NodeLock
@@ -46,4 +46,4 @@ def differences(state: str) -> tuple[list[str], list[str]]:
         return [], []
     _, found = kernel.compare(tree, entries)
     texts = [difference.text for difference in found if not difference.waits]
-    return texts, tables.families(entries)
+    return texts, tables.families(entries, links.has_ipv6())

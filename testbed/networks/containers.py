@@ -7,6 +7,7 @@ and firewalls").
 
 from __future__ import annotations
 
+from testbed.networks import link_local
 from testbed.scenario import Scenario, networks
 from testbed.scenario.addressing import Addressing
 
@@ -25,7 +26,8 @@ def render_links(addressing: Addressing, node: str) -> str:
     network = addressing.scenario.container_cidr
     lines = [
         f"link add {BRIDGE} type bridge",
-        f"link set {BRIDGE} mtu {mtu} addrgenmode none",
+        f"link set {BRIDGE} mtu {mtu}",
+        *link_local.none(BRIDGE),
         f"link set {BRIDGE} up",
         f"address add {network.network_address + 1}/{network.prefixlen} broadcast + dev {BRIDGE}",
     ]
@@ -34,7 +36,8 @@ def render_links(addressing: Addressing, node: str) -> str:
         lines += [
             f"netns add {name}",
             f"link add {veth} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {name}",
-            f"link set {veth} master {BRIDGE} addrgenmode none",
+            f"link set {veth} master {BRIDGE}",
+            *link_local.none(veth),
             f"link set {veth} up",
         ]
     return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from testbed.networks import queues
+from testbed.networks import link_local, queues
 from testbed.networks.trunks import Means, Trunk, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
@@ -36,13 +36,12 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
     """
     scenario = addressing.scenario
     mtu, spreading = scenario.underlay.mtu, _spreading(scenario)
-    # Everything here speaks IPv4 only; without link-local addresses (addrgenmode, before the link is up) no
-    # neighbour discovery is flooded through the bridges while something is measured.
     lines = []
     for switch in (SWITCH, *(trunk.switch for trunk in trunks)):
         lines += [
             f"link add {switch} type bridge",
-            f"link set {switch} mtu {mtu} addrgenmode none",
+            f"link set {switch} mtu {mtu}",
+            *link_local.none(switch),
             f"link set {switch} up",
         ]
     for trunk, means in trunks.items():
@@ -57,7 +56,7 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
         if node in spreading:
             lines += [
                 f"link add {port}-in mtu {mtu} type ifb",
-                f"link set {port}-in addrgenmode none",
+                *link_local.none(f"{port}-in"),
                 f"link set {port}-in up",
             ]
     return "\n".join(lines) + "\n"
@@ -89,7 +88,8 @@ def render_rates(scenario: Scenario, trunks: Trunks) -> str:
 
 def _plug(end: str, switch: str) -> Iterator[str]:
     """Yield the lines that make an interface a port of a switch."""
-    yield f"link set {end} master {switch} addrgenmode none"
+    yield f"link set {end} master {switch}"
+    yield from link_local.none(end)
     yield f"link set {end} up"
 
 
@@ -119,9 +119,10 @@ def _spreading(scenario: Scenario) -> set[str]:
 def render_uplink(addressing: Addressing, node: str) -> str:
     """Return the ``ip -batch`` text for a node's own end of its cable."""
     end = addressing.uplink(node)
-    return (
-        "link set lo up\n"
-        f"address add {addressing.nodes[node]} broadcast + dev {end}\n"
-        f"link set {end} addrgenmode none\n"
-        f"link set {end} up\n"
-    )
+    lines = [
+        "link set lo up",
+        f"address add {addressing.nodes[node]} broadcast + dev {end}",
+        *link_local.none(end),
+        f"link set {end} up",
+    ]
+    return "\n".join(lines) + "\n"

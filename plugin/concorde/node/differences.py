@@ -155,7 +155,7 @@ def _of_overlays(state: State) -> list[Difference]:
 
 def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
     found = []
-    for family in tables.families(entries):
+    for family in tables.families(entries, state.has_ipv6):
         wanted = {key for key in tables.SETS if key[0] == family}
         wanted_chains = {
             key for key, (hook, _) in tables.chains(None).items() if key[0] == family and not hook
@@ -172,7 +172,7 @@ def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
 
 def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Difference]:
     found = []
-    families = tables.families(entries)
+    families = tables.families(entries, state.has_ipv6)
     # Once the chain for it is there, it is to be as made; that it is missing shows nothing.
     tracked = connections.CHAIN in state.comments
     for (family, name), (_, rules) in tables.chains(tree, tracked).items():
@@ -190,6 +190,8 @@ def _of_elements(entries: list[Entry], state: State, read: set[Element]) -> list
     wanted: dict[Element, Entry | None] = dict.fromkeys(sorted(read))
     for entry in entries:
         wanted.update(dict.fromkeys((*tables.elements(entry), *vteps.shared(entry)), entry))
+    if not state.has_ipv6:
+        wanted = {element: wanted[element] for element in tables.without_ipv6(wanted)}
     found = []
     # Stale ones first: a map holds one value for each key.
     for element in sorted(state.elements - wanted.keys()):

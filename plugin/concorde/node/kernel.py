@@ -86,7 +86,8 @@ def _forget_connections(entry: Entry) -> None:
 
 
 def _plain(elements: list[Element]) -> list[Element]:
-    return [element for element in elements if element[1] != tables.INGRESS]
+    found = [element for element in elements if element[1] != tables.INGRESS]
+    return found if links.has_ipv6() else tables.without_ipv6(found)
 
 
 def _chains(elements: list[Element]) -> list[Element]:
@@ -99,7 +100,7 @@ def learn(tree: Tree | None) -> None:
     Without the tables nothing is done: that is a difference.
     """
     try:
-        nfnetlink.change("add", tunnels.read(tree.uplink if tree else ""))
+        nfnetlink.change("add", _plain(tunnels.read(tree.uplink if tree else "")))
         _learn_tracking()
     except (OSError, tools.CommandError):
         pass
@@ -107,7 +108,7 @@ def learn(tree: Tree | None) -> None:
 
 def _learn_tracking() -> None:
     if connections.are_tracked() and not nfnetlink.has_chain(*connections.CHAIN):
-        tools.batches(("nft", tables.tracking()))
+        tools.batches(("nft", tables.tracking(links.has_ipv6())))
 
 
 def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:

@@ -36,6 +36,7 @@ class State:
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
         self.segments: dict[str, int] = {}
+        self.has_ipv6 = True
         self.families: set[str] = set()
         self.comments: dict[tuple[str, str], list[str]] = {}
         self.sets: set[tuple[str, str]] = set()
@@ -48,6 +49,7 @@ class State:
 def observe(uplink: str = "") -> State:
     """Look; without an uplink, at tables and ports only. Raises tools.CommandError."""
     state = State()
+    state.has_ipv6 = links.has_ipv6()
     listing = Listing()
     fdb = tools.start("bridge", "-j", "fdb", "show")
     if uplink and links.exists(uplink):

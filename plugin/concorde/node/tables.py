@@ -43,9 +43,9 @@ def counts(family: str, name: str) -> bool:
     return SETS[family, name][1].endswith("; counter")
 
 
-def families(entries: Iterable[Entry]) -> list[str]:
-    """The families that must have a table for these attachments."""
-    found = ["ip", "ip6", "bridge"]
+def families(entries: Iterable[Entry], ipv6: bool) -> list[str]:
+    """The families that must have a table for these attachments; `ipv6` says whether the kernel has it."""
+    found = ["ip", "ip6", "bridge"] if ipv6 else ["ip", "bridge"]
     return [*found, ROUTED] if any(entry.is_routed for entry in entries) else found
 
 
@@ -84,10 +84,10 @@ def chain(family: str, name: str, tree: Tree | None, tracked: bool = False) -> s
     return _text(lines)
 
 
-def tracking() -> str:
+def tracking(ipv6: bool) -> str:
     """What is to be otherwise once connections are tracked; to be one transaction."""
     plain, found = chains(None), chains(None, tracked=True)
-    changed = [key for key in found if found[key] != plain.get(key)]
+    changed = [key for key in found if found[key] != plain.get(key) and (ipv6 or key[0] != "ip6")]
     return "".join(chain(family, name, None, tracked=True) for family, name in changed)
 
 
@@ -100,6 +100,11 @@ def elements(entry: Entry) -> list[Element]:
         *connections.elements(entry),
         *guard.elements(entry),
     ]
+
+
+def without_ipv6(elements: Iterable[Element]) -> list[Element]:
+    """Those that there are where the kernel has no IPv6."""
+    return [element for element in elements if element[0] != "ip6"]
 
 
 def change(verb: str, changed: Iterable[Element]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.features import Feature
-from testbed.networks import seen
+from testbed.networks import link_local, seen
 from testbed.networks.per_node import PerNode
 from testbed.networks.seen import Seen
 
@@ -34,14 +34,14 @@ class Tunnels(PerNode):
 
     def links(self, node: str) -> str:
         """Return the device with its address, and a route to the pods of every other node."""
-        made = (
-            f"link add {DEVICE} mtu {self._mtu} type ipip local {self.addressing.address(node)}\n"
-            f"link set {DEVICE} addrgenmode none\n"
-            f"link set {DEVICE} up\n"
-            f"address add {self._address(node)} dev {DEVICE}\n"
-        )
-        routes = (f"route add {subnet} via {via} dev {DEVICE} onlink\n" for subnet, via in self.ways(node))
-        return made + "".join(routes)
+        lines = [
+            f"link add {DEVICE} mtu {self._mtu} type ipip local {self.addressing.address(node)}",
+            *link_local.none(DEVICE),
+            f"link set {DEVICE} up",
+            f"address add {self._address(node)} dev {DEVICE}",
+            *(f"route add {subnet} via {via} dev {DEVICE} onlink" for subnet, via in self.ways(node)),
+        ]
+        return "\n".join(lines) + "\n"
 
     def devices(self, node: str) -> Sequence[str]:
         """Return the device."""

@@ -18,7 +18,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from testbed.networks import seen
+from testbed.networks import link_local, seen
 from testbed.networks.per_node import PerNode
 from testbed.networks.seen import Seen
 
@@ -45,7 +45,7 @@ class Overlay(PerNode):
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
             f"dstport {vxlan.port} nolearning\n",
-            f"link set {vtep} addrgenmode none\n",
+            *(f"{line}\n" for line in link_local.none(vtep)),
             f"link set {vtep} up\n",
             f"address add {self.vtep_address(node)}/32 dev {vtep}\n",
         ]

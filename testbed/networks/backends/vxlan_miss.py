@@ -22,7 +22,7 @@ from edge.overlay.leases import Lease
 from testbed import resources
 from testbed.access import batch
 from testbed.access.place import Node, in_parallel
-from testbed.networks import seen
+from testbed.networks import link_local, seen
 from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.pod_network import Api, Daemon
 from testbed.networks.seen import Seen
@@ -55,14 +55,15 @@ class Resolved(Overlay):
         addressing, vxlan = self.addressing, self.own.flannel
         vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
         flags = "".join(f" {flag}" for flag in self._flags)
-        return (
+        lines = [
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
-            f"dstport {vxlan.port} nolearning{flags}\n"
-            f"link set {vtep} addrgenmode none\n"
-            f"link set {vtep} up\n"
-            f"address add {self._interface(node)} dev {vtep}\n"
-        )
+            f"dstport {vxlan.port} nolearning{flags}",
+            *link_local.none(vtep),
+            f"link set {vtep} up",
+            f"address add {self._interface(node)} dev {vtep}",
+        ]
+        return "\n".join(lines) + "\n"
 
     def forwarding(self, node: str) -> str:
         """Return nothing: forwarding entries are the resolver's."""

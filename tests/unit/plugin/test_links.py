@@ -6,8 +6,9 @@ from tests.unit.plugin.examples import LINK
 
 
 def test_the_pair_is_made_in_the_pods_namespace_and_on_the_bridge() -> None:
-    assert links.pair_batch(LINK, "/run/netns/pod").splitlines() == [
-        "link set dev cni-a addrgenmode none alias concorde type bridge mcast_snooping 0",
+    assert links.pair_batch(LINK, "/run/netns/pod", ipv6=True).splitlines() == [
+        "link set dev cni-a addrgenmode none",
+        "link set dev cni-a alias concorde type bridge mcast_snooping 0",
         "addr replace 172.16.1.1/24 brd + dev cni-a",
         "link set dev cni-a up",
         "link add name veth0123456789a address 0e:58:ac:10:01:02 mtu 1450 master cni-a type veth"
@@ -19,5 +20,13 @@ def test_the_pair_is_made_in_the_pods_namespace_and_on_the_bridge() -> None:
 
 
 def test_the_pods_default_route_is_the_papers() -> None:
-    assert links.pod_batch(LINK, None).splitlines()[-1] == "route add default via 172.16.1.1 dev eth0"
-    assert "default" not in links.pod_batch(LINK, False)
+    assert (
+        links.pod_batch(LINK, None, ipv6=True).splitlines()[-1] == "route add default via 172.16.1.1 dev eth0"
+    )
+    assert "default" not in links.pod_batch(LINK, False, ipv6=True)
+
+
+def test_a_kernel_without_ipv6_is_not_asked_about_it() -> None:
+    made = links.pair_batch(LINK, "/run/netns/pod", ipv6=False) + links.pod_batch(LINK, None, ipv6=False)
+    assert "addrgenmode" not in made
+    assert made.count(" up\n") == 3

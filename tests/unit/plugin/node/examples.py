@@ -83,7 +83,7 @@ def whole() -> observe.State:
     observe.read_classes(state, TC_CLASSES)
     observe.read_filters(state, TC_FILTERS)
     present = {*tables.elements(entry(minor=0x10))}
-    for family in tables.families([entry()]):
+    for family in tables.families([entry()], ipv6=True):
         observe.read_table(state, family, listing(family, present))
     settings = {"learning": False, "flood": False, "multicast_router": 0, "group_fwd_mask": "0xfffd"}
     port = {"ifname": "veth1", "linkinfo": {"info_slave_data": settings}}

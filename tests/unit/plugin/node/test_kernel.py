@@ -122,10 +122,10 @@ def test_once_connections_are_tracked_they_are_counted_and_until_then_no_rule_as
 ) -> None:
     asking = [text for key in tables.chains(TREE) for text in [tables.chain(*key, TREE)] if " ct " in text]
     assert asking == []
-    assert " ct count over 2048 " in tables.tracking()
+    assert " ct count over 2048 " in tables.tracking(ipv6=True)
     noting.tracks = True
     kernel.learn(TREE)
-    assert noting.asked[1:] == [("chain", "ip", "tracked"), ("batches", ("nft", tables.tracking()))]
+    assert noting.asked[1:] == [("chain", "ip", "tracked"), ("batches", ("nft", tables.tracking(ipv6=True)))]
     noting.asked.clear()
     monkeypatch.setattr("concorde.node.nfnetlink.has_chain", lambda *_: True)
     kernel.learn(TREE)

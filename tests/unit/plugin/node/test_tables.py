@@ -78,7 +78,7 @@ def test_each_address_of_a_pods_has_its_share_and_link_local_ones_are_not_routed
 
 def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
     routed = entry(port="", way="veth9")
-    assert tables.families([routed]) == ["ip", "ip6", "bridge", "netdev"]
+    assert tables.families([routed], ipv6=True) == ["ip", "ip6", "bridge", "netdev"]
     assert {family for family, _, _ in tables.elements(routed)} == {"ip", "ip6", "netdev"}
     element = ("netdev", tables.INGRESS, '"veth9"')
     assert element in tables.elements(routed)
