@@ -22,7 +22,7 @@ HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 _COMPONENT = "concorde"
 _PROMISE = (NO_BANDWIDTH, INVALID_CONFIGURATION)
 _MOST_SECONDS = 10
-_LARGEST = 1 << 16  # of token and answers (bytes)
+_LARGEST = 1 << 16  # of a token (bytes)
 
 
 def are_possible(account: str) -> bool:
@@ -72,18 +72,20 @@ def post(account: str, events: list[dict[str, Any]]) -> tuple[int, str]:
         api = http.client.HTTPSConnection(
             os.environ[HOST], int(os.environ.get(PORT, "443")), timeout=_MOST_SECONDS, context=context
         )
-        for one in events:
-            where = f"/api/v1/namespaces/{one['metadata']['namespace']}/events"
-            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            api.request("POST", where, json.dumps(one), headers)
-            answer = api.getresponse()
-            said = answer.read(_LARGEST)
-            answer.read()
-            if answer.status == 429 or answer.status >= 500:
-                return done, f"the API answers {answer.status}"
-            if answer.status >= 300:
-                problem = f"the API refuses an event: {answer.status} {_message(said)}"
-            done += 1
+        try:
+            for one in events:
+                where = f"/api/v1/namespaces/{one['metadata']['namespace']}/events"
+                headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+                api.request("POST", where, json.dumps(one), headers)
+                answer = api.getresponse()
+                said = answer.read()
+                if answer.status == 429 or answer.status >= 500:
+                    return done, f"the API answers {answer.status}"
+                if answer.status >= 300:
+                    problem = f"the API refuses an event: {answer.status} {_message(said)}"
+                done += 1
+        finally:
+            api.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
         return done, f"the API at {os.environ[HOST]}: {error}"
     return done, problem

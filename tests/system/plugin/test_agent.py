@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tests.certificates import openssl_makes
+from tests.installation import build
 from tests.system.plugin.conftest import Document, Node, child_of
 from tests.system.plugin.test_installation import ask, listed
 from tests.system.plugin.uplinks import Pair, on_uplink
@@ -57,9 +61,14 @@ def until(what: Callable[[], object], hint: Callable[[], str] = lambda: "") -> N
 
 @contextmanager
 def agent(
-    node: Node, log: Path, network: Document, *options: str, plugin: Path | None = None
+    node: Node,
+    log: Path,
+    network: Document,
+    *options: str,
+    plugin: Path | None = None,
+    env: Sequence[str] = (),
 ) -> Iterator[Agent]:
-    command = str(plugin or node.plugin), "agent", "--listen", AT, *options
+    command = "env", *env, str(plugin or node.plugin), "agent", "--listen", AT, *options
     argv = node.argv("setpriv", "--pdeathsig=KILL", *command)
     with (
         log.open("w") as out,
@@ -80,9 +89,9 @@ def agents(node: Node, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
     with ExitStack() as stack:
         count = iter(range(100))
 
-        def start(network: Document, *options: str, plugin: Path | None = None) -> Agent:
+        def start(network: Document, *options: str, **others: Any) -> Agent:
             log = tmp_path / f"agent-{next(count)}"
-            return stack.enter_context(agent(node, log, network, *options, plugin=plugin))
+            return stack.enter_context(agent(node, log, network, *options, **others))
 
         yield start
 
@@ -309,3 +318,50 @@ def test_loopback_is_closed_to_a_pod_that_gets_there(pair: Pair, agents: Callabl
     )
     assert node.in_pod("A-1", "/usr/bin/python3", "-c", code) == "b''\n"
     assert scraped(node)
+
+
+def test_a_newer_version_s_takes_the_place_of_an_older_and_not_the_other_way(
+    pair: Pair, agents: Callable[..., Agent], tmp_path: Path
+) -> None:
+    """Or two would take turns in making the kernel what each of them has learned."""
+    node, newer = pair.node, build(tmp_path, "9.9.9", other_kernel=True)
+    old = agents(on_uplink())
+    old.says("serves /metrics")
+    new = agents(on_uplink(cluster="b"), plugin=newer)
+    old.says("a newer version's takes this one's place")
+    assert old.process.wait(PATIENCE_SECONDS) == 0
+    new.says("serves /metrics")
+    new.says("repaired: ")
+    again = agents(on_uplink())
+    again.says("another looks after this node")
+    assert [labels["version"] for labels, _ in scraped(node)["concorde_build_info"]] == ["9.9.9"]
+
+
+def test_a_refused_pod_is_told_of_once_whoever_looks_after_the_node(
+    pair: Pair, agents: Callable[..., Agent], tmp_path: Path
+) -> None:
+    node = pair.node
+    certificate, key = tmp_path / "ca.crt", tmp_path / "key.pem"
+    openssl_makes(certificate, key, "-addext", "subjectAltName=IP:127.0.0.1")
+    (tmp_path / "token").write_text("who-I-am")
+    env = "KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=6443"
+    api = str(Path(__file__).with_name("api.py"))
+    node.add_pod_namespace("B-2")
+    agents(on_uplink()).says("serves /metrics")
+    with node.running("/usr/bin/python3", api, "6443", certificate, key) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "serves\n"
+        waiting = agents(on_uplink(cluster="b"), "--account", str(tmp_path), env=env)
+        waiting.says("another looks after this node")
+        until(lambda: node.run("sh", "-c", "ls /run/concorde/cluster-b").count("refusals"))
+        arguments = "K8S_POD_NAMESPACE=web;K8S_POD_NAME=shop;K8S_POD_UID=0a-1b"
+        for guarantee in ("950M", "950M", "a lot"):
+            document = on_uplink(guarantee, cluster="b")
+            assert "code" in node.call("ADD", "B-2", document, arguments=arguments)
+        told = [json.loads(server.stdout.readline()) for _ in range(2)]
+    assert {one["path"] for one in told} == {"/api/v1/namespaces/web/events"}
+    assert [one["event"]["reason"] for one in told] == ["PromiseRefused"] * 2
+    first, second = (one["event"]["message"] for one in told)
+    assert "no room for a guarantee of 950 Mbit/s on eth0" in first
+    assert "held by" in first
+    assert "a lot" in second

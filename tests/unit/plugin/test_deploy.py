@@ -307,11 +307,21 @@ def test_kustomization_lists_every_manifest() -> None:
     assert listed == [file.name for file in sorted((DEPLOY / "manifests").glob("*.yaml"))]
 
 
-def test_the_installer_may_ask_the_api_nothing() -> None:
+def test_the_installer_may_make_events_and_ask_the_api_nothing_else() -> None:
     found = manifests()
-    assert set(found) == {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet"}
+    roles = {"ClusterRole", "ClusterRoleBinding"}
+    assert set(found) == {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet", *roles}
+    assert found["ClusterRole"]["rules"] == [
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
+    ]
+    (subject,) = found["ClusterRoleBinding"]["subjects"]
+    account = found["ServiceAccount"]
+    assert (subject["name"], subject["namespace"]) == (
+        account["metadata"]["name"],
+        account["metadata"]["namespace"],
+    )
+    assert account["automountServiceAccountToken"] is False  # whoever else uses it
     pod = found["DaemonSet"]["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
     assert "privileged" not in json.dumps(pod)
 
 
