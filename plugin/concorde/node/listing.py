@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 from .. import tools
-from . import limits
-from .tables import ROUTED, TABLE
+from . import guard, limits
+from .tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-FAMILIES = ("ip", "ip6", "bridge", ROUTED)
+FAMILIES = ("ip", "ip6", "bridge", *guard.ROUTED)
 
 
 class Listing:

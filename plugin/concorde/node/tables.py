@@ -28,8 +28,6 @@ SETS: dict[tuple[str, str], tuple[str, str]] = {
 LEARNED = shares.LEARNED | connections.LEARNED
 # A chain hooks at one device: it is listed, and made and deleted with an attachment, as elements are.
 INGRESS = "ingress"
-# This family's table is there only if an attachment needs it; not all kernels have the hook.
-ROUTED = "netdev"
 
 
 def key_of(family: str, name: str) -> list[str]:
@@ -46,7 +44,7 @@ def counts(family: str, name: str) -> bool:
 def families(entries: Iterable[Entry], ipv6: bool) -> list[str]:
     """The families that must have a table for these attachments; `ipv6` says whether the kernel has it."""
     found = ["ip", "ip6", "bridge"] if ipv6 else ["ip", "bridge"]
-    return [*found, ROUTED] if any(entry.is_routed for entry in entries) else found
+    return [*found, *guard.ROUTED] if any(entry.is_routed for entry in entries) else found
 
 
 def chains(tree: Tree | None, tracked: bool = False) -> dict[tuple[str, str], tuple[str, list[Rule]]]:

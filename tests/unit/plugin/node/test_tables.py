@@ -78,8 +78,9 @@ def test_each_address_of_a_pods_has_its_share_and_link_local_ones_are_not_routed
 
 def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
     routed = entry(port="", way="veth9")
-    assert tables.families([routed], ipv6=True) == ["ip", "ip6", "bridge", "netdev"]
-    assert {family for family, _, _ in tables.elements(routed)} == {"ip", "ip6", "netdev"}
+    every = ["ip", "ip6", "bridge", "netdev", "inet", "arp"]
+    assert tables.families([routed], ipv6=True) == every
+    assert {family for family, _, _ in tables.elements(routed)} == {*every} - {"bridge"}
     element = ("netdev", tables.INGRESS, '"veth9"')
     assert element in tables.elements(routed)
     assert tables.change("add", [element]).splitlines() == [
@@ -109,6 +110,6 @@ def test_a_rule_that_is_another_has_another_comment() -> None:
 
 
 def test_a_pod_may_send_a_hundred_frames_a_second_to_many_and_twice_as_many_at_once() -> None:
-    for family in ("bridge", "netdev"):
+    for family in ("bridge", "netdev", "inet", "arp"):
         _, content = tables.SETS[family, "floods"]
         assert content == "type ifname; limit rate over 100/second burst 200 packets"
