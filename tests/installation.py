@@ -30,7 +30,7 @@ STEPS = (
         "(_TO_VERSION_1, _TO_VERSION_2)",
         '(_TO_VERSION_1, _TO_VERSION_2, ("CREATE TABLE later (word TEXT)",))',
     ),
-    ("node/ledger.py", "_TO_VERSION_3)\n", "_TO_VERSION_3, _LATER)\n"),
+    ("node/ledger.py", "_TO_VERSION_4)\n", "_TO_VERSION_4, _LATER)\n"),
     ("node/ledger.py", "_TO_VERSION_1 = (", f"{LATER}\n_TO_VERSION_1 = ("),
 )
 

@@ -28,7 +28,8 @@ class Kept:
     """One attachment by this plugin as its runtime knows it.
 
     `document` is the network configuration that ADD was given; `follows` says that another plugin had made
-    the interface before it; `addresses` are the result's, with their prefix lengths.
+    the interface before it; `addresses` are the result's, with their prefix lengths; `netns` is the file of
+    the pod's network namespace, as the result has it.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Kept:
         pod: str,
         addresses: list[str],
         path: str,
+        netns: str = "",
     ) -> None:
         self.document = document
         self.follows = follows
@@ -48,6 +50,7 @@ class Kept:
         self.pod = pod
         self.addresses = addresses
         self.path = path
+        self.netns = netns
 
 
 def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
@@ -92,8 +95,9 @@ def attachments(content: bytes, path: str) -> list[Kept]:
         raise ValueError("has no list of plugins")
     pod = requests.pod_name(_arguments(info.get("cniArgs")))
     listed = [str(ip.get("address")) for ip in results.entries_of(info.get("result"), "ips")]
+    netns = results.sandbox_of(info.get("result"), interface)
     return [
-        Kept(_document(network, plugin, info, at > 0), at > 0, container, interface, pod, listed, path)
+        Kept(_document(network, plugin, info, at > 0), at > 0, container, interface, pod, listed, path, netns)
         for at, plugin in enumerate(plugins)
         if plugin.get("type") == TYPE
     ]

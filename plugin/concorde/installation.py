@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, bridges, links, namespaces, owned, tools
+from . import addresses, bridges, host_interfaces, links, namespaces, owned, tools
 from .cni import INVALID_CONFIGURATION, LATEST, VERSIONS, CniError, shown
 from .configuration import Identity, invalid, text
 from .database import existing
@@ -173,9 +173,8 @@ def _let_go(network: Identity) -> list[str]:
     removed = []
     for lease in leases:
         entry = book.find((network.name, lease.container, lease.interface)) if book else None
-        port = (entry.port or entry.way) if entry else ""
-        stays = lease.link is None and links.exists(port)
-        netns = ends[port][0] if port in ends else ""
+        stays = lease.link is None and entry is not None and host_interfaces.is_same(entry)
+        netns = ends[entry.end][0] if stays and entry is not None and entry.end in ends else ""
         release(network, lease.container, lease.interface, netns, stays)
         if stays and entry is not None:
             removed.append(f"what {entry.who} had")

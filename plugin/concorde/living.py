@@ -7,32 +7,49 @@ no cache tells of the attachment: its runtime may not have written that yet.
 
 from __future__ import annotations
 
-from . import addresses, links, names
+from . import addresses, host_interfaces, names
 from .configuration import Configuration, invalid
 from .lease_terms import terms
 from .leases import Lease, Link
-from .results import node_ends
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .bridges import Port
     from .cache import Kept
+    from .host_interfaces import Found
 
     Key = tuple[str, str, str]
 
 
 class Living:
-    """An attachment whose pod lives, and its network's configuration if a cache told it."""
+    """An attachment whose pod lives, and its network's configuration if a cache told it.
 
-    def __init__(self, network: str, lease: Lease, configuration: Configuration | None) -> None:
+    `found` is its interface if another plugin made it, and `netns` the file of its namespace.
+    """
+
+    def __init__(
+        self,
+        network: str,
+        lease: Lease,
+        configuration: Configuration | None,
+        found: Found | None = None,
+        netns: str = "",
+    ) -> None:
         self.network = network
         self.lease = lease
         self.configuration = configuration
+        self.found = found
+        self.netns = netns
 
     @property
     def key(self) -> Key:
         """What names the attachment on this node."""
         return self.network, self.lease.container, self.lease.interface
+
+    def shares_an_end(self, other: Living) -> bool:
+        """Whether both have one interface, of which only one can be."""
+        ends = [one.found.end.index for one in (self, other) if one.found is not None and one.found.end]
+        return len(ends) == 2 and ends[0] == ends[1]
 
     @property
     def who(self) -> str:
@@ -43,12 +60,11 @@ class Living:
 def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Living | None:
     """The attachment that a cache tells of, if it lives. Raises CniError 7 when nothing can be made of it."""
     configuration = Configuration(kept.document)
-    link = None
+    link = found = None
     if kept.follows:
-        way, port = node_ends(configuration.previous)
-        end = port or way
-        if end and not links.exists(end):
-            return None
+        found = host_interfaces.of(configuration.previous, kept.interface, kept.netns)
+        if not (found.index or found.end) and host_interfaces.listed(configuration.previous):
+            return None  # neither its namespace is there, nor an end that leads to it
         mtu = configuration.node_mtu()
     else:
         link = _link(network, kept, configuration, ports)
@@ -56,7 +72,7 @@ def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Living | None:
             return None
         mtu = link.mtu
     lease = Lease(kept.container, kept.interface, terms(configuration, mtu), link, kept.pod)
-    return Living(network, lease, configuration)
+    return Living(network, lease, configuration, found, kept.netns)
 
 
 def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Living | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import bridges, cache, enforcements, links, living, names, owned, store
+from . import bridges, cache, enforcements, host_interfaces, living, names, owned, store
 from .cni import CniError
 from .configuration import Identity, node_directory
 from .database import WhereWhole, existing
@@ -124,7 +124,8 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
         except CniError as error:
             said.append(f"not learned: {network} {one.pod or one.container}: {error.msg}")
             continue
-        if found is not None:
+        # Two may lead to one interface: a pod's, and that of a pod that had its name or place before.
+        if found is not None and not any(found.shares_an_end(other) for other in alive.values()):
             alive[found.key] = found
     for row in rows:
         found = living.of_row(network, row, ports)
@@ -240,7 +241,7 @@ def _entries(
         entries += [entry] if entry is not None else []
     taken = (
         {one.key for one in alive},
-        {entry.port for entry in entries},
+        {entry.end for entry in entries},
         {entry.address for entry in entries},
     )
     entries += [row for row in rows.values() if _is_left(row, *taken)]
@@ -262,7 +263,8 @@ def _entry(
     known = one.network in settings or not promised
     if configuration is not None and known and (one.configuration or one.lease.link):
         try:
-            return attachments.entry_of(configuration, one.lease, settings[one.network] if promised else None)
+            given = settings[one.network] if promised else None
+            return attachments.entry_of(configuration, one.lease, given, one.netns)
         except CniError as error:
             said.append(f"not learned: what {one.who} was promised: {error.msg}")
             return row
@@ -270,16 +272,18 @@ def _entry(
         said.append(f"not learned: what {one.who} was promised")
     if row is None and one.lease.link is not None:
         return attachments.plain_entry(one.network, one.lease)  # it is guarded, whatever it was promised
+    if row is not None and row.end and not (row.is_ours or host_interfaces.is_same(row)):
+        row.bury()
     return row
 
 
 def _is_left(row: Entry, keys: set[Key], ports: set[str], given: set[int | None]) -> bool:
     """Whether the ledger alone tells of an attachment, and the kernel does not contradict."""
-    if row.key in keys or row.address in given or (row.port and row.port in ports):
+    if row.key in keys or row.address in given or row.end in ports:
         return False
     if names.is_host_veth(row.port) and row.port != names.host_veth(*row.key):
         return False
-    return links.exists(row.port or row.way)
+    return bool(row.end) and host_interfaces.is_same(row)
 
 
 def _clear(path: str) -> None:

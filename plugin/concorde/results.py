@@ -54,15 +54,13 @@ def entries_of(result: Any, key: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def node_ends(result: Any) -> tuple[str, str]:
-    """The node's ends of an interface that other plugins made: where its packets come in, and its port.
-
-    The reference plugins list the node's side first: `bridge` its bridge and the veth that is a port of it,
-    `ptp` the veth alone. What is missing is empty.
-    """
-    ends = [str(end.get("name")) for end in entries_of(result, "interfaces") if not end.get("sandbox")]
-    ends = [name for name in ends if names.is_interface(name)]
-    return (ends[0] if ends else ""), (ends[-1] if len(ends) > 1 else "")
+def sandbox_of(result: Any, interface: str) -> str:
+    """The file of the pod's network namespace as a result has it, or nothing."""
+    for entry in entries_of(result, "interfaces"):
+        sandbox = entry.get("sandbox")
+        if entry.get("name") == interface and isinstance(sandbox, str) and names.is_path(sandbox):
+            return sandbox
+    return ""
 
 
 def _ip(version: str, ip: dict[str, Any]) -> dict[str, Any]:

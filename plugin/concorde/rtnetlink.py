@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROUTE = 0  # NETLINK_ROUTE
 _LARGEST_ANSWER = 1 << 15  # net/netlink/af_netlink.c, netlink_recvmsg(): no part of a dump is larger
 _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
-_REQUEST, _ACK, _ECHO, DUMP = 0x1, 0x4, 0x8, 0x300  # NLM_F_*
+_REQUEST, ACK, _ECHO, DUMP = 0x1, 0x4, 0x8, 0x300  # NLM_F_*
 _REPLACE, _EXCLUSIVE, _CREATE = 0x100, 0x200, 0x400
 
 _NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH, _DELNEIGH = 16, 18, 19, 28, 29  # RTM_*
@@ -133,9 +133,9 @@ def close_port(port: str, address: str) -> None:
     it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
-    for _ in ask(_NEWNEIGH, _ACK | _CREATE | _REPLACE, _bound(index, address)):
+    for _ in ask(_NEWNEIGH, ACK | _CREATE | _REPLACE, _bound(index, address)):
         pass
-    for _ in ask(_SETLINK, _ACK, _port(index, 0, ALL_GROUPS, MOST_GROUPS)):
+    for _ in ask(_SETLINK, ACK, _port(index, 0, ALL_GROUPS, MOST_GROUPS)):
         pass
 
 
@@ -145,10 +145,10 @@ def open_port(port: str, address: str) -> None:
     The address last: until the bridge learns it, frames for it are flooded.
     """
     index = index_of(port)
-    for _ in ask(_SETLINK, _ACK, _port(index, 1, 0, 0)):
+    for _ in ask(_SETLINK, ACK, _port(index, 1, 0, 0)):
         pass
     try:
-        for _ in ask(_DELNEIGH, _ACK, _bound(index, address)):
+        for _ in ask(_DELNEIGH, ACK, _bound(index, address)):
             pass
     except OSError as error:
         if error.errno != NO_SUCH_THING:
@@ -173,7 +173,7 @@ def _port(index: int, on: int, mask: int, groups: int) -> bytes:
 def qdisc_kind(index: int, parent: int) -> str:
     """The kind of what a link has below a class, of which the number is given. Raises OSError."""
     asked = pack("=BxxxiIII", 0, index, 0, parent, 0)
-    for message in ask(_GETQDISC, _ACK | _ECHO, asked):  # without the echo older kernels tell only others
+    for message in ask(_GETQDISC, ACK | _ECHO, asked):  # without the echo older kernels tell only others
         return _text(attributes(message, 20)[_QDISC_KIND])
     return ""  # what the kernel put there by itself
 
@@ -188,7 +188,7 @@ def has_fq_codel() -> bool:
     wanted += attribute(_QDISC_OPTIONS | NESTED, attribute(_FLOWS, pack("=I", 0)))
     asked = pack("=BxxxiIII", 0, _LOOPBACK, 0, _ROOT, 0)
     try:
-        for _ in ask(_NEWQDISC, _ACK | _CREATE | _REPLACE | _EXCLUSIVE, asked + wanted):
+        for _ in ask(_NEWQDISC, ACK | _CREATE | _REPLACE | _EXCLUSIVE, asked + wanted):
             pass
     except OSError as error:
         return error.errno == _INVALID
@@ -203,7 +203,7 @@ def netlink(protocol: int) -> socket:
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
     try:
-        for _ in ask(_NEWLINK, _ACK, pack("=BxHiII", 0, 0, index_of(name), 0, _UP)):
+        for _ in ask(_NEWLINK, ACK, pack("=BxHiII", 0, 0, index_of(name), 0, _UP)):
             pass
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
@@ -294,6 +294,6 @@ def ask_through(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[
             if said == _DONE:
                 return
             yield content
-            if not flags & (DUMP | _ACK):
+            if not flags & (DUMP | ACK):
                 return
             at += length + 3 & ~3

@@ -12,7 +12,7 @@ from .. import addresses, names, rtnetlink, tools
 from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError, shown
 from ..configuration import invalid
 from ..locks import NodeLock, where_ours
-from ..results import entries_of, node_ends
+from ..results import entries_of
 from . import kernel
 from .records import Entry, uplink_rate
 
@@ -67,19 +67,33 @@ def withdraw(network: Identity, container: str, interface: str, stays: bool = Fa
 
 
 def _leave(book: Ledger, key: tuple[str, str, str], stays: bool) -> None:
-    entry, tree = book.find(key), book.tree()
+    entry = book.find(key)
     if entry is None:
         return
-    try:
-        kernel.leave(tree, entry, book.promised() - entry.rate, stays)
-    except (tools.CommandError, OSError):
-        kernel.clear(tree, entry, [other for other in book.entries() if other.key != key])
-    if stays:
+    there = False
+    if entry.way and entry.mac and not entry.is_ours:
+        from .. import host_interfaces  # not above: few attachments are of a chain
+
+        there = host_interfaces.is_same(entry)
+        if there and not stays:
+            # Its other plugin removes the link, a moment after its guard is gone.
+            rtnetlink.take_down(entry.end)
+    _take_out(book, entry)
+    if there and stays:
         kernel.open_port(entry)
     book.drop(key)
 
 
+def _take_out(book: Ledger, entry: Entry) -> None:
+    tree = book.tree()
+    try:
+        kernel.leave(tree, entry, book.promised() - entry.rate)
+    except (tools.CommandError, OSError):
+        kernel.clear(tree, entry, [other for other in book.entries() if other.key != entry.key])
+
+
 def _forget(network: Identity, container: str, interface: str) -> None:
+    from .. import host_interfaces
     from . import remains
 
     previous = network.document.get("prevResult")
@@ -87,9 +101,24 @@ def _forget(network: Identity, container: str, interface: str) -> None:
         address = _addresses(previous)[0]
     except CniError:
         address = None
-    way, port = node_ends(previous)
-    ends = {names.host_veth(network.name, container, interface), port or way} - {""}
-    remains.forget(ends, () if address is None else (address,))
+    left = host_interfaces.left_by(previous, interface)
+    known = () if address is None or not left else (address,)
+    remains.forget({names.host_veth(network.name, container, interface), *left}, known)
+
+
+def is_within(network: Identity, container: str, interface: str, netns: str) -> bool:
+    """Whether a pod's interface there is the one that was attached, as far as that was written down."""
+    from ..database import WhereWhole
+    from . import ledger
+
+    with WhereWhole():
+        book = ledger.opened(network.node_directory)
+        entry = book.find((network.name, container, interface)) if book is not None else None
+        if entry is not None:
+            from .. import host_interfaces
+
+            return host_interfaces.is_within(entry, netns, interface)
+    return True
 
 
 def check(expected: Entry, settings: Settings | None, directory: str) -> None:
@@ -106,8 +135,10 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
         _, differences = kernel.compare(tree, entries)
     if settings is not None and tree is not None and tree != settings.tree:
         raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
-    # Who it is, for people, and the class's number are not the configuration's to say.
-    said = {**vars(found), "pod": expected.pod, "minor": expected.minor}
+    # Who it is, for people, and the class's number are not the configuration's to say. The hardware address
+    # of the node's end is anybody's to change, as udev does.
+    others = ("pod", "minor", "host_mac", "number", "namespace", *(() if found.link else ("link", "inside")))
+    said = {**vars(found), **{name: getattr(expected, name) for name in others}}
     if said != vars(expected):
         raise CniError(CHECK_FAILED, f"the node's ledger says {said}; expected {vars(expected)}")
     for difference in _pressing(differences):
@@ -167,18 +198,40 @@ def adopt(book: Ledger, directory: str, reserves: Callable[[str], bool]) -> None
     for entry in book.entries():
         if not entry.mac and entry.way:
             known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
-            book.set_mac(entry.key, known or rtnetlink.peer_address(entry.port or entry.way))
+            entry.mac = known or rtnetlink.peer_address(entry.end)
+            book.set_mac(entry.key, entry.mac)
+        if entry.way and not (entry.link or entry.is_ours):
+            _learn_end(book, entry)
 
 
-def entry_of(network: Configuration, lease: Lease, settings: Settings | None) -> Entry:
-    """The attachment's entry, as yet without a class. Raises CniError 7 when nothing tells its packets."""
-    entry = _of_previous(network, lease) if lease.link is None else plain_entry(network.name, lease)
+def _learn_end(book: Ledger, entry: Entry) -> None:
+    """Write down what an interface is known by that an older version entered, if it leads to its pod."""
+    from .. import host_interfaces
+
+    end = host_interfaces.named(entry.end)
+    if end is not None and entry.mac and rtnetlink.peer_address(entry.end) == entry.mac:
+        entry.link, entry.host_mac, entry.inside, entry.number = end.index, end.mac, end.peer, end.number
+        book.set_end(entry)
+
+
+def entry_of(network: Configuration, lease: Lease, settings: Settings | None, netns: str = "") -> Entry:
+    """The attachment's entry, as yet without a class; of another plugin's interface the kernel is asked.
+
+    Raises CniError 7 when nothing tells its packets.
+    """
+    switched = ""
+    if lease.link is not None:
+        entry = plain_entry(network.name, lease)
+    else:
+        entry, switched = _of_previous(network, lease, netns)
     terms = lease.terms
     if settings is None or not (terms.guarantee or terms.answers):
         entry.ceil = settings.tree.capacity if settings else 0
         return entry
     if entry.address is None or not entry.way:
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
+    if switched:
+        raise invalid("prevResult", f"a guarantee needs packets that the node routes, not {switched}")
     mtu = network.node_mtu() if lease.link is None else lease.link.mtu
     entry.guarantee, entry.answers = terms.guarantee, terms.answers
     given = network.count, mtu, settings.encapsulation
@@ -210,17 +263,24 @@ def plain_entry(network: str, lease: Lease) -> Entry:
     )
 
 
-def _of_previous(network: Configuration, lease: Lease) -> Entry:
-    """The entry of an attachment whose interface other plugins made, without a guarantee."""
+def _of_previous(network: Configuration, lease: Lease, netns: str) -> tuple[Entry, str]:
+    """The entry of an attachment whose interface other plugins made, without a guarantee.
+
+    And what takes its packets before the node routes them, if something does.
+    """
+    from .. import host_interfaces  # not above: few attachments are of a chain
+
     first, others = _addresses(network.previous)
-    way, port = node_ends(network.previous)
-    inside = [end for end in entries_of(network.previous, "interfaces") if end.get("sandbox")]
-    macs = [_mac(end.get("mac")) for end in inside if end.get("name") == lease.interface]
-    mac = macs[0] if macs else ""
-    if way and not mac:
-        mac = rtnetlink.peer_address(port or way)
+    found = host_interfaces.of(network.previous, lease.interface, netns)
     key = network.name, lease.container, lease.interface
-    return Entry(*key, lease.pod, first, way, port, None, 0, 0, mac=mac, others=others)
+    ends = found.way, found.port
+    # What ADD was told, first: a pod with CAP_NET_ADMIN may have changed it since.
+    mac = _mac(host_interfaces.told_mac(network.previous, lease.interface) or found.mac)
+    entry = Entry(*key, lease.pod, first, *ends, None, 0, 0, mac=mac, others=others)
+    entry.inside, entry.namespace = found.index, found.namespace
+    if found.end is not None:
+        entry.link, entry.host_mac, entry.number = found.end.index, found.end.mac, found.end.number
+    return entry, found.switched
 
 
 def _addresses(previous: object) -> tuple[int | None, str]:
@@ -264,6 +324,8 @@ def _enter(
     adopting: Callable[[], None],
 ) -> None:
     former = book.tree()
+    if not entry.is_ours:
+        _bury_the_dead(book, entry)
     with book:
         book.admit(settings.tree if settings else None, entry)
     touched = False
@@ -284,6 +346,23 @@ def _enter(
             book.drop(entry.key)
             book.set_tree(former)
         raise
+
+
+def _bury_the_dead(book: Ledger, entry: Entry) -> None:
+    """Take away what was of interfaces that are gone and whose name or address has come to this one.
+
+    Their pods ended without a DEL, which may come yet.
+    """
+    from .. import host_interfaces
+
+    for other in book.beside(entry):
+        if not (entry.end and other.end == entry.end):
+            link = host_interfaces.named(other.end) if other.end else None
+            if not other.end or (link is not None and link.index == (other.link or link.index)):
+                continue  # it lives, or nobody can say
+        _take_out(book, other)
+        with book:
+            book.bury(other)
 
 
 def _enforce(book: Ledger, settings: Settings | None, entry: Entry, adopting: Callable[[], None]) -> None:

@@ -188,16 +188,21 @@ def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Di
 
 def _of_elements(entries: list[Entry], state: State, read: set[Element]) -> list[Difference]:
     wanted: dict[Element, Entry | None] = dict.fromkeys(sorted(read))
+    dead: set[Element] = set()
     for entry in entries:
-        wanted.update(dict.fromkeys((*tables.elements(entry), *vteps.shared(entry)), entry))
+        if _is_anothers(entry, state):
+            dead.update(tables.elements(entry))
+        else:
+            wanted.update(dict.fromkeys((*tables.elements(entry), *vteps.shared(entry)), entry))
     if not state.has_ipv6:
         wanted = {element: wanted[element] for element in tables.without_ipv6(wanted)}
     found = []
     # Stale ones first: a map holds one value for each key.
     for element in sorted(state.elements - wanted.keys()):
         text = f"nftables: {_shown(element)} belongs to nobody"
-        # What was a VTEP may be one again, and that two pods' bridge is gone is no fault.
-        waits = element[:2] in vteps.READ or element[1] == "bridges"
+        # What was a VTEP may be one again, that two pods' bridge is gone is no fault, what a dead pod left at
+        # a link that has its name by now goes with that one's ADD.
+        waits = element[:2] in vteps.READ or element[1] == "bridges" or element in dead
         found.append(Difference(text, nft=tables.change("delete", [element]), waits=waits))
     for element, owner in wanted.items():
         if element not in state.elements:
@@ -213,7 +218,7 @@ def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
     for entry in entries:
         port = entry.port, entry.mac
         # A port that is gone is not this one's to say; GC knows whether its pod is.
-        if not entry.mac or entry.port not in state.ports:
+        if not entry.mac or entry.port not in state.ports or _is_anothers(entry, state):
             continue
         if entry.port not in state.closed:
             text = f"port {entry.port} of {entry.who} is open: it learns, is flooded, or leads past the guard"
@@ -223,6 +228,11 @@ def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
             continue
         found.append(Difference(text, key=entry.key, port=port))
     return found
+
+
+def _is_anothers(entry: Entry, state: State) -> bool:
+    """Whether another link has the name of an attachment's by now, of which no DEL has come yet."""
+    return bool(entry.link) and state.links.get(entry.end, entry.link) != entry.link
 
 
 def _of(rate: str, ceil: str, overhead: str, least: str, above: str) -> str:

@@ -56,10 +56,8 @@ def _is_fair(tree: Tree) -> bool:
     return rtnetlink.qdisc_kind(rtnetlink.index_of(tree.uplink), number) == htb.FAIR
 
 
-def leave(tree: Tree | None, entry: Entry, promised: int, stays: bool = False) -> None:
+def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     """Take classes and elements away; `promised` (bits per second) is what remains.
-
-    With `stays` the pod goes on, with the interface that another plugin made for it.
 
     Raises tools.CommandError and OSError, and may then have done half of it.
     """
@@ -67,9 +65,6 @@ def leave(tree: Tree | None, entry: Entry, promised: int, stays: bool = False) -
     if tree is not None:
         tc = "".join(htb.delete_class(tree, minor) for minor in htb.minors(entry))
         tc += htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
-    if not stays and not entry.is_ours and entry.mac and entry.way:
-        # Its other plugin removes the link, a moment after its guard is gone.
-        rtnetlink.take_down(entry.port or entry.way)
     elements = tables.elements(entry)
     nfnetlink.change("delete", _plain(elements))
     _forget_connections(entry)
@@ -121,6 +116,10 @@ def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Differ
     state.fair = tree is not None and rtnetlink.has_fq_codel()
     if tree is not None and tree.segment:
         state.segments = offloads.read(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
+    if any(entry.link for entry in entries):
+        from .. import host_interfaces
+
+        state.links = host_interfaces.indexes()
     return state, differences(tree, entries, state, tunnels.read(uplink))
 
 

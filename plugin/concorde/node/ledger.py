@@ -51,16 +51,25 @@ _TO_VERSION_3 = (
     # What is promised to the pod's acknowledgements (bits per second); null without. `rate` has it in it.
     "ALTER TABLE entry ADD COLUMN answers INTEGER",
 )
-_STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3)
+# What an interface that another plugin made is known by itself (records.Entry).
+_TO_VERSION_4 = (
+    "ALTER TABLE entry ADD COLUMN link INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE entry ADD COLUMN host_mac TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE entry ADD COLUMN inside INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE entry ADD COLUMN number INTEGER NOT NULL DEFAULT -1",
+    "ALTER TABLE entry ADD COLUMN namespace TEXT NOT NULL DEFAULT ''",
+)
+_STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3, _TO_VERSION_4)
 _OF_TREE = "uplink, capacity, reserve, ports, overhead, segment"
 _COLUMNS = (
     "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others,"
-    " answers"
+    " answers, link, host_mac, inside, number, namespace"
 )
 _NUMBER = (int, type(None))
 _KINDS: tuple[Any, ...] = (  # of the columns
     *(str, str, str, str, _NUMBER, str, str),
     *(_NUMBER, int, int, _NUMBER, str, str, _NUMBER),
+    *(int, str, int, int, str),
 )
 _KEY = "network = ? AND container = ? AND interface = ?"
 
@@ -110,6 +119,15 @@ class Ledger(Database):
         """An attachment's entry."""
         row = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {_KEY}", key).fetchone()
         return None if row is None else self._entry(row)
+
+    def beside(self, entry: Entry) -> list[Entry]:
+        """Those that have the same end on the node as another one, or its address."""
+        query = (
+            f"SELECT {_COLUMNS} FROM entry WHERE NOT ({_KEY})"
+            " AND (CASE port WHEN '' THEN way ELSE port END = ? AND way != '' OR address = ?)"
+        )
+        rows = self._database.execute(query, (*entry.key, entry.end, entry.address))
+        return [self._entry(row) for row in rows]
 
     def promised(self) -> int:
         """The sum of what is promised (bits per second)."""
@@ -196,6 +214,20 @@ class Ledger(Database):
     def set_mac(self, key: tuple[str, str, str], mac: str) -> None:
         """Write down an attachment's hardware address."""
         self._database.execute(f"UPDATE entry SET mac = ? WHERE {_KEY}", (mac, *key))
+
+    def set_end(self, entry: Entry) -> None:
+        """Write down what an attachment's interface is known by itself."""
+        row = entry.link, entry.host_mac, entry.inside, entry.number, entry.namespace
+        self._database.execute(
+            f"UPDATE entry SET link = ?, host_mac = ?, inside = ?, number = ?, namespace = ? WHERE {_KEY}",
+            (*row, *entry.key),
+        )
+
+    def bury(self, entry: Entry) -> None:
+        """Let an attachment hold nothing any more. To be called within a transaction."""
+        entry.bury()
+        self.drop(entry.key)
+        self._insert("", entry)
 
     def drop(self, key: tuple[str, str, str]) -> None:
         """Forget an attachment, if it is there; its bandwidth is free again."""

@@ -26,6 +26,7 @@ class State:
     neighbours. `segments` is how many an offloaded packet of a VTEP may have, by its device, if that matters.
     `comments` are those of each chain's rules. `ports` are all bridges' ports, of which those as
     rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
+    `links` are the numbers of all links by their names.
     """
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ class State:
         self.ports: set[str] = set()
         self.closed: set[str] = set()
         self.fixed: set[tuple[str, str]] = set()
+        self.links: dict[str, int] = {}
 
 
 def observe(uplink: str = "") -> State:

@@ -20,6 +20,10 @@ LEAST_FRAME = 60
 FULL_FRAME = 1500 + ETHERNET_HEADER
 
 
+# In place of a network namespace: no pod is in this one.
+GONE = "gone"
+
+
 class Tree:
     """The parameters of the node's tree.
 
@@ -86,6 +90,10 @@ class Entry:
     nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None when another
     plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further addresses, of
     IPv4 and IPv6, in the form that inet_ntop(3) gives.
+
+    Of an interface that another plugin made, the rest is what it is known by itself (host_interfaces.py):
+    the node's end's index and hardware address, the pod's end's index, the node's number for the pod's
+    network namespace, and what tells that from all others. 0, -1 and empty mean that nobody looked.
     """
 
     def __init__(
@@ -104,6 +112,11 @@ class Entry:
         mac: str = "",
         others: str = "",
         answers: int | None = None,
+        link: int = 0,
+        host_mac: str = "",
+        inside: int = 0,
+        number: int = -1,
+        namespace: str = "",
     ) -> None:
         self.network = network
         self.container = container
@@ -119,6 +132,21 @@ class Entry:
         self.mac = mac
         self.others = others
         self.answers = answers
+        self.link = link
+        self.host_mac = host_mac
+        self.inside = inside
+        self.number = number
+        self.namespace = namespace
+
+    def bury(self) -> None:
+        """Let it hold nothing but its key until its DEL: its interface is another attachment's by now."""
+        gone = Entry(*self.key, self.pod, None, "", "", None, 0, 0, namespace=GONE)
+        self.__dict__.update(vars(gone))
+
+    @property
+    def end(self) -> str:
+        """The node's end of its interface, by which it is guarded; empty if it has none."""
+        return self.port or self.way
 
     @property
     def ipv4(self) -> list[str]:

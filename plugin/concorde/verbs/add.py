@@ -96,7 +96,7 @@ def _install(
     from ..node import attachments
 
     try:
-        entry = attachments.entry_of(configuration, lease, settings)
+        entry = attachments.entry_of(configuration, lease, settings, netns)
         attachments.enter(entry, settings, lock, creation, enforcements.reserves)
     except Exception:
         if creation is not None:

@@ -44,7 +44,7 @@ def check(request: Request) -> None:
         enforcement = enforcements.load(lease.terms.enforcement)
         enforcement.check(configuration, lease, request.netns)
         settings = enforcement.on_uplink(configuration)
-        entry = attachments.entry_of(configuration, lease, settings)
+        entry = attachments.entry_of(configuration, lease, settings, request.netns)
         attachments.check(entry, settings, configuration.node_directory)
     except tools.CommandError as failure:
         raise CniError(CHECK_FAILED, str(failure)) from failure

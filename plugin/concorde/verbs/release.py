@@ -31,11 +31,18 @@ def release(network: Identity, container: str, interface: str, netns: str, stays
         # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
         store, lease = _found(network, container, interface)
         if lease is not None:
-            enforcements.load(lease.terms.enforcement).remove(network, lease, netns)
+            where = netns if lease.link is not None or _is_within(network, lease, netns) else ""
+            enforcements.load(lease.terms.enforcement).remove(network, lease, where)
         attachments.withdraw(network, container, interface, stays)
         removal.finish()
         if store is not None:
             _drop(store, container, interface, veth)
+
+
+def _is_within(network: Identity, lease: Lease, netns: str) -> bool:
+    """Whether the pod of an interface that another plugin made is still in its namespace, and no other."""
+    held = bool(netns) and lease.terms.rate is not None
+    return held and attachments.is_within(network, lease.container, lease.interface, netns)
 
 
 def opened(network: Identity) -> Store | None:

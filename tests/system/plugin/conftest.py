@@ -81,8 +81,8 @@ class Node:
         """The JSON an `ip -j` or `tc -j` command prints, on the node or in a pod."""
         return json.loads((self.in_pod(pod, *command) if pod else self.run(*command)) or "[]")
 
-    def in_pod(self, pod: str, *command: str) -> str:
-        return self.run("nsenter", f"--net=/run/netns/{pod}", *command)
+    def in_pod(self, pod: str, *command: str, stdin: str = "") -> str:
+        return self.run("nsenter", f"--net=/run/netns/{pod}", *command, stdin=stdin)
 
     def add_pod_namespace(self, *pods: str) -> None:
         self.run("ip", "-batch", "-", stdin="".join(f"netns add {pod}\n" for pod in pods))

@@ -40,17 +40,32 @@ table bridge concorde {
   }
 }
 """
+# What an interface is known by itself came last.
+_KNOWN = 'KNOWN = "link", "host_mac", "inside", "number", "namespace"\n'
+LEDGER_3 = (
+    _KNOWN
+    + """\
+import sqlite3, sys
+book = sqlite3.connect(sys.argv[1], isolation_level=None)
+for column in KNOWN:
+    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
+book.execute("PRAGMA user_version = 3")
+"""
+)
 # Only what was promised on the uplink was written down, and no hardware address.
-LEDGER = """\
+LEDGER = (
+    _KNOWN
+    + """\
 import sqlite3, sys
 book = sqlite3.connect(sys.argv[1], isolation_level=None)
 book.execute("DELETE FROM entry WHERE minor IS NULL")
-for column in ("mac", "others", "answers"):
+for column in ("mac", "others", "answers", *KNOWN):
     book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
 for column in ("overhead", "segment"):
     book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
 book.execute("PRAGMA user_version = 1")
 """
+)
 
 
 def set_back(node: Node, port: str) -> None:
@@ -67,14 +82,18 @@ def set_back(node: Node, port: str) -> None:
 
 
 # A tree whose classes counted frames of layer 2.
-LEDGER_2 = """\
+LEDGER_2 = (
+    _KNOWN
+    + """\
 import sqlite3, sys
 book = sqlite3.connect(sys.argv[1], isolation_level=None)
 for column in ("overhead", "segment"):
     book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
-book.execute("ALTER TABLE entry DROP COLUMN answers")
+for column in ("answers", *KNOWN):
+    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
 book.execute("PRAGMA user_version = 2")
 """
+)
 
 
 def count_layer_2(node: Node, rates: dict[str, tuple[int, int]]) -> None:

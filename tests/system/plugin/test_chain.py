@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from tests.system.plugin.again import elements
+from tests.system.plugin.chains import TWO_WAYS, Chain, Outside
 from tests.system.plugin.conftest import REFERENCE, Node, promising
+from tests.system.plugin.runtimes import CACHE
+from tests.system.plugin.uplinks import ledger
 
 pytestmark = pytest.mark.skipif(
-    not all((REFERENCE / name).exists() for name in ("ptp", "host-local")),
-    reason=f"ptp and host-local are not in {REFERENCE} (Debian: containernetworking-plugins)",
+    not all((REFERENCE / name).exists() for name in ("ptp", "bridge", "bandwidth", "host-local")),
+    reason=f"the reference plugins are not in {REFERENCE} (Debian: containernetworking-plugins)",
 )
 
 PTP: dict[str, Any] = {
@@ -105,3 +110,118 @@ def test_gc_drops_the_leases_of_pods_that_are_gone(node: Node) -> None:
     network = {**promising(subnet=None), "cni.dev/valid-attachments": []}
     assert node.call("GC", "", network) == {}
     assert node.leases("cluster-a") == []
+
+
+ORDERS = {
+    "before": ["portmap", "bandwidth", "concorde"],
+    "between": ["portmap", "concorde", "bandwidth"],
+    "first": ["concorde", "portmap", "bandwidth"],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("main", ["bridge", "ptp"])
+@pytest.mark.parametrize("enforcement", ["none", "node"])
+@pytest.mark.long(one_in=3)
+def test_beside_bandwidth_the_guard_is_where_packets_enter_and_no_redirect_passes_it(
+    node: Node, enforcement: str, main: str, order: str
+) -> None:
+    """`bandwidth` lists its ifb last, and redirects there what the pod sends, before any hook of netdev."""
+    outside = Outside(node)
+    node.add_pod_namespace("A-1")
+    keys = {"uplink": "eth0", "capacity": "10G"} if enforcement == "node" else {}
+    chain = Chain(node, [main, *ORDERS[order]], enforcement=enforcement, **keys)
+    offered = chain.offer(limited=TWO_WAYS, guarantee="10M" if enforcement == "node" else "")
+    result = chain.add("A-1", offered=offered)
+    assert result["interfaces"][-1]["name"].startswith("bwp"), result
+    address = result["ips"][0]["address"].partition("/")[0]
+    outside.send("A-1", 7)
+    outside.send("A-1", 5, source="10.66.0.77")
+    assert outside.senders() == {address: 7}
+    (entry,) = ledger(node)["attachments"]
+    assert entry["dropped"] >= 5
+    assert chain.check("A-1") == []
+    before = told(node)
+    chain.keep("A-1")
+    node.run(node.plugin, "rebuild", "--cache", CACHE)
+    assert told(node) == before
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+    outside.send("A-1", 7)
+    outside.send("A-1", 5, source="10.66.0.77")
+    assert outside.senders() == {address: 14}
+    assert chain.delete("A-1") == chain.delete("A-1") == []
+    assert ledger(node)["attachments"] == []
+    ruleset = node.show("nft", "-j", "list", "ruleset")["nftables"]
+    ends = [end["name"] for end in result["interfaces"] if "sandbox" not in end]
+    assert [elements(ruleset, end, address) for end in ends] == [[]] * len(ends)
+
+
+def told(node: Node) -> Any:
+    """The ledger but for what is counted, and the guard's elements."""
+    found = ledger(node)
+    for entry in found["attachments"]:
+        del entry["dropped"]
+    frames = [
+        node.run("nft", "list", "set", family, "concorde", "frames")
+        for family in ("bridge", "inet")
+        if f"table {family} concorde" in node.run("nft", "list", "tables")
+    ]
+    return found, frames
+
+
+def test_arp_in_anothers_name_does_not_pass_by_a_redirect(node: Node) -> None:
+    Outside(node)
+    node.add_pod_namespace("A-1")
+    chain = Chain(node, ["ptp", "bandwidth", "concorde"])
+    result = chain.add("A-1", offered=chain.offer(limited=TWO_WAYS))
+    end = result["interfaces"][0]["name"]
+    node.run("sh", "-c", f"echo 1 > /proc/sys/net/ipv4/conf/{end}/arp_accept")
+    for pod_address in ("10.66.0.77", "10.66.0.2"):
+        node.in_pod("A-1", "/usr/bin/python3", "-c", ANNOUNCE, pod_address)
+    known = {entry["dst"] for entry in node.show("ip", "-j", "neigh", "show", "dev", end)}
+    assert known & {"10.66.0.77", "10.66.0.2"} == {"10.66.0.2"}
+
+
+# An ARP request of the whole world's to itself, as who has an address announces it.
+ANNOUNCE = """\
+import socket, sys
+address, link = socket.inet_aton(sys.argv[1]), socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind(("eth0", 0))
+own = link.getsockname()[4]
+head = bytes.fromhex("ffffffffffff") + own + bytes.fromhex("08060001080006040001")
+link.send(head + own + address + bytes(6) + address)
+"""
+
+
+def test_a_pod_made_again_in_the_same_place_keeps_its_class(node: Node) -> None:
+    """The DEL of the first comes with the path that is the second one's by now."""
+    node.add_pod_namespace("A-1")
+    chain = Chain(node, ["ptp", "concorde"], enforcement="pod")
+    chain.add("first", netns="A-1", offered=chain.offer(guarantee="10M"))
+    node.run("ip", "netns", "delete", "A-1")
+    node.add_pod_namespace("A-1")
+    chain.add("second", netns="A-1", offered=chain.offer(guarantee="20M"))
+    shaped = node.in_pod("A-1", "tc", "class", "show", "dev", "eth0")
+    assert "rate 20Mbit" in shaped
+    for _ in range(2):
+        answer = chain.call("DEL", chain.plugins[1], "first", chain.results["first"], "A-1")
+        assert answer == {}
+        assert node.in_pod("A-1", "tc", "class", "show", "dev", "eth0") == shaped
+    assert chain.check("second", "A-1") == []
+    assert [entry["container"] for entry in ledger(node)["attachments"]] == ["second"]
+
+
+def test_without_a_ledger_a_name_that_another_pod_has_by_now_is_left_alone(node: Node) -> None:
+    node.add_pod_namespace("A-1")
+    chain = Chain(node, ["ptp", "concorde"])
+    result = chain.add("A-1", offered=chain.offer())
+    frames = ("nft", "list", "set", "netdev", "concorde", "frames")
+    before = node.run(*frames)
+    assert result["interfaces"][0]["name"] in before
+    node.run("rm", "-r", "/run/concorde/node")
+    stranger = json.loads(json.dumps(result).replace(result["interfaces"][1]["mac"], "02:00:00:00:00:77"))
+    configuration = chain.configuration(chain.plugins[1], "A-0", stranger)
+    assert node.call("DEL", "A-0", configuration, netns="") == {}
+    assert node.run(*frames) == before
+    assert node.call("DEL", "A-1", chain.configuration(chain.plugins[1], "A-1", result), netns="") == {}
+    assert result["interfaces"][0]["name"] not in node.run(*frames)

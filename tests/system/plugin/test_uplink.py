@@ -455,10 +455,11 @@ def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
     added(node, "A-1", on_uplink("1M"))
     code = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).executemany("
-        "'INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',"
+        "'INSERT INTO entry (network, container, interface, pod, address, way, port, guarantee, rate, ceil,"
+        " minor, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',"
         " [('cluster-b', f'B-{n}', 'eth0', '', 0xAC110000 + n, 'cni-b', f'vethb{n}', 10**6,"
         " 1034153, 10**9, 0x100 + n,"
-        " f'0a:58:ac:11:{n >> 8:02x}:{n & 255:02x}', '', None) for n in range(500)])"
+        " f'0a:58:ac:11:{n >> 8:02x}:{n & 255:02x}') for n in range(500)])"
     )
     node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite")
     assert len(node.run(node.plugin, "reconcile").splitlines()) > 500

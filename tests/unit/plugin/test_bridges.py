@@ -14,7 +14,7 @@ from concorde.configuration import Configuration
 from concorde.leases import Lease, Link, Terms
 from concorde.store import Store
 
-from tests.unit.plugin.node.kernels import NotingKernel
+from tests.unit.plugin.node.kernels import Cables, NotingKernel
 
 SUBNET = addresses.parse_subnet("172.16.1.0/24")
 ADDRESS = SUBNET.network + 2
@@ -141,8 +141,14 @@ class Kept:
     """What a runtime's cache tells of an attachment."""
 
     def __init__(
-        self, container: str = "a", follows: bool = False, addresses: tuple[str, ...] = (), **keys: Any
+        self,
+        container: str = "a",
+        follows: bool = False,
+        addresses: tuple[str, ...] = (),
+        netns: str = "",
+        **keys: Any,
     ) -> None:
+        self.netns = netns
         self.container, self.interface, self.pod, self.follows = container, "eth0", "default/a", follows
         self.addresses = addresses
         self.document = {
@@ -184,16 +190,31 @@ def test_a_port_that_tells_no_address_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "there"), [(["br0", "veth7"], True), (["br0", "gone"], False), (["gone"], False), ([], True)]
+    ("ends", "mac", "netns", "there"),
+    [
+        (["br0", "veth7", "ifb1"], "", "", True),
+        (["ifb1", "veth7"], "aa:bb:cc:00:00:01", "", True),
+        (["br0", "veth7"], "aa:bb:cc:00:00:02", "", False),  # another pod has the name by now
+        (["br0", "gone"], "", "", False),
+        (["ifb1"], "", "", False),
+        (["gone"], "", "/run/netns/5", True),
+        (["gone"], "", "/run/netns/6", False),
+        ([], "", "", True),
+    ],
 )
-def test_who_follows_another_plugin_lives_as_long_as_the_nodes_end(
-    ends: list[str], there: bool, monkeypatch: pytest.MonkeyPatch
+def test_who_follows_another_plugin_lives_as_long_as_the_nodes_end_leads_to_it(
+    ends: list[str], mac: str, netns: str, there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "exists", lambda name: name != "gone")
-    told = {"interfaces": [{"name": end} for end in ends]}
-    found = lives(Kept(follows=True, prevResult=told), {})
+    cables = Cables(monkeypatch)
+    cables.add(3, "br0", kind="bridge")
+    cables.add(4, "ifb1", kind="ifb")
+    cables.pair(7, "veth7", 5, "aa:bb:cc:00:00:01", master=3)
+    inside = [{"name": "eth0", "sandbox": "/somewhere", **({"mac": mac} if mac else {})}]
+    told = {"interfaces": [*({"name": end} for end in ends), *inside]}
+    found = lives(Kept(follows=True, prevResult=told, netns=netns), {})
     assert (found is not None) is there
     assert found is None or (found.lease.link, found.lease.terms.enforcement) == (None, "none")
+    assert found is None or found.found is None or not ends or found.found.way == "br0"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concorde import links, rtnetlink, tools
+from concorde import host_interfaces, links, rtnetlink, tools
 from concorde.node import connections, htb, nfnetlink, observe, tunnels
 
 
@@ -56,6 +56,54 @@ class NotingKernel:
     def _observe(self, uplink: str = "") -> observe.State:
         self.observed.append(uplink)
         return self.state
+
+
+class Cables:
+    """Links of the node (-1) and of namespaces it has numbers for, of which host_interfaces asks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._links: dict[tuple[int, int], dict[str, Any]] = {}
+        self.numbers: dict[str, int] = {}
+        monkeypatch.setattr(host_interfaces, "_asked", self._asked)
+        monkeypatch.setattr(host_interfaces, "_number_of", self._number_of)
+        monkeypatch.setattr(host_interfaces, "namespace", lambda netns: f"inode of {netns}")
+        monkeypatch.setattr(rtnetlink, "peer_address", self._peer_address)
+
+    def add(self, index: int, name: str, at: int = -1, **keys: Any) -> None:
+        """A link; ``peer`` and ``number`` say what is at its other end."""
+        self._links[at, index] = {
+            "name": name,
+            "kind": "",
+            "mac": "",
+            "peer": 0,
+            "number": -1,
+            "master": 0,
+        } | keys
+
+    def pair(self, index: int, name: str, number: int, mac: str, peer: int = 2, **keys: Any) -> None:
+        """A veth of the node, and eth0 of a pod in the namespace of that number."""
+        self.numbers[f"/run/netns/{number}"] = number
+        self.add(index, name, kind="veth", mac=f"host {index}", peer=peer, number=number, **keys)
+        self.add(peer, "eth0", at=number, kind="veth", mac=mac, peer=index, number=99)
+
+    def _asked(self, index: int, name: str, number: int = -1) -> host_interfaces.HostInterface:
+        for (at, of), link in self._links.items():
+            if at == number and (of == index or link["name"] == name):
+                found = host_interfaces.HostInterface(of, {})
+                found.__dict__.update(link)
+                return found
+        raise OSError(rtnetlink.NO_SUCH_DEVICE, "no such device")
+
+    def _number_of(self, netns: str) -> int:
+        if netns not in self.numbers:
+            raise FileNotFoundError(netns)
+        return self.numbers[netns]
+
+    def _peer_address(self, name: str) -> str:
+        for link in self._links.values():
+            if link["name"] == name:
+                return str(self._links.get((link["number"], link["peer"]), {}).get("mac", ""))
+        return ""
 
 
 def failure(output: str = "no", batch: str = "") -> tools.CommandError:

@@ -20,9 +20,10 @@ from concorde.node.settings import Settings
 from concorde.store import Store
 
 from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry
-from tests.unit.plugin.node.kernels import NotingKernel, failure
+from tests.unit.plugin.node.kernels import Cables, NotingKernel, failure
 
 SUBNET = addresses.parse_subnet("172.16.1.0/24")
+OTHER_MAC = "aa:bb:cc:00:11:22"
 NONE = Terms("none", None, None, None, None)
 MADE = Link("eth0", 1450, SUBNET.network + 2, SUBNET, "cni-a", names.host_veth("cluster-a", "A-1", "eth0"))
 
@@ -112,23 +113,62 @@ def previous(
     return {"interfaces": [*({"name": end} for end in ends), *inside], "ips": [{"address": ip} for ip in ips]}
 
 
-def test_of_an_interface_that_others_made_the_result_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def cables(monkeypatch: pytest.MonkeyPatch) -> Cables:
+    found = Cables(monkeypatch)
+    found.add(3, "br0", kind="bridge")
+    found.add(4, "bwp1", kind="ifb")
+    found.add(5, "ovs-system", kind="openvswitch")
+    found.add(6, "blue", kind="vrf")
+    return found
+
+
+def test_of_an_interface_that_others_made_kernel_and_result_tell(cables: Cables) -> None:
+    cables.pair(7, "veth7", 8, OTHER_MAC, master=3)
     told = previous("fd00::0:1/64", "10.1.0.5/24", "10.1.0.6/24")
-    one = attachments.entry_of(configuration(prevResult=told), lease(link=None), None)
-    assert (one.address, one.others) == (addresses.parse("10.1.0.5"), "fd00::1 10.1.0.6")
-    assert (one.way, one.port, one.mac, one.is_ours) == ("br0", "veth7", "aa:bb:cc:00:11:22", False)
-    asked: list[str] = []
+    for netns in ("/run/netns/8", "/run/netns/gone", ""):
+        one = attachments.entry_of(configuration(prevResult=told), lease(link=None), None, netns)
+        assert (one.address, one.others) == (addresses.parse("10.1.0.5"), "fd00::1 10.1.0.6")
+        assert (one.way, one.port, one.mac, one.is_ours) == ("br0", "veth7", OTHER_MAC, False)
+        assert (one.link, one.host_mac, one.number) == (7, "host 7", 8)
+        known = (2, "inode of /run/netns/8") if netns == "/run/netns/8" else (0, "")
+        assert (one.inside, one.namespace) == known
 
-    def told_by_kernel(name: str) -> str:
-        asked.append(name)
-        return MAC
 
-    monkeypatch.setattr(rtnetlink, "peer_address", told_by_kernel)
-    for ends in (("br0", "veth7"), ("veth7",), ()):
-        told = previous(mac="", ends=ends)
-        one = attachments.entry_of(configuration(prevResult=told), lease(link=None), None)
-        assert one.mac == (MAC if ends else "")
-    assert asked == ["veth7", "veth7"]
+@pytest.mark.parametrize(
+    ("master", "way", "port"), [(0, "cali1", ""), (3, "br0", "cali1"), (5, "cali1", ""), (6, "cali1", "")]
+)
+@pytest.mark.parametrize("ends", [("br0", "cali1", "bwp1"), ("bwp1",), ()])
+def test_an_ends_place_in_the_result_says_nothing(
+    ends: tuple[str, ...], master: int, way: str, port: str, cables: Cables
+) -> None:
+    cables.pair(9, "cali1", 8, OTHER_MAC, master=master)
+    told = configuration(prevResult=previous("10.1.0.5/24", ends=ends))
+    one = attachments.entry_of(told, lease(link=None), None, "/run/netns/8")
+    assert (one.way, one.port, one.end) == (way, port, "cali1")
+    if master == 5:
+        with pytest.raises(CniError, match=r"not ovs-system \(openvswitch\)"):
+            attachments.entry_of(told, lease(GIGA, link=None), settings(), "/run/netns/8")
+    else:
+        assert attachments.entry_of(told, lease(GIGA, link=None), settings(), "/run/netns/8").rate > GIGA
+
+
+@pytest.mark.parametrize("kind", ["macvlan", "vlan", "dummy"])
+def test_what_has_no_end_on_the_node_leads_to_no_device_of_the_nodes(kind: str, cables: Cables) -> None:
+    cables.numbers["/run/netns/8"] = 8
+    cables.add(2, "eth0", at=8, kind=kind, mac=MAC, peer=3, number=99)
+    told = configuration(prevResult=previous("10.1.0.5/24", mac="", ends=("br0",)))
+    one = attachments.entry_of(told, lease(link=None), None, "/run/netns/8")
+    assert (one.way, one.port, one.mac, one.link) == ("", "", MAC, 0)
+
+
+def test_an_end_within_a_third_namespace_is_not_the_nodes_link_of_that_number(cables: Cables) -> None:
+    cables.pair(9, "cali1", 8, OTHER_MAC)
+    cables.numbers["/run/netns/7"] = 7
+    cables.add(2, "eth0", at=7, kind="veth", mac=MAC, peer=9, number=3)
+    told = configuration(prevResult=previous("10.1.0.5/24", mac=""))
+    one = attachments.entry_of(told, lease(link=None), None, "/run/netns/7")
+    assert (one.way, one.mac) == ("", MAC)
 
 
 @pytest.mark.parametrize(
@@ -291,15 +331,22 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
     [
         (None, {MADE.host_veth}, ()),
         (previous("10.1.0.5/24"), {MADE.host_veth, "veth7"}, (addresses.parse("10.1.0.5"),)),
+        (previous("10.1.0.5/24", mac=MAC), {MADE.host_veth}, ()),  # another pod has veth7 by now
         (previous("10.1.0.5/24", ends=("veth8",)), {MADE.host_veth, "veth8"}, (addresses.parse("10.1.0.5"),)),
         (previous("nonsense", ends=()), {MADE.host_veth}, ()),
     ],
 )
 def test_without_a_ledger_who_goes_is_known_by_its_names(
-    told: object, ends: set[str], known: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    told: object,
+    ends: set[str],
+    known: tuple[int, ...],
+    cables: Cables,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from concorde.node import remains
 
+    cables.pair(7, "veth7", 8, OTHER_MAC, master=3)
     asked: list[Any] = []
     monkeypatch.setattr(remains, "forget", lambda *arguments: asked.append(arguments))
     attachments.withdraw(configuration(tmp_path, **({"prevResult": told} if told else {})), "A-1", "eth0")
