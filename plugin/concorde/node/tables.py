@@ -37,8 +37,8 @@ def key_of(family: str, name: str) -> list[str]:
 
 
 def counts(family: str, name: str) -> bool:
-    """Whether a set counts the packets of each of its elements."""
-    return SETS[family, name][1].endswith("; counter")
+    """Whether a set counts the packets of each of its elements; a chain is none."""
+    return (family, name) in SETS and SETS[family, name][1].endswith("; counter")
 
 
 def families(entries: Iterable[Entry], ipv6: bool) -> list[str]:

@@ -213,7 +213,7 @@ class Run:
         classes = self.classes()
         return {pod.container: self.seen(pod, links, ruleset, classes) for pod in self.living.values()}
 
-    def seen(self, pod: Pod, links: Document, ruleset: Document, classes: dict[str, list[str]]) -> Any:
+    def seen(self, pod: Pod, links: Document, ruleset: list[Document], classes: dict[str, list[str]]) -> Any:
         end = links[pod.host or pod.result["interfaces"][1]["name"]]
         port = end.get("linkinfo", {}).get("info_slave_data", {})
         its = {key: port.get(key) for key in ("learning", "flood", "group_fwd_mask", "multicast_router")}
@@ -246,7 +246,7 @@ WITHIN = (
 )
 
 
-def elements(ruleset: Document, end: str, address: str) -> list[str]:
+def elements(ruleset: list[Document], end: str, address: str) -> list[str]:
     """The elements of our tables that name a port or an address."""
     found = []
     for entry in ruleset:
