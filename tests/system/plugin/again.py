@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from tests.system.plugin.conftest import Document, Node, network
@@ -72,12 +73,20 @@ class Run:
             "ips": [{"interface": at, "address": f"{pod.address}/32"}],
         }
 
+    def begin(self) -> None:
+        """What it is all about, before anything else: a pod is gone, made again, and then comes the DEL."""
+        for act in (self.add, self.kill, self.add, self.late):
+            self.take(act, 0)
+
     def step(self) -> None:
-        """Do one thing, and look at the pods that it was not about."""
+        """Do one thing."""
         acts = [self.add, self.add, self.kill, self.kill, self.late, self.late, self.end, self.others]
         acts += [self.check, self.reconcile, self.collect, self.rebuild] + [self.make] * self.fixed
         act = self.chance.choice(acts)
-        slot = self.chance.randrange(SLOTS)
+        self.take(act, self.chance.randrange(SLOTS))
+
+    def take(self, act: Callable[[int], bool], slot: int) -> None:
+        """Do it, and look at the pods that it was not about."""
         before = self.last
         if not act(slot):
             return
