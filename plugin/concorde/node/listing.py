@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import tools
-from . import guard, limits
+from . import guard, limits, nfnetlink
 from .tables import TABLE
 
 TYPE_CHECKING = False
@@ -22,7 +22,9 @@ class Listing:
     def __init__(self) -> None:
         """Start it. Raises FileNotFoundError."""
         self._running = [
-            (family, tools.start("nft", "-j", "list", "table", family, TABLE)) for family in FAMILIES
+            (family, tools.start("nft", "-j", "list", "table", family, TABLE))
+            for family in FAMILIES
+            if family not in guard.ROUTED or nfnetlink.has_table(family)
         ]
 
     def finish(self) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,7 @@ class NotingKernel:
         monkeypatch.setattr(tunnels, "read", lambda uplink="": [("ip", "vteps", f'"of {uplink}"')])
         monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
         monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
+        monkeypatch.setattr(nfnetlink, "has_table", lambda _family: True)
         monkeypatch.setattr(links, "exists", lambda name: name != "gone")
         monkeypatch.setattr(observe, "observe", self._observe)
         self.observed: list[str] = []
