@@ -75,7 +75,7 @@ class Run:
 
     def begin(self) -> None:
         """What it is all about, before anything else: a pod is gone, made again, and then comes the DEL."""
-        for act in (self.add, self.kill, self.add, self.late):
+        for act in (self.add, self.kill, self.make, self.late, self.add, self.late):
             self.take(act, 0)
 
     def step(self) -> None:
@@ -147,7 +147,7 @@ class Run:
         path = self.chance.choice(["", f"/run/netns/{pod.netns}"])
         self.say(f"late DEL {pod.container} with {path!r}")
         assert self.call("DEL", pod, path) == {}, "\n".join(self.story)
-        if self.chance.random() < 0.6:
+        if self.chance.random() < 0.5 and self.counted["late"]:
             self.dead.remove(pod)
             self.forget(pod)
         return True
@@ -220,18 +220,25 @@ class Run:
         }
         ruleset = self.node.show("nft", "-j", "list", "ruleset")["nftables"]
         classes = self.classes()
-        return {pod.container: self.seen(pod, links, ruleset, classes) for pod in self.living.values()}
+        found = {pod.container: self.seen(pod, links, ruleset, classes) for pod in self.living.values()}
+        early = [pod for pod in self.made.values() if pod.host]
+        return found | {f"{pod.container}, before ADD": self.ends(pod, links[pod.host]) for pod in early}
 
     def seen(self, pod: Pod, links: Document, ruleset: list[Document], classes: dict[str, list[str]]) -> Any:
         end = links[pod.host or pod.result["interfaces"][1]["name"]]
+        return {
+            **self.ends(pod, end),
+            "classes": classes.get(pod.container),
+            "guard": elements(ruleset, end["ifname"], pod.result["ips"][0]["address"].partition("/")[0]),
+        }
+
+    def ends(self, pod: Pod, end: Document) -> Document:
         port = end.get("linkinfo", {}).get("info_slave_data", {})
         its = {key: port.get(key) for key in ("learning", "flood", "group_fwd_mask", "multicast_router")}
         flags = {"UP", "LOWER_UP"} & set(end["flags"])
         return {
             "within": self.node.in_pod(pod.netns, "sh", "-c", WITHIN),
             "end": (end["ifindex"], end.get("master"), end["address"], sorted(flags), its),
-            "classes": classes.get(pod.container),
-            "guard": elements(ruleset, end["ifname"], pod.result["ips"][0]["address"].partition("/")[0]),
         }
 
     def classes(self) -> dict[str, list[str]]:

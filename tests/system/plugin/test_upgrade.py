@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests import cases
 from tests.installation import Installation, build
 from tests.system.plugin import former, test_attacks, test_guard
+from tests.system.plugin.again import Run
 from tests.system.plugin.conftest import Document, Node
 from tests.system.plugin.floods import SCENE
 from tests.system.plugin.overlapped import Overlapped
@@ -20,6 +22,7 @@ from tests.system.plugin.uplinks import on_uplink
 
 FORMER, NEXT, OTHER = "0.0.1", "0.0.2", "0.0.3"
 KEYS = {"capacity": "100M"}
+LEDGER = "/run/concorde/node/ledger.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +178,42 @@ def test_a_promise_on_a_full_link_holds_while_versions_come_and_go(
 
     cases.with_more_samples(judge)
     upgraded.check(result)
+
+
+def test_an_attachment_of_a_version_that_knew_names_only_is_known_by_itself_once_renewed(
+    node: Node,
+) -> None:
+    """Its interface is there, and leads to its pod; what has its name later is another."""
+    run = Run(node, "none", True, 1)
+    assert run.add(0)
+    node.run("/usr/bin/python3", "-c", former.LEDGER_3, LEDGER)
+    run.check(0)
+    assert known(node) == [(0, 0)]
+    listed = {"name": "cluster-a", "plugins": [{"type": "other"}, run.configuration(run.living[0])]}
+    node.run(node.plugin, "renew", stdin=json.dumps(listed))
+    (end,) = node.show("ip", "-j", "link", "show", "dev", run.living[0].host)
+    assert known(node) == [(end["ifindex"], end["link_index"])]
+    run.check(0)
+    for act in (run.kill, run.make, run.late, run.add, run.late):
+        run.take(act, 0)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_late_del_of_what_an_older_version_entered_changes_no_pod_that_came_since(
+    node: Node, fixed: bool
+) -> None:
+    run = Run(node, "none", fixed, 1)
+    for slot in range(2):
+        assert run.add(slot)
+    node.run("/usr/bin/python3", "-c", former.LEDGER_3, LEDGER)
+    for act in (run.kill, run.add, run.late, run.late, run.check, run.reconcile):
+        run.take(act, 0)
+
+
+def known(node: Node) -> list[tuple[int, int]]:
+    """The indexes of both ends as the ledger has them."""
+    code = (
+        "import json, sqlite3, sys; book = sqlite3.connect(sys.argv[1]);"
+        " print(json.dumps(list(book.execute('SELECT link, inside FROM entry'))))"
+    )
+    return [(link, inside) for link, inside in node.show("/usr/bin/python3", "-c", code, LEDGER)]
