@@ -13,7 +13,10 @@ from __future__ import annotations
 import os
 
 # Not sqlite3, which is this and adapters for dates: loading datetime costs each ADD 2 ms.
-from _sqlite3 import Connection, Error, IntegrityError, connect
+try:
+    from _sqlite3 import Connection, Error, IntegrityError, connect
+except ImportError:  # it is Python's own, and may go
+    from sqlite3 import Connection, Error, IntegrityError, connect
 
 from . import owned
 from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Steps = tuple[tuple[str, ...], ...]
 
+Conflict = IntegrityError  # with a row that is there
 _PATIENCE_SECONDS = 30
 
 

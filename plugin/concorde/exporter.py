@@ -6,17 +6,30 @@ As much of HTTP/1.1 as a scraper speaks (RFC 9112). Not http.server, which takes
 from __future__ import annotations
 
 import os
-from _socket import (
-    AF_INET,
-    AF_INET6,
-    SHUT_WR,
-    SO_REUSEADDR,
-    SOCK_STREAM,
-    SOL_SOCKET,
-    inet_pton,
-    socket,
-)
 from time import monotonic
+
+try:
+    from _socket import (
+        AF_INET,
+        AF_INET6,
+        SHUT_WR,
+        SO_REUSEADDR,
+        SOCK_STREAM,
+        SOL_SOCKET,
+        inet_pton,
+        socket,
+    )
+except ImportError:  # it is Python's own, and may go
+    from socket import (  # type: ignore[assignment]
+        AF_INET,
+        AF_INET6,
+        SHUT_WR,
+        SO_REUSEADDR,
+        SOCK_STREAM,
+        SOL_SOCKET,
+        inet_pton,
+        socket,
+    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

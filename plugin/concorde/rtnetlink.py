@@ -7,8 +7,12 @@ linux/rtnetlink.h, linux/if_link.h, linux/neighbour.h.
 from __future__ import annotations
 
 import os
-from _socket import AF_NETLINK, SOCK_RAW, socket
 from struct import pack, unpack_from
+
+try:  # not socket, which loads selectors and enum
+    from _socket import AF_INET, AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket
+except ImportError:  # it is Python's own, and may go
+    from socket import AF_INET, AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,6 +202,11 @@ def has_fq_codel() -> bool:
 def netlink(protocol: int) -> socket:
     """A socket to a part of the kernel, of this network namespace."""
     return socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, protocol)
+
+
+def by_device() -> socket:
+    """A socket for what is asked of devices by ioctl(2) (netdevice(7))."""
+    return socket(AF_INET, SOCK_DGRAM)
 
 
 def take_down(name: str) -> None:

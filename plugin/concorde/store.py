@@ -7,12 +7,11 @@ with an address, `bandwidth_collect` its removal.
 from __future__ import annotations
 
 import os
-from _sqlite3 import IntegrityError  # not sqlite3, see database.py
 
 from . import addresses, names, owned
 from .cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
 from .configuration import ENFORCEMENTS
-from .database import Database, damaged
+from .database import Conflict, Database, damaged
 from .leases import Lease, Link, Terms
 
 TYPE_CHECKING = False
@@ -91,7 +90,7 @@ class Store(Database):
         places = ", ".join("?" * len(row))
         try:
             self._database.execute(f"INSERT INTO lease ({_COLUMNS}) VALUES ({places})", row)
-        except IntegrityError as error:
+        except Conflict as error:
             raise CniError(
                 ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
             ) from error

@@ -1,20 +1,24 @@
 """JSON in and out, strictly.
 
 Not the json package, which loads re and enum: 5 ms of every call, a quarter of an ADD. This is the C
-scanner and encoder which json itself is a wrapper of, the same in CPython 3.9 to 3.13.
+scanner and encoder which json itself is a wrapper of, as CPython 3.9 to 3.15 has them. They are its own, and
+may change with each version: where they are otherwise, json is what there is.
 """
 
 from __future__ import annotations
-
-from _json import encode_basestring_ascii, make_encoder, make_scanner
 
 from .cni import UNDECODABLE, CniError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    Scan = Callable[[str, int], tuple[Any, int]]
+
 _BLANKS = " \t\n\r"
+# How another version's scanner and encoder show that they are otherwise.
+_OTHERWISE = (ImportError, AttributeError, TypeError)
 
 
 class _Rules:
@@ -22,6 +26,7 @@ class _Rules:
 
     strict = True
     object_hook = None
+    array_hook = None  # Python 3.15; python/cpython#146441
     memo: dict[str, str]
 
     @staticmethod
@@ -54,7 +59,7 @@ def decode(content: bytes) -> dict[str, Any]:
     """The object in some UTF-8 text. Raises CniError 6."""
     try:
         text = content.decode().strip(_BLANKS)
-        document, end = make_scanner(_Rules)(text, 0)  # type: ignore[arg-type]  # it takes any attributes
+        document, end = _scanned(text)
     except (StopIteration, SystemError) as error:
         # SystemError: it looks for json's own exception, which CPython before 3.13 finds only if loaded.
         raise _malformed(_mistake(text)) from error
@@ -65,6 +70,31 @@ def decode(content: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise _malformed("not an object")
     return document
+
+
+def _scanned(text: str) -> tuple[Any, int]:
+    try:
+        return _scanner()(text, 0)
+    except _OTHERWISE:
+        return _known_scanner()(text, 0)
+
+
+def _scanner() -> Scan:
+    from _json import make_scanner
+
+    return make_scanner(_Rules)  # type: ignore[arg-type]  # it takes any attributes
+
+
+def _known_scanner() -> Scan:
+    from json import JSONDecoder
+
+    rules = _Rules
+    return JSONDecoder(
+        object_pairs_hook=rules.object_pairs_hook,
+        parse_constant=rules.parse_constant,
+        parse_int=rules.parse_int,
+        parse_float=rules.parse_float,
+    ).raw_decode
 
 
 def _mistake(text: str) -> str:
@@ -83,8 +113,19 @@ def _malformed(mistake: str) -> CniError:
 
 def encode(document: dict[str, Any]) -> bytes:
     """A line of JSON, in ASCII. Raises TypeError and ValueError for what is not JSON."""
-    encoder = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
-    return "".join(encoder(document, 0)).encode() + b"\n"
+    try:
+        text = "".join(_encoder()(document, 0))
+    except _OTHERWISE:
+        from json import dumps
+
+        text = dumps(document, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def _encoder() -> Callable[[Any, int], tuple[str, ...]]:
+    from _json import encode_basestring_ascii, make_encoder
+
+    return make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
 
 
 def _refuse(value: object) -> None:

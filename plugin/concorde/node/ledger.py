@@ -6,11 +6,9 @@ link of an overlapped worker. So this is one file per node, and a promise that d
 
 from __future__ import annotations
 
-from _sqlite3 import IntegrityError  # not sqlite3, see database.py
-
 from .. import owned
 from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
-from ..database import Database, damaged, existing
+from ..database import Conflict, Database, damaged, existing
 from . import htb, messages
 from .records import Entry, Tree, promised
 
@@ -191,7 +189,7 @@ class Ledger(Database):
     def _write(self, entry: Entry) -> None:
         try:
             self._insert("", entry)
-        except IntegrityError as error:
+        except Conflict as error:
             # Where this plugin gave the address, its store should have known.
             code = DAMAGED if entry.is_ours and self.find(entry.key) is None else ALREADY_ATTACHED
             remedy = ", and the store knows nothing of that: run concorde rebuild" if code == DAMAGED else ""

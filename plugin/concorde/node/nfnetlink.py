@@ -6,7 +6,6 @@ nfnetlink_rcv_batch.
 
 from __future__ import annotations
 
-from _socket import AF_INET6, inet_pton
 from struct import pack, unpack_from
 
 from .. import addresses
@@ -190,7 +189,7 @@ def _part(kind: str, text: str) -> bytes:
     if kind == "ipv4_addr":
         return addresses.parse(text).to_bytes(4, "big")
     if kind == "ipv6_addr":
-        return inet_pton(AF_INET6, text)
+        return addresses.ipv6_number(text).to_bytes(16, "big")
     if kind == "inet_service":
         return int(text).to_bytes(2, "big")
     return int(text, 0).to_bytes(int(kind.rpartition(",")[2]) // 8, "big")  # so many bits of a packet

@@ -36,10 +36,9 @@ def default_device(lines: Iterable[str]) -> str | None:
 def mtu(name: str) -> int:
     """The MTU (bytes) of a device. Raises OSError."""
     import fcntl
-    from _socket import AF_INET, SOCK_DGRAM, socket
     from struct import pack, unpack_from
 
-    descriptor = socket(AF_INET, SOCK_DGRAM)
+    descriptor = rtnetlink.by_device()
     try:
         answer = fcntl.ioctl(descriptor.fileno(), _SIOCGIFMTU, pack("16s24x", name.encode()))
     finally:
@@ -67,14 +66,13 @@ def _told(name: str) -> int | None:
     """What a driver answers, in Mbit/s."""
     # Only here: where `capacity` is given, no call pays for these.
     import fcntl
-    from _socket import AF_INET, SOCK_DGRAM, socket
     from array import array
     from struct import pack, unpack_from
 
     command = array("B", pack("I", _ETHTOOL_GSET) + bytes(40))  # struct ethtool_cmd has 44 bytes
     request = pack("16sP", name.encode(), command.buffer_info()[0])  # struct ifreq: name, pointer
     try:
-        descriptor = socket(AF_INET, SOCK_DGRAM)
+        descriptor = rtnetlink.by_device()
         try:
             fcntl.ioctl(descriptor.fileno(), _SIOCETHTOOL, request + bytes(16))
         finally:
