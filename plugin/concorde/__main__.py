@@ -49,11 +49,11 @@ def main() -> int:
             answer = _serve(verb, request)
         status = 0
     except Exception as error:
-        _trace()
         problem = _as_cni_error(error)
         answer = {"cniVersion": version, "code": problem.code, "msg": problem.msg}
-        if problem.details:
-            answer["details"] = problem.details
+        details = "\n".join(filter(None, (problem.details, _trace())))
+        if details:
+            answer["details"] = details
         status = 1
         if verb == "ADD" and request is not None:
             from . import refusals
@@ -136,8 +136,14 @@ def _as_cni_error(error: Exception) -> CniError:
     return CniError(INTERNAL, f"a bug of this plugin: {error}; with CONCORDE_DEBUG=1 it says where")
 
 
-def _trace() -> None:
-    if os.environ.get("CONCORDE_DEBUG"):
-        import traceback
+def _trace() -> str:
+    """Where the present error came from, if somebody wants to know.
 
-        traceback.print_exc()
+    It is a part of the answer, for what a plugin that fails says on standard error libcni drops (pkg/invoke,
+    pluginErr). A pod's events show it, and the runtime's log.
+    """
+    if not os.environ.get("CONCORDE_DEBUG"):
+        return ""
+    import traceback
+
+    return traceback.format_exc()

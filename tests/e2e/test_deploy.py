@@ -23,7 +23,6 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.supplies import binaries, images, installer
-from tests.e2e import versions
 from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
@@ -83,7 +82,7 @@ class Existing:
     def without_network(self) -> None:
         """Take plugin and configuration away, as if the testbed had not brought them."""
         self.client.run("delete", "pods", "--all", "--namespace=default", "--wait=false")
-        wanted = (*images.provide(), installer.provide(), versions.image(self.directory / "version"))
+        wanted = (*images.provide(), installer.provide())
         for cell in self.cells:
             until(partial(is_empty, cell), PATIENCE_SECONDS)
             cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde*"])
@@ -94,7 +93,6 @@ class Existing:
                 cell.run(["nft", "delete", "table", family, "concorde"], check=False)
             for image in wanted:
                 cell.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
-        wanted[-1].archive.unlink()  # nobody else wants that version
 
     def shown(self) -> list[list[str]]:
         """What a node has that an installer, a plugin or a run could leave behind."""
@@ -264,9 +262,6 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     assert surroundings["mtu"]["pod"] == 1450
     assert surroundings["clusters"]["a"]["nodes"]["worker-01"]["name"] == "worker-01"
     assert NAMESPACE not in client.run("get", "namespaces").stdout
-
-    started = partial(existing.started, "install")
-    versions.come_and_go(client, existing.cells, f"{DIRECTORY}/bin/concorde", started)
 
     # The node's runtime must end its pods by some configuration: here is another one.
     for cell in existing.cells:

@@ -147,10 +147,18 @@ def test_gc_without_a_list_keeps_every_pod(program: Program, tmp_path: Path) -> 
 
 
 def test_a_trace_is_only_shown_on_request(built: Path) -> None:
-    environment = {"CNI_COMMAND": "ADD", "CONCORDE_DEBUG": "1"}
-    done = subprocess.run([built], input=b"", env=environment, capture_output=True)
-    assert b"Traceback" in done.stderr
-    assert json.loads(done.stdout)["code"] == 6
+    """In the answer: what a plugin that fails says on standard error, runtimes drop."""
+    answers = []
+    for debug in ("", "1"):
+        environment = {"CNI_COMMAND": "ADD", "CONCORDE_DEBUG": debug}
+        done = subprocess.run([built], input=b"", env=environment, capture_output=True)
+        assert done.stderr == b""
+        answers.append(json.loads(done.stdout))
+    details = answers[1].pop("details")
+    assert "Traceback" in details
+    assert "strict_json.py" in details
+    assert answers[0] == answers[1]
+    assert answers[0]["code"] == 6
 
 
 @pytest.mark.long
