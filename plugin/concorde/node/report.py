@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import addresses
 from . import htb, messages, nfnetlink
 from .records import promised
-from .tables import elements
+from .tables import counting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def dropped(entries: list[Entry]) -> dict[tuple[str, str, str], int]:
 
     Raises OSError; EPERM without CAP_NET_ADMIN.
     """
-    owners = {element: entry.key for entry in entries for element in elements(entry)}
+    owners = {element: entry.key for entry in entries for element in counting(entry)}
     total: dict[tuple[str, str, str], int] = {}
     for element, packets in nfnetlink.counted(owners).items():
         total[owners[element]] = total.get(owners[element], 0) + packets

@@ -100,6 +100,12 @@ def elements(entry: Entry) -> list[Element]:
     ]
 
 
+def counting(entry: Entry) -> list[Element]:
+    """Those of them that count packets; only the guard and what keeps VTEPs have such."""
+    of = (*tunnels.elements(entry), *guard.elements(entry))
+    return [element for element in of if element[1] != INGRESS and counts(*element[:2])]
+
+
 def without_ipv6(elements: Iterable[Element]) -> list[Element]:
     """Those that there are where the kernel has no IPv6."""
     return [element for element in elements if element[0] != "ip6"]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tests import cases
 from tests.certificates import openssl_makes
 from tests.installation import build
 from tests.system.plugin.conftest import Document, Node, child_of
@@ -365,3 +366,25 @@ def test_a_refused_pod_is_told_of_once_whoever_looks_after_the_node(
     assert "no room for a guarantee of 950 Mbit/s on eth0" in first
     assert "held by" in first
     assert "a lot" in second
+
+
+@pytest.mark.alone
+def test_the_other_cluster_s_has_taken_over_within_five_seconds(
+    pair: Pair, agents: Callable[..., Agent]
+) -> None:
+    def judge(factor: int) -> None:
+        took = []
+        for _ in range(factor):
+            first = agents(on_uplink())
+            first.says("serves /metrics")
+            second = agents(on_uplink(cluster="b"))
+            second.says("another looks after this node")
+            first.kill()
+            begun = time.monotonic()
+            second.says("serves /metrics")
+            until(lambda: looked(pair.node))
+            took.append(time.monotonic() - begun)
+            second.kill()
+        assert min(took) <= 5, took
+
+    cases.with_more_samples(judge)

@@ -33,6 +33,13 @@ def test_an_attachments_elements() -> None:
     ]
 
 
+def test_what_counts_packets_is_all_of_an_attachments_that_counts() -> None:
+    for one in (entry(minor=0x1F), entry(port="")):
+        counts = [e for e in tables.elements(one) if e[1] != tables.INGRESS and tables.counts(*e[:2])]
+        assert tables.counting(one) == counts
+        assert counts
+
+
 def test_a_limit_is_of_an_element_that_is_added_and_not_of_one_that_goes() -> None:
     found = tables.elements(entry(minor=0x10, rate=1_000_000))
     spoken = [element for element in found if element[1] == "spoken"]
