@@ -32,6 +32,14 @@ import gc
 import os
 import sys
 
+if sys.version_info < (3, 9):  # in words that an older one reads; the library it does not
+    text = "Python %d.%d is too old: {interpreter} must be 3.9 or newer" % sys.version_info[:2]
+    if len(sys.argv) > 1:
+        sys.exit("concorde: " + text)
+    code = 50 if os.environ.get("CNI_COMMAND") == "STATUS" else 109
+    print('{{"cniVersion": "1.1.0", "code": %d, "msg": "%s"}}' % (code, text))
+    sys.exit(1)
+
 gc.disable()  # it would look through all that is imported, and nothing lives long enough to be collected
 
 library = os.path.dirname(os.path.realpath(__file__)) + "/{libraries}/{digest}"

@@ -195,14 +195,15 @@ def _rebuild(asked: Asked) -> str:
 
 def _examine(_asked: Asked) -> str:
     from . import installation, requests, strict_json
-    from .node import host
 
     directory = os.path.dirname(os.path.realpath(sys.argv[0]))
-    found = installation.lacking(strict_json.decode(requests.read_input()), directory)
+    network = strict_json.decode(requests.read_input())
+    found = installation.lacking(network, directory)
     if found:
         raise RefusalError("\nconcorde: ".join(found))
     # What pods do without: a node is not to be without pods for that.
-    return "nothing is lacking\n" + "".join(f"note: {words}\n" for words in host.narrow())
+    notes = installation.notes(network)
+    return "nothing is lacking\n" + "".join(f"note: {words}\n" for words in notes)
 
 
 def _chain(_asked: Asked) -> str:

@@ -32,6 +32,7 @@ NO_BANDWIDTH = 105
 UPLINK_CONFLICT = 106
 DAMAGED = 107
 UNUSABLE = 108
+UNSUITABLE = 109
 UNTRUSTED = (DAMAGED, UNUSABLE)  # what a call that gives something back must do without
 
 

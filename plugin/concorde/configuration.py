@@ -77,6 +77,11 @@ class Configuration(Identity):
         """Whether the plugin can make interfaces here; if not, it can only follow another in a chain."""
         return bool(self._subnet or self._subnet_file)
 
+    @property
+    def names_bridge(self) -> bool:
+        """Whether it is said to make interfaces; a subnet file alone may be there for its MTU."""
+        return bool(self._subnet or (self._subnet_file and self.document.get("bridge")))
+
     def subnet(self) -> tuple[addresses.Subnet, int]:
         """The pods' subnet on this node and the pods' MTU (bytes).
 
@@ -95,6 +100,10 @@ class Configuration(Identity):
             return addresses.parse_subnet(self._subnet), self._mtu or DEFAULT_MTU
         except ValueError as error:
             raise invalid("subnet", f"{shown(self._subnet)} {error}") from error
+
+    def cluster(self) -> addresses.Subnet | None:
+        """The network that all nodes' pods are in, if that is known."""
+        return flannel.cluster(self._subnet_file) if self._subnet_file else None
 
     def node_mtu(self) -> int:
         """The pods' MTU (bytes), also where another plugin gives the addresses. Raises CniError 7."""

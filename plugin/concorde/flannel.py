@@ -12,8 +12,7 @@ def read(path: str) -> tuple[addresses.Subnet, int]:
 
     Raises OSError, and ValueError with a message for people.
     """
-    text = files.read(path, _LONGEST).decode("ascii", "replace")
-    entries = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    entries = _entries(path)
     subnet = entries.get("FLANNEL_SUBNET", "")
     mtu = entries.get("FLANNEL_MTU", "")
     if not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5):
@@ -24,3 +23,16 @@ def read(path: str) -> tuple[addresses.Subnet, int]:
         return addresses.parse_interface(subnet)[1], int(mtu)
     except ValueError as error:
         raise ValueError(f"FLANNEL_SUBNET={subnet[:40]} {error}") from error
+
+
+def cluster(path: str) -> addresses.Subnet | None:
+    """The network of all nodes' pods, or None where the file does not tell, or not of one."""
+    try:
+        return addresses.parse_subnet(_entries(path).get("FLANNEL_NETWORK", ""))
+    except (OSError, ValueError):
+        return None
+
+
+def _entries(path: str) -> dict[str, str]:
+    text = files.read(path, _LONGEST).decode("ascii", "replace")
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, bridges, host_interfaces, links, namespaces, owned, tools
+from . import addresses, bridges, enforcements, host_interfaces, links, namespaces, owned, surroundings, tools
 from .cni import INVALID_CONFIGURATION, LATEST, VERSIONS, CniError, shown
-from .configuration import Identity, invalid, text
+from .configuration import Configuration, Identity, invalid, text
 from .database import existing
 from .names import is_host_veth
+from .node import host
 from .repair import repair
 from .requests import Request
 from .store import Store, path
@@ -69,10 +70,19 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
         # This one is at work, though perhaps not under its name yet.
         if kind != TYPE and not os.access(f"{directory}/{kind}", os.X_OK)
     ]
-    absent = [tool for tool in tools.TOOLS if not _installed(tool)]
+    absent = [tool for tool in tools.TOOLS if not tools.is_there(tool)]
     found += [f"{tool} is not installed" for tool in absent]
     if not absent:
-        found += [words for words in (_complaint(document) for document, _ in _ours(network)) if words]
+        found += [words for words in (_complaint(*ours) for ours in _ours(network)) if words]
+    return found
+
+
+def notes(network: dict[str, Any]) -> list[str]:
+    """In words, what is worth a second look where nothing is lacking. Raises CniError 7."""
+    found = host.narrow()
+    for document, follows in _ours(network):
+        one = Configuration(document)
+        found += surroundings.notes(one, enforcements.load(one.enforcement).on_uplink(one), not follows)
     return found
 
 
@@ -256,17 +266,9 @@ def _ours(network: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
     return found
 
 
-def _installed(tool: str) -> bool:
+def _complaint(document: dict[str, Any], follows: bool) -> str:
     try:
-        tools.find(tool)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _complaint(document: dict[str, Any]) -> str:
-    try:
-        status(Request(document, "", "", ""), beforehand=True)
+        status(Request(document, "", "", ""), beforehand=True, follows=follows)
     except CniError as error:
         return error.msg if error.code != INVALID_CONFIGURATION else f"the configuration's {error.msg}"
     return ""

@@ -44,8 +44,9 @@ MOST_GROUPS = 128
 # Frames to 01:80:c2:00:00:0x, but for PAUSE, which the bridge always drops. They would be the node's own,
 # past every hook of the bridge (net/bridge/br_input.c, br_handle_frame); so they are treated like all others.
 ALL_GROUPS = 0xFFFD
-# Of a device that carries Ethernet in UDP: where its attributes have the lower device and the port.
-_TUNNELS = {"vxlan": (3, 15), "geneve": (None, 5)}  # IFLA_VXLAN_LINK and _PORT; IFLA_GENEVE_PORT
+# Of a device that carries Ethernet in UDP: where its attributes have the lower device, the port, and the
+# addresses of both ends (IFLA_VXLAN_LINK, _PORT, _LOCAL, _GROUP; IFLA_GENEVE_PORT, _REMOTE).
+_TUNNELS = {"vxlan": (3, 15, 4, 2), "geneve": (0, 5, 0, 2)}  # 0 is no attribute
 NESTED = 0x8000  # NLA_FNESTED
 
 _LLADDR = 2  # NDA_LLADDR
@@ -63,12 +64,20 @@ _INVALID = 22  # EINVAL
 
 
 class Tunnel:
-    """A VTEP of the node: its device, its UDP port, and the lower device its packets come by, or empty."""
+    """A VTEP of the node: its device, its UDP port, and the lower device its packets come by, or empty.
 
-    def __init__(self, device: str, port: int, lower: str) -> None:
+    `index` is the device's number; `local` and `remote` are IPv4 addresses that it was given, 0 if none.
+    """
+
+    def __init__(
+        self, device: str, port: int, lower: str, index: int = 0, local: int = 0, remote: int = 0
+    ) -> None:
         self.device = device
         self.port = port
         self.lower = lower
+        self.index = index
+        self.local = local
+        self.remote = remote
 
 
 def link_kind(name: str) -> str | None:
@@ -110,22 +119,24 @@ def beneath(name: str) -> list[str]:
     ports = [
         attributes(message, 16) for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + master)
     ]
-    return [*filter(None, [_name(lower)]), *(_text(port[_IFNAME]) for port in ports)]
+    return [*filter(None, [name_of(lower)]), *(_text(port[_IFNAME]) for port in ports)]
 
 
 def tunnels() -> list[Tunnel]:
     """All VTEPs of this network namespace, those that are down too."""
     found = []
-    for kind, (lower, port) in _TUNNELS.items():
+    for kind, (lower, port, *ends) in _TUNNELS.items():
         asked = attribute(_LINKINFO | NESTED, attribute(_KIND, kind.encode()))
         for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
             link = attributes(message, 16)
             if _kind(link) != kind:
                 break  # the kernel does not know this kind, and lists all links; there can be none of it
             data = attributes(attributes(link[_LINKINFO]).get(_DATA, b""))
-            index = unpack_from("=I", data[lower])[0] if lower in data else 0
+            below = unpack_from("=I", data[lower])[0] if lower in data else 0
             (number,) = unpack_from("!H", data.get(port, bytes(2)))
-            found.append(Tunnel(_text(link[_IFNAME]), number, _name(index)))
+            (index,) = unpack_from("=i", message, 4)
+            local, remote = (int.from_bytes(data.get(end, b""), "big") for end in ends)
+            found.append(Tunnel(_text(link[_IFNAME]), number, name_of(below), index, local, remote))
     return found
 
 
@@ -238,7 +249,8 @@ def index_of(name: str) -> int:
     raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
 
 
-def _name(index: int) -> str:
+def name_of(index: int) -> str:
+    """The name of the link with this number; empty for 0. Raises OSError."""
     if index == 0:
         return ""
     for message in ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0)):

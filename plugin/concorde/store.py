@@ -61,6 +61,12 @@ class Store(Database):
         query = "SELECT 1 FROM network WHERE subnet = ?"
         return self._database.execute(query, (str(subnet),)).fetchone() is not None
 
+    def has_pods(self) -> bool:
+        """Whether there is a lease."""
+        return (
+            self._database.execute("SELECT 1 FROM lease WHERE container != '' LIMIT 1").fetchone() is not None
+        )
+
     def has_pods_on(self, bridge: str) -> bool:
         """Whether a lease tells of a port of a bridge."""
         query = "SELECT 1 FROM lease WHERE bridge = ? LIMIT 1"

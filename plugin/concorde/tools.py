@@ -35,6 +35,15 @@ def find(tool: str) -> str:
     raise FileNotFoundError(f"{tool} is not installed")
 
 
+def is_there(tool: str) -> bool:
+    """Whether a tool is installed."""
+    try:
+        find(tool)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 class Running:
     """A tool at work, or waiting for its batch."""
 

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
         `RESERVES` says whether a guarantee is kept on the node's uplink. It is then a class of the node's
         tree, which outlives the pod's interface, and at the interface only a ceiling is kept. `TOOLS` are
-        the programs it runs.
+        the programs it runs, `QDISCS` the kinds of queues it makes.
         """
 
         RESERVES: bool
         TOOLS: tuple[str, ...]
+        QDISCS: tuple[str, ...]
 
         def on_uplink(self, network: Configuration) -> Settings | None:
             """The keys that say how promises are kept on the uplink; None if not there. Raises CniError 7.

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 RESERVES = True
 TOOLS: tuple[str, ...] = ("tc",)
+QDISCS: tuple[str, ...] = ("htb", "tbf", "bfifo")
 
 
 def on_uplink(network: Configuration) -> Settings | None:
     """The tree that promises are kept in. Raises CniError 7."""
-    return Settings(network.document)
+    return Settings(network.document, lambda: network.subnet()[0] if network.names_subnet else None)
 
 
 def prepare(network: Configuration, lease: Lease, netns: str) -> None:

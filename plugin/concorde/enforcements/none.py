@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 RESERVES = False
 TOOLS: tuple[str, ...] = ()
+QDISCS: tuple[str, ...] = ()
 
 
 def on_uplink(network: Identity) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RESERVES = False
 TOOLS: tuple[str, ...] = ("tc",)
+QDISCS: tuple[str, ...] = ("htb",)
 
 
 def on_uplink(network: Identity) -> None:

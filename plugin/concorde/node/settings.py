@@ -10,7 +10,10 @@ from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from ..addresses import Subnet
 
 DEFAULT_RESERVE = 0.02
 # sshd, the Kubernetes API server and the kubelet: without them nobody can repair a node.
@@ -21,12 +24,15 @@ _MOST_PORTS = 15  # a longer list is a mistake: it would be everybody's traffic
 class Settings:
     """The node's tree as this configuration wants it."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        """Check the keys and ask the kernel for what they leave out. Raises CniError 7 and OSError."""
+    def __init__(self, document: dict[str, Any], subnet: Callable[[], Subnet | None] = lambda: None) -> None:
+        """Check the keys and ask the kernel for what they leave out. Raises CniError 7 and OSError.
+
+        `subnet` is asked for the pods' own where no uplink is written down.
+        """
         self.take_over = bool(flag(document, "takeOver"))
         encapsulation = number(document, "encapsulation", 0, 200)
         self.encapsulation = VXLAN_HEADERS if encapsulation is None else encapsulation
-        uplink = _uplink(document)
+        uplink = _uplink(document, subnet)
         capacity = _capacity(document, uplink)
         # Rounded up to whole bytes a second, as the kernel keeps rates.
         reserve = -int(-capacity * _share(document) // 8) * 8
@@ -44,13 +50,12 @@ class Settings:
             raise invalid("uplink", f"the capacity of {uplink} is too small for frames of {frame} bytes")
 
 
-def _uplink(document: dict[str, Any]) -> str:
+def _uplink(document: dict[str, Any], subnet: Callable[[], Subnet | None]) -> str:
     name = text(document, "uplink", "")
     if not name:
-        found = uplinks.of_default_route()
-        if found is None:
-            raise invalid("uplink", "missing, and this node has no default route whose device could be meant")
-        name = found
+        from . import underlay  # only here: where `uplink` is given, no call pays for it
+
+        name = underlay.default(subnet())
     if not names.is_interface(name):
         raise invalid("uplink", f"{shown(name)} is not an interface name")
     if not links.exists(name):

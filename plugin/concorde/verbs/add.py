@@ -48,8 +48,8 @@ def _attach(
 
         store = Store(configuration.directory)
         with store:
+            _look_around(configuration, settings, subnet, store)
             if subnet is not None:
-                _require_bridge(configuration, subnet, store)
                 veth = names.host_veth(configuration.name, request.container, request.interface)
                 address = store.next_address(subnet)
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
@@ -62,11 +62,21 @@ def _attach(
     return lease, default
 
 
-def _require_bridge(configuration: Configuration, subnet: Subnet, store: Store) -> None:
-    if not (store.has_pods_on(configuration.bridge) and store.knows(subnet)):
-        from .. import bridges  # only for a network's first pods
+def _look_around(
+    configuration: Configuration, settings: Settings | None, subnet: Subnet | None, store: Store
+) -> None:
+    """Before a network's first pods, and those of a new bridge or subnet. No other ADD pays for it."""
+    if subnet is None:
+        known = store.has_pods()
+    else:
+        known = store.has_pods_on(configuration.bridge) and store.knows(subnet)
+    if known:
+        return
+    from .. import bridges, surroundings
 
+    if subnet is not None:
         bridges.require_ours(configuration, subnet, store)
+    surroundings.require(configuration, settings, makes_bridge=subnet is not None)
 
 
 def _prepare(

@@ -220,21 +220,23 @@ def vtep(kind: str, device: str, *data: bytes) -> bytes:
 
 def test_vteps_are_told_with_their_ports_and_lower_devices(answering: Any) -> None:
     lower, port = attribute(3, struct.pack("=I", 4)), attribute(15, struct.pack("!H", 8472))
+    ends = attribute(4, bytes([192, 0, 2, 1])), attribute(2, bytes([192, 0, 2, 2]))
     kernel = answering(
-        vtep("vxlan", "flannel.1", lower, port) + vtep("vxlan", "vx", attribute(15, struct.pack("!H", 4789))),
+        vtep("vxlan", "flannel.1", lower, port)
+        + vtep("vxlan", "vx", attribute(15, struct.pack("!H", 4789)), *ends),
         vtep("vxlan", "odd"),
         DONE,
         message(16, link(4, name("eth0"))),
-        vtep("geneve", "gen", attribute(5, struct.pack("!H", 6081))),
+        vtep("geneve", "gen", attribute(5, struct.pack("!H", 6081)), ends[1]),
         DONE,
     )
     # The device's name is asked for between the parts of the first answer.
     kernel._answers[1:4] = [kernel._answers[3], kernel._answers[1], kernel._answers[2]]
-    assert [vars(one) for one in rtnetlink.tunnels()] == [
-        {"device": "flannel.1", "port": 8472, "lower": "eth0"},
-        {"device": "vx", "port": 4789, "lower": ""},
-        {"device": "odd", "port": 0, "lower": ""},
-        {"device": "gen", "port": 6081, "lower": ""},
+    assert [list(vars(one).values()) for one in rtnetlink.tunnels()] == [
+        ["flannel.1", 8472, "eth0", 9, 0, 0],
+        ["vx", 4789, "", 9, 0xC0000201, 0xC0000202],
+        ["odd", 0, "", 9, 0, 0],
+        ["gen", 6081, "", 9, 0, 0xC0000202],
     ]
     kind = attribute(18 | NESTED, attribute(1, b"vxlan"))
     assert kernel.sent[0] == message(18, ask_of(0) + kind, flags=REQUEST | DUMP)

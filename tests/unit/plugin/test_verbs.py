@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from concorde import addresses, links, names, rebuild, rtnetlink, tools
-from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, CniError
+from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, UNSUITABLE, CniError
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
 from concorde.requests import Request
@@ -32,6 +32,7 @@ class Node:
 
     def __init__(self, noting: NotingKernel, state: Path) -> None:
         self.noting, self.state, self.there = noting, state, {"eth0", "cni-a"}
+        self.unsuitable: list[str] = []
 
     def document(self, **keys: Any) -> dict[str, Any]:
         return {
@@ -89,6 +90,7 @@ def node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     monkeypatch.setattr(links, "_ensure_forwarding", lambda: None)
     monkeypatch.setattr(rtnetlink, "link_kind", lambda name: "bridge" if name in node.there else None)
     monkeypatch.setattr(remains, "elements", list)
+    monkeypatch.setattr("concorde.surroundings.refusals", lambda *_: node.unsuitable)
     node.shows([])
     node.noting.state.ports = {names.host_veth("net", pod, "eth0") for pod in "abc"}
     return node
@@ -184,6 +186,21 @@ def answer(node: Node, shown: dict[str, Any]) -> None:
 
     node.noting.state.elements = {element for entry in entries for element in tables.elements(entry)}
     node.noting.state.elements |= {("ip", "vteps", '"of "'), ("ip", "bridges", '"cni-a"')}
+
+
+def test_an_unsuitable_node_is_refused_before_a_networks_first_pod_and_not_asked_about_after(
+    node: Node,
+) -> None:
+    node.unsuitable = ["cni0 has it", "and more"]
+    with pytest.raises(CniError) as caught:
+        add(node.request("a"))
+    assert (caught.value.code, caught.value.msg) == (UNSUITABLE, "cni0 has it; and more")
+    assert node.leases() == node.entries() == []
+    node.unsuitable = []
+    add(node.request("a"))
+    node.unsuitable = ["what came later"]
+    add(node.request("b"))
+    assert node.leases() == ["a", "b"]
 
 
 @pytest.fixture

@@ -1,0 +1,146 @@
+"""Whether the node's packet filter drops what a pod sends to others, or their answers.
+
+Docker sets the policy of FORWARD to DROP for all that it did not start; firewalls that people know (ufw,
+firewalld) end with a rule that refuses. Rules that let the pods' network through, as flannel's, make that
+right; a policy alone says nothing. What cannot be told from the rules' text is taken for let through.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .. import routing, tools
+from ..node import tables, underlay, uplinks
+from ..node.listing import objects
+from . import filters, rules
+from .rules import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..addresses import Subnet
+    from .rules import Chain
+
+_LEGACY = "/proc/net/ip_tables_names"
+_LEGACY_SAVE, _SAVE = "iptables-legacy-save", "iptables-nft-save"
+_NOTHING = '{"nftables": []}'
+_NEW, _ESTABLISHED = "new", "established"
+
+
+def refusals(bridge: str, subnet: Subnet, cluster: Subnet | None) -> list[str]:
+    """In words, what drops what pods send, or the answers. Raises OSError."""
+    own, others = routing.Block(subnet.network, subnet.prefix), _block(cluster)
+    outside = _outside(subnet, cluster)
+    return _found(
+        {
+            f"what pods of {subnet} send": Packet(own, own, others, [bridge], outside, _NEW),
+            f"what answers pods of {subnet}": Packet(own, others, own, outside, [bridge], _ESTABLISHED),
+        },
+        subnet,
+    )
+
+
+def notes(bridge: str, subnet: Subnet, cluster: Subnet | None) -> list[str]:
+    """What may be meant so: nobody elsewhere may begin with a pod; and rules that nobody can read."""
+    own = routing.Block(subnet.network, subnet.prefix)
+    outside = _outside(subnet, cluster)
+    asked = {
+        f"what others begin with pods of {subnet}": Packet(own, _block(cluster), own, outside, [bridge], _NEW)
+    }
+    found = _found(asked, subnet)
+    if _has_legacy() and not tools.is_there(_LEGACY_SAVE):
+        found.append(f"the kernel has rules of iptables-legacy, and {_LEGACY_SAVE} is not here to show them")
+    return found
+
+
+def _block(subnet: Subnet | None) -> routing.Block | None:
+    return routing.Block(subnet.network, subnet.prefix) if subnet else None
+
+
+def _outside(subnet: Subnet, cluster: Subnet | None) -> set[str]:
+    """The devices that packets to other nodes are routed into; empty if that is not known."""
+    exits = underlay.of_network(subnet, cluster)
+    return {exit.device for exit in exits} or {uplinks.of_default_route() or ""} - {""}
+
+
+def _found(asked: dict[str, Packet], subnet: Subnet) -> list[str]:
+    """The first of the packets that each table drops."""
+    found = []
+    for title, bases, chains, insert in _filters():
+        reasons = [
+            f"{what} is dropped by {why} of {title}: {insert(base, subnet)}"
+            for what, packet in asked.items()
+            for base in bases
+            for why in [rules.drops(chains, base, packet)]
+            if why
+        ]
+        found += reasons[:1]
+    return found
+
+
+def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str, Subnet], str]]]:
+    """Each table that hooks where packets are forwarded: a title, the chains that hook there, all its chains,
+    and the commands that let a subnet through.
+    """
+    for family, table in _tables():
+        text = _said("nft", "-j", "-t", "list", "table", family, table)
+        chains, hooked, foreign = filters.listed(objects(text or _NOTHING))
+        if foreign and (family, table) == ("ip", "filter"):
+            # nft shows of iptables' own matches no more than their names.
+            chains = filters.saved(_said(_SAVE, "-t", "filter")) or chains
+        insert = (
+            _by_iptables if (family, table) == ("ip", "filter") else partial(_by_nft, f"{family} {table}")
+        )
+        yield f"table {family} {table}", [base for base in hooked if base in chains], chains, insert
+    if _has_legacy():
+        chains = filters.saved(_said(_LEGACY_SAVE, "-t", "filter"))
+        yield (
+            "table filter of iptables-legacy",
+            [base for base in ("FORWARD",) if base in chains],
+            chains,
+            _by_legacy,
+        )
+
+
+def _tables() -> list[tuple[str, str]]:
+    """Others' tables of nftables that may drop what is forwarded."""
+    found = {}
+    for entry in objects(_said("nft", "-j", "list", "chains") or _NOTHING):
+        chain = entry.get("chain", {})
+        if (
+            chain.get("hook") == "forward"
+            and chain["family"] in ("ip", "inet")
+            and chain["table"] != tables.TABLE
+        ):
+            found[chain["family"], chain["table"]] = True
+    return list(found)
+
+
+def _by_iptables(base: str, subnet: Subnet, program: str = "iptables") -> str:
+    return f"{program} -I {base} -s {subnet} -j ACCEPT; {program} -I {base} -d {subnet} -j ACCEPT"
+
+
+def _by_legacy(base: str, subnet: Subnet) -> str:
+    return _by_iptables(base, subnet, "iptables-legacy")
+
+
+def _by_nft(table: str, base: str, subnet: Subnet) -> str:
+    rule = f"nft insert rule {table} {base} ip"
+    return f"{rule} saddr {subnet} accept; {rule} daddr {subnet} accept"
+
+
+def _has_legacy() -> bool:
+    try:
+        with open(_LEGACY) as file:
+            return "filter" in file.read().split()
+    except OSError:
+        return False  # not built in, or only root may read it
+
+
+def _said(*command: str) -> str:
+    """What a program says, nothing if it is not there or may not look."""
+    try:
+        return tools.run(*command)
+    except (OSError, tools.CommandError):
+        return ""
