@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from concorde.configuration import Configuration
 from ruamel.yaml import YAML
 
-from tests.installation import NAME, Installation, build
+from tests.installation import NAME, SCRIPT, Installation, build
 from tests.paths import ROOT
 
 DEPLOY = ROOT / "plugin" / "deploy"
@@ -359,3 +360,25 @@ def test_uninstalling_changes_the_task_and_lets_it_enter_pods_networks() -> None
         "securityContext": {"capabilities": {"add": entering}},
     }
     assert {"name": "TASK", "value": "install"} in pod["containers"][0]["env"]
+
+
+def test_an_agent_is_at_work_while_the_script_is_and_ends_with_it(node: Installation, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            ["sh", str(SCRIPT)], env=node.environment("install", LISTEN=""), stdout=out, stderr=out
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while "agent: looks after this node" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        below = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        (agent,) = [pid for pid in below if b"agent" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        process.terminate()
+        assert process.wait(60) == 0
+        while Path(f"/proc/{agent}/cmdline").exists() and Path(f"/proc/{agent}/cmdline").read_bytes():
+            assert time.monotonic() < deadline + 60
+            time.sleep(0.05)
+    finally:
+        process.kill()
