@@ -182,7 +182,7 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
     said.append(f"made: {path}, attachments: {len(written)}")
     if tree is None:
         said += _abandoned(written)
-        if not written:
+        if not (written or remains.elements()):  # those of the gone are nobody's by now
             return
     elif (excess := sum(entry.rate for entry in written) - tree.promisable) > 0:
         said.append(f"more is promised on {tree.uplink} than it has, by {rate(excess)}")

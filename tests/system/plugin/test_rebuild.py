@@ -175,6 +175,18 @@ def test_a_lease_of_which_no_cache_tells_yet_is_kept(node: Node) -> None:
     assert state(node) == before
 
 
+def test_of_the_last_that_is_gone_nothing_is_left_for_others_to_stumble_over(node: Node) -> None:
+    attach(node, "A-1", network())
+    node.run("ip", "netns", "delete", "A-1")
+    node.run("sh", "-c", "while ip -br link show type veth | grep -q ^veth; do sleep 0.02; done")
+    rebuilt(node)
+    assert ledger(node)["attachments"] == []
+    assert node.call("DEL", "A-1", network(), netns="") == {}
+    result = attach(node, "A-2", network())
+    assert node.call("CHECK", "A-2", {**network(), "prevResult": result}) == {}
+    assert node.call("STATUS", "", network()) == {}
+
+
 def test_what_is_gone_is_not_made_again(node: Node) -> None:
     attach(node, "A-1", on_uplink("100M"))
     attach(node, "A-2", on_uplink("50M"))

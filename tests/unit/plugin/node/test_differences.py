@@ -299,3 +299,17 @@ def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
     state = whole()
     state.waiting = {"arp_cache": neighbours.MOST, "ndisc_cache": 0}
     assert differences(TREE, [entry(minor=0x10)], state) == []
+
+
+@pytest.mark.parametrize(("now", "is_anothers"), [(7, False), (8, True)])
+def test_a_link_of_the_name_that_is_another_is_not_closed_for_a_pod_that_is_gone(
+    now: int, is_anothers: bool
+) -> None:
+    dead = entry(minor=0x10, link=7)
+    state = whole()
+    state.links, state.closed = {"veth1": now}, set()
+    found = differences(TREE, [dead], state)
+    assert [one.port for one in found if one.port] == ([] if is_anothers else [("veth1", MAC)])
+    its = [one for one in found if '"veth1"' in one.text]
+    assert all(one.waits and one.nft.startswith("delete") for one in its)
+    assert bool(its) is is_anothers
