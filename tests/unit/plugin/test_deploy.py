@@ -366,7 +366,7 @@ def test_an_agent_is_at_work_while_the_script_is_and_ends_with_it(node: Installa
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            ["sh", str(SCRIPT)], env=node.environment("install", LISTEN=""), stdout=out, stderr=out
+            ["sh", str(SCRIPT)], env=node.environment("install"), stdout=out, stderr=out
         )
     try:
         deadline = time.monotonic() + 60
