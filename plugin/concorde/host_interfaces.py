@@ -16,8 +16,21 @@ from .results import entries_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .node.records import Entry
+    from typing import Protocol
+
     from .rtnetlink import Attributes
+
+    class Known(Protocol):
+        """What an attachment's row says of its ends; see node.records.Entry."""
+
+        way: str
+        port: str
+        link: int
+        host_mac: str
+        inside: int
+        number: int
+        namespace: str
+
 
 # Kinds that come in pairs. Of others, as macvlan and vlan, IFLA_LINK is a device that many have in common.
 PAIRS = ("veth", "netkit")
@@ -150,7 +163,7 @@ def indexes() -> dict[str, int]:
     }
 
 
-def is_same(entry: Entry) -> bool:
+def is_same(entry: Known) -> bool:
     """Whether what has the name of an attachment's end is that end; an older version wrote nothing down."""
     now = named(entry.port or entry.way)
     if now is None:
@@ -159,7 +172,7 @@ def is_same(entry: Entry) -> bool:
     return not entry.link or (now.index, now.mac, now.peer, now.number) == known
 
 
-def is_within(entry: Entry, netns: str, interface: str) -> bool:
+def is_within(entry: Known, netns: str, interface: str) -> bool:
     """Whether a pod's interface there is that of an attachment, as far as that was written down."""
     if not entry.namespace:
         return True
