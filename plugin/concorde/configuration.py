@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ENFORCEMENTS = ("pod", "node", "none")  # modules of `enforcements`
 COUNTS = ("layer2", "payload")
 DEFAULT_STATE = "/run/concorde"
+DEFAULT_LISTS = "/etc/cni/net.d"  # of containerd and CRI-O
 DEFAULT_MTU = 1500
 
 
@@ -67,6 +68,9 @@ class Configuration(Identity):
         self._mtu = number(document, "mtu", addresses.LEAST_MTU, addresses.MOST_MTU)
         self._subnet = text(document, "subnet", "")
         self._subnet_file = text(document, "subnetFile", "")
+        self.lists = text(document, "confDir", DEFAULT_LISTS)
+        if not names.is_path(self.lists):
+            raise invalid("confDir", f"{shown(self.lists)} is not a plain absolute path")
         if self._subnet and self._subnet_file:
             raise invalid("subnetFile", "give either subnet or subnetFile, not both")
         if self._subnet_file and not names.is_path(self._subnet_file):

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, bridges, enforcements, host_interfaces, links, namespaces, owned, surroundings, tools
+from . import (
+    addresses,
+    bridges,
+    chain,
+    enforcements,
+    host_interfaces,
+    links,
+    namespaces,
+    owned,
+    surroundings,
+    tools,
+)
+from .chain import TYPE
 from .cni import INVALID_CONFIGURATION, LATEST, VERSIONS, CniError, shown
 from .configuration import Configuration, Identity, invalid, text
 from .database import existing
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
 
     from .node.ledger import Ledger
 
-TYPE = "concorde"
 # Every runtime calls it for each pod, whatever the network (containerd, "cni" in its CRI configuration).
 LOOPBACK = "loopback"
 
@@ -70,6 +81,7 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
         # This one is at work, though perhaps not under its name yet.
         if kind != TYPE and not os.access(f"{directory}/{kind}", os.X_OK)
     ]
+    found += chain.complaints(plugins)
     absent = [tool for tool in tools.TOOLS if not tools.is_there(tool)]
     found += [f"{tool} is not installed" for tool in absent]
     if not absent:

@@ -7,9 +7,9 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from .. import enforcements, links, names, results, tools
+from .. import chain, enforcements, links, names, results, tools
 from ..cni import COMMAND_FAILED, CniError
-from ..configuration import Configuration
+from ..configuration import Configuration, invalid
 from ..lease_terms import terms
 from ..leases import Lease, Link
 from ..locks import AttachmentLock, NodeLock
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def add(request: Request) -> dict[str, Any]:
     """Attach the pod and return the result; what fails is undone. Raises CniError, tools.CommandError."""
     configuration = Configuration(request.document)
+    chain.require(configuration)
     if configuration.previous is not None:
         _attach(request, configuration, None, configuration.node_mtu())
         return results.of_previous(request.version, configuration.previous)
@@ -107,6 +108,8 @@ def _install(
 
     try:
         entry = attachments.entry_of(configuration, lease, settings, netns)
+        if not entry.way:
+            raise invalid("prevResult", f"{lease.interface} has no end on the node: {chain.UNGUARDED}")
         attachments.enter(entry, settings, lock, creation, enforcements.reserves)
     except Exception:
         if creation is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import enforcements, surroundings, tools
+from .. import chain, enforcements, surroundings, tools
 from ..cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
 from ..configuration import Configuration
 from ..node import attachments
@@ -23,6 +23,8 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
     makes the interface; a runtime does not tell, but who follows names no bridge and no subnet of its own.
     """
     configuration = Configuration(request.document)
+    if not beforehand:
+        chain.require(configuration)
     makes_bridge = configuration.names_bridge if follows is None else not follows
     enforcement = enforcements.load(configuration.enforcement)
     try:

@@ -59,6 +59,13 @@ def test_all_that_is_lacking_is_named(node: Node, tmp_path: Path) -> None:
     ]
 
 
+def test_examine_names_an_order_that_cannot_work(node: Node) -> None:
+    plugins = [*json.loads(listed(on_uplink()))["plugins"], {"type": "tuning", "mac": "c2:b0:57:49:47:f1"}]
+    status, words = ask(node, "examine", json.dumps({"name": "cluster-a", "plugins": plugins}))
+    assert status == 1
+    assert "plugins[1]: tuning gives the pod a hardware address that the guard refuses" in words
+
+
 def test_a_list_without_the_plugin_is_refused(node: Node) -> None:
     for verb in ("examine", "dismantle"):
         status, words = ask(node, verb, '{"name": "a", "plugins": [{"type": "bridge"}]}')
