@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, links, names, rebuild, rtnetlink, tools
+from concorde import addresses, host_interfaces, links, names, rebuild, rtnetlink, tools
 from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, UNSUITABLE, CniError
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
@@ -150,7 +150,10 @@ def test_an_add_that_can_neither_go_on_nor_back_keeps_its_lease(node: Node) -> N
     assert node.leases() == ["a"]
 
 
-def test_who_follows_another_plugin_passes_its_result_on(node: Node) -> None:
+def test_who_follows_another_plugin_passes_its_result_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = host_interfaces.HostInterface(7, {})
+    end.name = "veth7"
+    monkeypatch.setattr(host_interfaces, "of", lambda *_: host_interfaces.Found(end, POD_MAC, 2, "n"))
     told = {
         "interfaces": [{"name": "br0"}, {"name": "veth7"}, {"name": "eth0", "mac": POD_MAC, "sandbox": "/n"}]
     }
