@@ -35,9 +35,9 @@ CONCORDE = page.CONCORDE
 MAINS = (*page.MAINS, CONCORDE)
 BANDWIDTH = ("bandwidth egress", "bandwidth ingress", "bandwidth both")
 OTHERS = ("portmap", "firewall", "tuning", *BANDWIDTH)
-LONGER = (*OTHERS, "tuning mac", "sbr")  # in longer chains besides
+LONGER = (*OTHERS, "tuning mac")  # in longer chains
 ENFORCEMENTS = page.ENFORCEMENTS
-NEEDED = ("bridge", "ptp", "macvlan", "host-local", "portmap", "firewall", "tuning", "bandwidth", "sbr")
+NEEDED = ("bridge", "ptp", "macvlan", "host-local", "portmap", "firewall", "tuning", "bandwidth")
 
 POD, NEIGHBOUR, GONE = "A-1", "A-2", "A-3"
 LISTS = "/run/net.d"
@@ -92,11 +92,11 @@ def arrangements(main: str, others: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def longer(seed: int, number: int) -> list[Chain]:
-    """Chains of three to six others at random."""
+    """Chains of three to five others at random."""
     draw, found = random.Random(seed), []
     for _ in range(number):
         others = [name for name in LONGER if name not in BANDWIDTH] + [draw.choice(BANDWIDTH)]
-        order = draw.sample(others, draw.randint(3, 6))
+        order = draw.sample(others, draw.randint(3, 5))
         main = draw.choice(MAINS)
         if main != CONCORDE:
             order.insert(draw.randint(0, len(order)), CONCORDE)
