@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +21,7 @@ from tests.certificates import openssl_makes
 from tests.installation import build
 from tests.system.plugin.conftest import Document, Node, child_of
 from tests.system.plugin.test_installation import ask, listed
-from tests.system.plugin.uplinks import Pair, on_uplink
+from tests.system.plugin.uplinks import HOST, Pair, gained, on_uplink
 
 AT = "127.0.0.1:9725"
 PATIENCE_SECONDS = 60  # for what comes to be; it is not judged
@@ -205,8 +206,7 @@ def test_removing_one_cluster_leaves_the_others_promises_guard_and_metrics(
     second = agents(on_uplink(cluster="b"))
     second.says("another looks after this node")
     assert node.call("DEL", "A-1", on_uplink()) == {}
-    first.process.terminate()  # as the DaemonSet's pod, whose agent ends before anything is removed
-    os.kill(first.pid, signal.SIGTERM)
+    os.kill(first.pid, signal.SIGTERM)  # as the DaemonSet's pod, whose agent ends before anything is removed
     first.process.wait()
     assert ask(node, "dismantle", listed(on_uplink()))[0] == 0
     second.says("serves /metrics")
@@ -388,3 +388,84 @@ def test_the_other_cluster_s_has_taken_over_within_five_seconds(
         assert min(took) <= 5, took
 
     cases.with_more_samples(judge)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+def test_a_floor_holds_again_after_a_flush_under_traffic(node: Node, agents: Callable[..., Agent]) -> None:
+    """Without its tables the promised pod's packets have no class, and share with the flood."""
+    link = {"capacity": "100M"}
+    pair = Pair(node)
+    pair.bring_up({"A-1": on_uplink("60M", **link), "A-2": on_uplink("", **link)})
+    one = agents(on_uplink(**link), "--every", "60")
+    one.says("serves /metrics")
+    until(lambda: looked(node))
+
+    def judge(factor: int) -> None:
+        promised = gained(lambda: pair.classes()["c0de:10"], 2 * factor) * 8
+        assert promised > 0.95 * 60e6, promised
+
+    flood = pair.iperf("A-2", 5202, HOST["two"], "-u -b 0 -l 1000")
+    with pair.iperf("A-1", 5201, HOST["two"], ""), flood:
+        cases.with_more_samples(judge)
+        node.run("nft", "flush", "ruleset")
+        until(lambda: value(node, "concorde_repairs_total") > 0)
+        assert value(node, "concorde_differences") > 0
+        cases.with_more_samples(judge)
+
+
+def used(process: int) -> float:
+    """Processor time of a process and of its children that have ended (seconds)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak(process: int) -> int:
+    """The most memory that a process had (bytes)."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (kibibytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kibibytes) << 10
+
+
+# Packets to 60,000 ports of as many addresses, as fast as one process makes them.
+FLOOD = """
+import itertools, socket
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in itertools.count():
+    try:
+        out.sendto(bytes(64), (f"172.16.{n >> 8 & 255}.{n & 255}", n % 60000 + 1))
+    except OSError:
+        pass
+"""
+SCRAPES_A_MINUTE = 4
+LOOKS = 10
+
+
+@pytest.mark.alone
+@pytest.mark.long(one_in=0)
+@pytest.mark.parametrize("flooding", [False, True])
+def test_it_costs_a_crowded_node_little(node: Node, agents: Callable[..., Agent], flooding: bool) -> None:
+    """A hundredth of a processor, with one look and four scrapes a minute, and 40 MB."""
+    pods = cases.count("CONCORDE_AGENT_PODS", 25, 250)
+    pair = Pair(node)
+    pair.bring_up({f"P-{number}": on_uplink("3600k") for number in range(pods)})
+    one = agents(on_uplink(), "--every", "1")
+    one.says("serves /metrics")
+    until(lambda: looked(node))
+    with ExitStack() as stack:
+        if flooding:
+            flood = "nsenter", "--net=/run/netns/P-1", "/usr/bin/python3", "-c", FLOOD
+            stack.enter_context(node.running(*flood))
+
+        def judge(factor: int) -> None:
+            look = gained(lambda: round(used(one.pid) * 1e6), LOOKS * factor) / 1e6  # one a second
+            before = used(one.pid)
+            for _ in range(LOOKS * factor):
+                scraped(node)
+            scrape = (used(one.pid) - before) / (LOOKS * factor)  # looks made meanwhile count, too
+            share = (look + SCRAPES_A_MINUTE * scrape) / 60
+            print(f"{pods} pods: look {look:.3f} s, scrape {scrape:.3f} s, {share:.2%} of a processor")  # noqa: T201
+            assert share <= 0.01
+
+        cases.with_more_samples(judge)
+    assert peak(one.pid) <= 40 << 20

@@ -7,7 +7,7 @@ from concorde.locks import AgentLock
 
 def test_one_has_it_until_it_gives_it_back(tmp_path: Path) -> None:
     directory = str(tmp_path / "state" / "node")
-    one, other = AgentLock(directory, "0.1.0"), AgentLock(directory, "0.1.0")
+    one, other = AgentLock(directory, "0.9.0"), AgentLock(directory, "0.9.0")
     assert one.take()
     assert not other.take()
     assert not one.is_wanted()
@@ -31,8 +31,8 @@ def test_a_newer_version_asks_for_it_and_an_older_does_not(tmp_path: Path) -> No
 
 def test_one_whose_file_is_gone_is_none(tmp_path: Path) -> None:
     directory = str(tmp_path / "state" / "node")
-    one = AgentLock(directory, "0.1.0")
+    one = AgentLock(directory, "0.9.0")
     assert one.take()
     Path(directory, "agent.lock").unlink()
     assert not one.is_there()
-    assert AgentLock(directory, "0.1.0").take()
+    assert AgentLock(directory, "0.9.0").take()
