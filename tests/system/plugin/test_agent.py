@@ -155,6 +155,7 @@ def test_what_no_event_tells_of_is_found_by_the_next_look(pair: Pair, agents: Ca
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
+@pytest.mark.long(one_in=0)
 def test_what_cannot_be_repaired_stays_a_difference_and_is_said_once(
     pair: Pair, agents: Callable[..., Agent]
 ) -> None:
@@ -169,6 +170,7 @@ def test_what_cannot_be_repaired_stays_a_difference_and_is_said_once(
     assert one.log.read_text().count("somebody else") == 1
 
 
+@pytest.mark.long(one_in=0)
 def test_changes_that_are_none_of_ours_bring_no_look(pair: Pair, agents: Callable[..., Agent]) -> None:
     node = pair.node
     agents(on_uplink(), "--every", "3600").says("serves /metrics")
@@ -220,6 +222,7 @@ def test_removing_one_cluster_leaves_the_others_promises_guard_and_metrics(
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
+@pytest.mark.long(one_in=0)
 def test_a_node_that_is_dismantled_under_it_has_an_agent_still(
     node: Node, agents: Callable[..., Agent]
 ) -> None:
@@ -249,6 +252,7 @@ def open_connections(node: Node, count: int, sends: bytes, times: int) -> subpro
     return process
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(("sends", "times"), [(b"GET /metr", 1), (b"\x00\xff", 20_000), (b"", 1)])
 def test_slow_clients_and_garbage_hold_nothing_up(
     pair: Pair, agents: Callable[..., Agent], sends: bytes, times: int
@@ -270,6 +274,7 @@ def open_files(one: Agent) -> int:
     return len(list(Path(f"/proc/{one.pid}/fd").iterdir()))
 
 
+@pytest.mark.long(one_in=0)
 def test_it_keeps_nothing_of_its_scrapes(pair: Pair, agents: Callable[..., Agent]) -> None:
     node = pair.node
     one = agents(on_uplink(), "--every", "1")
@@ -287,6 +292,7 @@ def children(one: Agent) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split()]
 
 
+@pytest.mark.long(one_in=0)
 def test_another_address_than_loopback_is_open_to_whoever_reaches_it(
     pair: Pair, agents: Callable[..., Agent]
 ) -> None:
@@ -321,6 +327,7 @@ def test_loopback_is_closed_to_a_pod_that_gets_there(pair: Pair, agents: Callabl
     assert scraped(node)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_newer_version_s_takes_the_place_of_an_older_and_not_the_other_way(
     pair: Pair, agents: Callable[..., Agent], tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def require_all_verbs(node: Node) -> None:
     assert (malformed["code"], "NaN is not JSON" in malformed["msg"]) == (6, True)
 
 
+@pytest.mark.long(one_in=7)
 @pytest.mark.parametrize("minor", range(pythons.OLDEST, pythons.NEWEST + 1))
 def test_each_python_runs_all_verbs(minor: int, tmp_path: Path) -> None:
     interpreter = pythons.found(minor)

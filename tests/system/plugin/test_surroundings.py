@@ -120,6 +120,7 @@ ENV = "/run/flannel/subnet.env"
 
 
 @needs_reference
+@pytest.mark.long(one_in=0)
 def test_so_do_pods_that_are_routed_to(node: Node) -> None:
     flannel = Flannel(node, "ptp")
     flannel.attach("F-1")
@@ -135,6 +136,7 @@ def test_an_empty_bridge_that_was_left_over_is_in_the_way(node: Node) -> None:
     assert taken(node, network()) == []
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -152,6 +154,7 @@ def test_what_takes_pods_addresses_is_named(node: Node, made: list[str], words: 
     refused(node, network(), words)
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(
     "made",
     [
@@ -193,6 +196,7 @@ VTEP = "link add flannel.1 type vxlan id 1 dstport 8472 nolearning"
 BY = "by eth1"
 
 
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(
     "made",
     [
@@ -233,6 +237,7 @@ def test_an_overlay_that_tells_no_way_is_asked_about(node: Node) -> None:
     assert taken(node, on_uplink(uplink="eth0")) == []
 
 
+@pytest.mark.long(one_in=0)
 def test_overlays_by_two_ways_are_asked_about(node: Node) -> None:
     lines(node, *TWO, f"{VTEP} dev eth1", "link add flannel.2 type vxlan id 2 dstport 8473 dev eth0")
     error = node.call("STATUS", "", on_uplink(uplink=None))
@@ -242,6 +247,7 @@ def test_overlays_by_two_ways_are_asked_about(node: Node) -> None:
     assert taken(node, on_uplink(uplink="eth0")) == []
 
 
+@pytest.mark.long(one_in=0)
 def test_routes_tell_where_no_overlay_is_the_networks(node: Node) -> None:
     """host-gw by one interface, beside somebody else's VTEP on the other."""
     lines(node, *TWO, f"{VTEP} dev eth1", "route add 172.16.2.0/24 via 10.0.2.3")
@@ -252,6 +258,7 @@ def test_routes_tell_where_no_overlay_is_the_networks(node: Node) -> None:
     assert taken(node, by_file) == []
 
 
+@pytest.mark.long(one_in=0)
 def test_an_uplink_below_the_overlays_own_is_one(node: Node) -> None:
     lines(
         node,
@@ -281,6 +288,7 @@ def test_no_more_than_the_driver_tells_can_be_promised(tap: Node) -> None:
     assert taken(tap, on_uplink(uplink="tap0", capacity="1G")) == []
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(("capacity", "noted"), [("99M", True), ("100M", False), (None, False)])
 def test_a_small_part_of_what_the_driver_tells_is_noted(tap: Node, capacity: str | None, noted: bool) -> None:
     notes = taken(tap, on_uplink(uplink="tap0", capacity=capacity))
@@ -291,6 +299,7 @@ def test_a_small_part_of_what_the_driver_tells_is_noted(tap: Node, capacity: str
     assert notes == ([expected] if noted else [])
 
 
+@pytest.mark.long(one_in=3)
 @pytest.mark.parametrize(("kind", "capacity"), [("veth", "100G"), ("veth", "1M"), ("tun", "100G")])
 def test_a_speed_that_is_made_up_says_nothing(node: Node, kind: str, capacity: str) -> None:
     made = "tuntap add eth0 mode tap" if kind == "tun" else "link add eth0 type veth peer name eth0-peer"
@@ -364,6 +373,7 @@ EITHER = pytest.mark.parametrize("iptables", ["iptables-nft", "iptables-legacy"]
 
 
 @EITHER
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(
     "rules",
     [("-P FORWARD DROP",), DOCKER, (*DOCKER, *KUBE_PROXY), UFW],
@@ -384,6 +394,7 @@ def test_a_filter_that_drops_what_pods_send_is_named(
 
 
 @EITHER
+@pytest.mark.long(one_in=4)
 @pytest.mark.parametrize(
     "rules", [(*DOCKER, *KUBE_PROXY, *FLANNEL), KUBE_PROXY, FLANNEL], ids=["all", "kube-proxy", "flannel"]
 )
@@ -412,6 +423,7 @@ table inet firewalld {
 """
 
 
+@pytest.mark.long(one_in=0)
 def test_a_rule_that_refuses_is_named_and_the_remedy_with_its_table(node: Node) -> None:
     outward(node)
     node.run("nft", "-f", "-", stdin=FIREWALLD)
@@ -424,6 +436,7 @@ def test_a_rule_that_refuses_is_named_and_the_remedy_with_its_table(node: Node) 
     node.in_pod("taken-1", "ping", "-c", "1", "-W", "10", "192.168.9.2")
 
 
+@pytest.mark.long(one_in=0)
 def test_what_nobody_reads_is_taken_for_let_through(node: Node) -> None:
     outward(node)
     table = "table inet firewalld {"
