@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests import cases, parts
 from tests.paths import ROOT
@@ -66,6 +67,28 @@ def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
             usual.append(item)
         number[test] += 1
     return [*usual, *cases.chosen(part)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Judge what runs alone anew, once, before it fails; the last one's word counts.
+
+    It judges a rate or a time on a machine that others may use, and not all can be asked for more samples
+    (``cases.with_more_samples``). What is broken is broken twice.
+    """
+    if not isinstance(item, pytest.Function) or item.get_closest_marker("alone") is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if failed := [report for report in reports if report.failed]:
+        item._initrequest()  # fixtures are made anew, as pytest-rerunfailures does it
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        for report in reports:
+            report.sections.append(("it failed before", str(failed[0].longrepr)))
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -88,6 +88,11 @@ def figures(directory: Path) -> list[Path]:
     return [file for file in directory.glob("reports/2*/figures/*") if file.stat().st_size]
 
 
+def judged(work: Path) -> set[str]:
+    """What was run and judged; what a busy machine could not tell was run again, and has a recording more."""
+    return {file.parent.name.partition("-")[2] for file in work.glob("reports/2*/summary.json")}
+
+
 def test_the_image_judges_the_papers_experiments_with_the_capabilities_of_the_page(
     run: Run, work: Path
 ) -> None:
@@ -97,7 +102,7 @@ def test_the_image_judges_the_papers_experiments_with_the_capabilities_of_the_pa
     done = run(with_capabilities)
     assert time.monotonic() - began < FROM_NOTHING
     assert done.returncode in JUDGED, done.stdout + done.stderr
-    assert len(list(work.glob("reports/2*/summary.json"))) == 2
+    assert judged(work) == {"contmec-pod", "kubernetes-pod"}
     assert figures(work)
 
 
@@ -211,7 +216,7 @@ def test_a_wheel_judges_the_papers_experiments_on_a_bare_debian(debian: Path, wo
     assert time.monotonic() - began < FROM_NOTHING
     assert done.returncode in JUDGED, done.stdout + done.stderr
     assert done.stdout == f"concorde-testbed {version()}\n"
-    assert len(list(work.glob("reports/2*/summary.json"))) == 2
+    assert judged(work) == {"contmec-pod", "kubernetes-pod"}
     assert figures(work)
     (site,) = (debian / "rootfs/root/.local/pipx/.cache").glob("*/lib/python3*/site-packages")
     beside = {path.name for path in site.iterdir()}
