@@ -233,7 +233,6 @@ def _entries(
     alive: list[Living], settings: dict[str, Settings], rows: dict[Key, Entry], said: list[str]
 ) -> list[Entry]:
     """The entries of all that live; classes keep the minors that the kernel's map has."""
-    minors = remains.minors(remains.elements())
     configurations = {one.network: one.configuration for one in reversed(alive) if one.configuration}
     entries = []
     for one in alive:
@@ -245,9 +244,17 @@ def _entries(
         {entry.address for entry in entries},
     )
     entries += [row for row in rows.values() if _is_left(row, *taken)]
-    for entry in entries:
-        entry.minor = None if entry.address is None else minors.pop(entry.address, None)
+    _number(entries, remains.minors(remains.elements()))
     return entries
+
+
+def _number(entries: list[Entry], minors: dict[int, int]) -> None:
+    """Let classes keep their minors. A map that followed a damaged ledger may give one to two addresses."""
+    given: set[int] = set()
+    for entry in entries:
+        minor = None if entry.address is None else minors.get(entry.address)
+        entry.minor = None if minor in given else minor
+        given.update([] if minor is None else [minor])
 
 
 def _entry(

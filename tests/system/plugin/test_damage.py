@@ -150,6 +150,7 @@ class Damaged:
             status, words = self.program("rebuild", "--cache", CACHE)
         assert status == 0, words
         assert in_words(words), words
+        print(words, end="")  # noqa: T201 - shown when it fails
         for cluster in PODS:
             assert self.node.call("GC", "", self.gc(cluster)) == {}
         assert self.program("reconcile")[0] == 0

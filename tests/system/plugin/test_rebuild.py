@@ -254,6 +254,25 @@ def test_a_bit_of_the_tree_is_mended_by_what_all_networks_say(node: Node) -> Non
     assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
 
 
+def test_two_that_a_map_gives_one_class_get_one_each(node: Node) -> None:
+    """So it is when the first one's row was lost, and the second got its number."""
+    configurations = {"A-1": on_uplink("100M"), "A-2": on_uplink("50M")}
+    results = {pod: attach(node, pod, configuration) for pod, configuration in configurations.items()}
+    before = sorted(entry["rate"] for entry in ledger(node)["attachments"])
+    change = "".join(
+        f"delete element ip concorde {name} {{ cni-a . 172.16.1.3 }}\n"
+        f"add element ip concorde {name} {{ cni-a . 172.16.1.3 : c0de:{minor} }}\n"
+        for name, minor in (("promises", "10"), ("efforts", "4010"))
+    )
+    node.run("nft", "-f", "-", stdin=change)
+    assert "not learned" not in rebuilt(node)
+    entries = ledger(node)["attachments"]
+    assert sorted(entry["rate"] for entry in entries) == before
+    assert len({entry["class"] for entry in entries}) == 2
+    for pod, configuration in configurations.items():
+        assert node.call("CHECK", pod, {**configuration, "prevResult": results[pod]}) == {}
+
+
 def test_without_anything_there_is_nothing_to_rebuild(node: Node) -> None:
     node.run("mkdir", CACHE)
     assert program(node, "rebuild", "--cache", CACHE) == (0, "nothing to rebuild\n")
