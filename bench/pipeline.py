@@ -17,9 +17,9 @@ from bench.analysis import (
     ceilings,
     crosschecks,
     exchanges,
+    flow_phases,
     latency,
     machine,
-    observations,
     requests_summary,
     samples,
     summarising,
@@ -129,7 +129,7 @@ def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
 def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed: Sequence[Cause]) -> _Judged:
     readings = samples.read(recording, scenario, record)
     tables = samples.parted(readings.samples)
-    observed = observations.observe(tables, scenario, record)
+    observed = flow_phases.observe(tables, scenario, record)
     contradictions = crosschecks.contradictions(readings.totals, scenario, record)
     asked = exchanges.read(recording, scenario, record)
     exceeded = list(ceilings.causes(tables, scenario, record))

@@ -8,8 +8,8 @@ from typing import Any
 
 from bench.analysis import delays, intervals, spread
 from bench.analysis.causes import Cause, Topic
+from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.machine import Machine
-from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import QUIET
 from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import role_of
@@ -37,7 +37,7 @@ from testbed.scenario.goodput import expected_goodput_of
 def build(
     scenario: Scenario,
     record: RunRecord,
-    observations: Iterable[Observation],
+    observations: Iterable[FlowPhase],
     verdict: Verdict,
     machines: Iterable[Machine] = (),
     requests: Sequence[RequestsSummary] = (),
@@ -46,7 +46,7 @@ def build(
 
     ``seconds.analysis`` is 0 until ``analysed`` sets it.
     """
-    observed: dict[str, list[Observation]] = {}
+    observed: dict[str, list[FlowPhase]] = {}
     for observation in observations:
         observed.setdefault(observation.flow, []).append(observation)
     return Summary(
@@ -85,7 +85,7 @@ def _once(record: RunRecord) -> list[str]:
 
 
 def _flow(
-    scenario: Scenario, traffic: Traffic, observations: list[Observation], causes: Sequence[Cause]
+    scenario: Scenario, traffic: Traffic, observations: list[FlowPhase], causes: Sequence[Cause]
 ) -> FlowSummary:
     role = role_of(scenario, traffic)
     guaranteed = role == "guaranteed"
@@ -106,7 +106,7 @@ def _flow(
 
 
 def _phase(
-    observation: Observation, overall: Measured, missed: Mapping[int, tuple[Topic, ...]]
+    observation: FlowPhase, overall: Measured, missed: Mapping[int, tuple[Topic, ...]]
 ) -> PhaseSummary:
     return PhaseSummary(
         **_samples(overall),
@@ -126,7 +126,7 @@ def _phase(
     )
 
 
-def _intervals(observation: Observation) -> SpreadSummary | None:
+def _intervals(observation: FlowPhase) -> SpreadSummary | None:
     known = spread.spread(list(observation.series.values()))
     if known is None:
         return None
@@ -142,7 +142,7 @@ def _intervals(observation: Observation) -> SpreadSummary | None:
 
 
 def _effect(
-    scenario: Scenario, observation: Observation, observations: Iterable[Observation]
+    scenario: Scenario, observation: FlowPhase, observations: Iterable[FlowPhase]
 ) -> EffectSummary | None:
     """Return what a phase's disturbance does; None for quiet, and without a guarantee."""
     quiet = next((o for o in observations if o.phase == QUIET), None)

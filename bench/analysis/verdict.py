@@ -22,8 +22,8 @@ from bench import generators
 from bench.analysis import delays, promptness
 from bench.analysis.causes import Cause, Topic
 from bench.analysis.excuses import CPU_SATURATED
+from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.latency import Latency
-from bench.analysis.observations import Measured, Observation
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.generators import promised
 from bench.generators.promised import PROMISE_LIMIT
@@ -65,7 +65,7 @@ class _Shortfall(NamedTuple):
 def judge(
     scenario: Scenario,
     record: RunRecord,
-    observations: Iterable[Observation],
+    observations: Iterable[FlowPhase],
     faults: Iterable[Cause],
     latencies: Sequence[Latency] = (),
     exceeded: Sequence[Cause] = (),
@@ -102,7 +102,7 @@ def judge(
     return Verdict("invalid" if starved else "held", starved, notes)
 
 
-def met(scenario: Scenario, observation: Observation) -> bool | None:
+def met(scenario: Scenario, observation: FlowPhase) -> bool | None:
     """Return whether one flow met both thresholds in one phase; None if it was promised nothing."""
     if observation.expected_bps is None or observation.overall is None:
         return None
@@ -110,7 +110,7 @@ def met(scenario: Scenario, observation: Observation) -> bool | None:
 
 
 def missed(
-    scenario: Scenario, observation: Observation, causes: Iterable[Cause] = ()
+    scenario: Scenario, observation: FlowPhase, causes: Iterable[Cause] = ()
 ) -> dict[int, tuple[Topic, ...]]:
     """Return of each repetition with samples what decided that one flow did not hold in one phase.
 
@@ -145,7 +145,7 @@ def _recorded(record: RunRecord) -> Iterator[Cause]:
 
 
 def _gaps(
-    scenario: Scenario, record: RunRecord, guaranteed: list[Observation], latencies: Sequence[Latency]
+    scenario: Scenario, record: RunRecord, guaranteed: list[FlowPhase], latencies: Sequence[Latency]
 ) -> Iterator[Cause]:
     """What was to be measured and was not."""
     judged = [one for one in latencies if one.requests.judged]
@@ -199,7 +199,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
     yield Cause("machine", text, observed=reached, required=required, topics=("calibration",))
 
 
-def _misses(scenario: Scenario, observation: Observation) -> Iterator[Cause]:
+def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
     """Yield each repetition that fell short; its numbers are those of the first threshold it missed."""
     count = len(observation.repetitions)
     for number, measured in observation.repetitions.items():
@@ -270,7 +270,7 @@ def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapp
     return found
 
 
-def _busy(guaranteed: list[Observation]) -> Iterator[str]:
+def _busy(guaranteed: list[FlowPhase]) -> Iterator[str]:
     for phase in dict.fromkeys(o.phase for o in guaranteed):
         shares = [
             measured.cpu_busy
@@ -283,7 +283,7 @@ def _busy(guaranteed: list[Observation]) -> Iterator[str]:
             yield f"{phase}: the processors were saturated (up to {format_share(max(shares))} busy)"
 
 
-def _few(scenario: Scenario, guaranteed: list[Observation]) -> Iterator[str]:
+def _few(scenario: Scenario, guaranteed: list[FlowPhase]) -> Iterator[str]:
     """In which phases must every sample reach the threshold, because there are so few?"""
     share = scenario.thresholds.attainment
     for phase in dict.fromkeys(o.phase for o in guaranteed):

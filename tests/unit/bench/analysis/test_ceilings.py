@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analysis import ceilings, observations
+from bench.analysis import ceilings, flow_phases
 from bench.analysis.causes import Cause
 from bench.analysis.samples import parted, read
 from bench.analysis.verdict import Verdict, judge
@@ -39,7 +39,7 @@ def exceeded(of: Scenario, rate: Rate) -> list[Cause]:
 def judged(of: Scenario, table: pd.DataFrame, **fields: Any) -> Verdict:
     made = record(of, **fields)
     found = list(ceilings.causes(parted(table), of, made))
-    return judge(of, made, observations.observe(parted(table), of, made), [], exceeded=found)
+    return judge(of, made, flow_phases.observe(parted(table), of, made), [], exceeded=found)
 
 
 @pytest.mark.parametrize("network", ["pod", "bandwidth", "ptp-bandwidth"])

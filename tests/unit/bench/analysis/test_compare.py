@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis import compare, intervals, observations, summarising, verdict
+from bench.analysis import compare, flow_phases, intervals, summarising, verdict
 from bench.analysis.compare import Comparison, Run, judge
 from bench.analysis.samples import parted
 from testbed.scenario.goodput import expected_goodput_of
@@ -40,7 +40,7 @@ def run(
         rates = table["repetition"].map({number: share * expected for number, share in enumerate(got)})
         table.loc[rows, "bits_per_second"] = rates[rows]
     done = record(made)
-    observed = observations.observe(parted(table), made, done)
+    observed = flow_phases.observe(parted(table), made, done)
     judged = verdict.judge(made, done, observed, [])
     result = summarising.build(made, done, observed, judged)
     return Run(made, result, dict(machine), "abc")

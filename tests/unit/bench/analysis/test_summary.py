@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import intervals, machine, observations, summarising, summary, verdict
+from bench.analysis import flow_phases, intervals, machine, summarising, summary, verdict
 from bench.analysis.samples import parted
 from bench.analysis.summary import PhaseSummary, RepetitionSummary
 from bench.recording.atomic import StoredError
@@ -17,7 +17,7 @@ def built(delayed: list[Delayed] | None = None) -> summary.Summary:
     experiment = scenario()
     made = record(experiment)
     made.repetitions[0].delayed = delayed
-    observed = observations.observe(parted(samples(experiment, lambda _f, _t: 2e8)), experiment, made)
+    observed = flow_phases.observe(parted(samples(experiment, lambda _f, _t: 2e8)), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
     machines = machine.observe(parted(samples(experiment, lambda _f, _t: 2e8)), {}, experiment, made)
     return summarising.build(experiment, made, observed, judged, machines).analysed(1.23456)
@@ -144,7 +144,7 @@ def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
     table = samples(experiment, rate)
     # Each repetition has a level of its own.
     table["bits_per_second"] += table["repetition"] * 1e7
-    observed = observations.observe(parted(table), experiment, made)
+    observed = flow_phases.observe(parted(table), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
     result = summarising.build(experiment, made, observed, judged)
     disturbed = result.flows[0].phases["disturbed"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.analysis.causes import Cause
-from bench.analysis.observations import Measured, Observation
+from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.verdict import Verdict, judge, met, missed
 from bench.recording.records import Calibration, Delayed, Fault, RunRecord, Stall
 from testbed.scenario import Scenario
@@ -21,13 +21,13 @@ def measured(
     return Measured(samples, share * EXPECTED, share * EXPECTED, attainment, busy)
 
 
-def observation(*repetitions: Measured | None, flow: str = "A -> C", phase: Any = "disturbed") -> Observation:
+def observation(*repetitions: Measured | None, flow: str = "A -> C", phase: Any = "disturbed") -> FlowPhase:
     whole = next((each for each in repetitions if each), None)
-    return Observation(flow, "guaranteed", phase, EXPECTED, whole, dict(enumerate(repetitions)))
+    return FlowPhase(flow, "guaranteed", phase, EXPECTED, whole, dict(enumerate(repetitions)))
 
 
 def verdict(
-    *observations: Observation,
+    *observations: FlowPhase,
     of: Scenario | None = None,
     made: RunRecord | None = None,
     faults: list[Cause] | None = None,
@@ -252,9 +252,7 @@ def test_met_tells_flows_apart() -> None:
     of = scenario()
     assert met(of, observation(measured())) is True
     assert met(of, observation(measured(), measured(0.9))) is False
-    assert (
-        met(of, Observation("noise", "disturbance", "disturbed", None, measured(), {0: measured()})) is None
-    )
+    assert met(of, FlowPhase("noise", "disturbance", "disturbed", None, measured(), {0: measured()})) is None
 
 
 def kinds(found: Verdict) -> list[str]:

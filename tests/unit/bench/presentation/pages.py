@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench import pipeline
-from bench.analysis import exchanges, machine, observations, summarising, summary, verdict
+from bench.analysis import exchanges, flow_phases, machine, summarising, summary, verdict
 from bench.analysis.samples import COLUMNS, parted, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
@@ -88,7 +88,7 @@ def recorded(of: Scenario) -> RunRecord:
 
 def summarised(of: Scenario, table: pd.DataFrame) -> Summary:
     made = recorded(of)
-    observed = observations.observe(parted(table), of, made)
+    observed = flow_phases.observe(parted(table), of, made)
     judged = verdict.judge(of, made, observed, [])
     return summarising.build(of, made, observed, judged, machine.observe(parted(table), {}, of, made))
 

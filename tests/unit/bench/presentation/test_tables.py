@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from bench.analysis import ceilings, latency, observations, requests_summary, summarising, verdict
+from bench.analysis import ceilings, flow_phases, latency, requests_summary, summarising, verdict
 from bench.analysis.causes import Cause
 from bench.analysis.samples import parted
 from bench.presentation import tables
@@ -35,7 +35,7 @@ def told(
     capped: bool = False,
 ) -> str:
     recording = Recording(Path("reports/run"))
-    observed = observations.observe(parted(table), experiment, made)
+    observed = flow_phases.observe(parted(table), experiment, made)
     exceeded = list(ceilings.causes(parted(table), experiment, made)) if capped else []
     judged = verdict.judge(experiment, made, observed, faults, exceeded=exceeded)
     stream = io.StringIO()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.analysis import exchanges, observations, summarising, verdict
+from bench.analysis import exchanges, flow_phases, summarising, verdict
 from bench.analysis.samples import parted
 from bench.presentation.figures import throughput
 from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet
@@ -26,14 +26,14 @@ SVG = Sheet(formats=("svg",))
 DIGESTS = """
 import hashlib, sys
 from pathlib import Path
-from bench.analysis import exchanges, observations, samples, summarising, verdict
+from bench.analysis import exchanges, flow_phases, samples, summarising, verdict
 from bench.presentation.figures import sheet, throughput
 from bench.presentation.figures.subject import Subject
 from bench.recording.directory import Recording
 recording = Recording(Path(sys.argv[1]))
 scenario, record = recording.scenario(), recording.run_record()
 table = samples.read(recording, scenario, record).samples
-observed = observations.observe(samples.parted(table), scenario, record)
+observed = flow_phases.observe(samples.parted(table), scenario, record)
 judged = verdict.judge(scenario, record, observed, [])
 result = summarising.build(scenario, record, observed, judged)
 subject = Subject(scenario, record, result, table, exchanges.joined([]))
@@ -97,7 +97,7 @@ def subject(experiment: Scenario, rate: Rate = lambda _f, _t: 1e8, **fields: Any
     """A run in which the flows got as much; ``fields`` are of its record."""
     made = record(experiment, **fields)
     table = samples(experiment, rate) if made.repetitions else samples(experiment, rate).iloc[:0]
-    observed = observations.observe(parted(table), experiment, made)
+    observed = flow_phases.observe(parted(table), experiment, made)
     result = summarising.build(experiment, made, observed, verdict.judge(experiment, made, observed, []))
     return Subject(experiment, made, result, table, exchanges.joined([]))
 

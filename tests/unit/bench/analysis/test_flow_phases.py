@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.analysis.observations import Observation, observe
+from bench.analysis.flow_phases import FlowPhase, observe
 from bench.analysis.samples import parted
 from bench.recording.records import CpuUse, Stall
 from tests.unit.bench.builders import record, repetition, samples, scenario, with_senders
@@ -10,7 +10,7 @@ from tests.unit.bench.builders import record, repetition, samples, scenario, wit
 EXPECTED = 1e8 * 1398 / 1464
 
 
-def by_key(observations: list[Observation]) -> dict[tuple[str, str], Observation]:
+def by_key(observations: list[FlowPhase]) -> dict[tuple[str, str], FlowPhase]:
     return {(o.flow, o.phase): o for o in observations}
 
 

@@ -47,7 +47,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Observation:
+class FlowPhase:
     """One transfer in one phase."""
 
     flow: str
@@ -67,7 +67,7 @@ class Observation:
         return max(0.0, 1 - self.overall.mean_bps / self.expected_bps)
 
 
-def observe(tables: Tables, scenario: Scenario, record: RunRecord) -> list[Observation]:
+def observe(tables: Tables, scenario: Scenario, record: RunRecord) -> list[FlowPhase]:
     """Return an observation for each transfer and each phase it has, in the scenario's order."""
     return [
         observation
@@ -99,9 +99,7 @@ class _Slice:
         )
 
 
-def _observe(
-    traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord
-) -> Iterator[Observation]:
+def _observe(traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord) -> Iterator[FlowPhase]:
     role = role_of(scenario, traffic)
     slices: dict[Phase, dict[int, _Slice | None]] = {}
     expected = expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
@@ -115,7 +113,7 @@ def _observe(
     threshold = None if expected is None else scenario.thresholds.sample * expected
     for phase in sorted(slices, key=lambda phase: phase != phases.QUIET):
         filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
-        yield Observation(
+        yield FlowPhase(
             flow=traffic.label,
             role=role,
             phase=phase,
