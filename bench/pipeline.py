@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bench.analysis import (
     ceilings,
-    crosschecks,
     exchanges,
     flow_phases,
     latency,
@@ -26,8 +25,8 @@ from bench.analysis import (
     summary,
     verdict,
 )
-from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
+from bench.observations.causes import Cause
 from bench.recording import atomic, inventory
 from bench.recording.directory import Recording
 from bench.recording.records import Analysed, RunRecord
@@ -130,12 +129,11 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     readings = samples.read(recording, scenario, record)
     tables = samples.parted(readings.samples)
     observed = flow_phases.observe(tables, scenario, record)
-    contradictions = crosschecks.contradictions(readings.totals, scenario, record)
     asked = exchanges.read(recording, scenario, record)
     exceeded = list(ceilings.causes(tables, scenario, record))
     latencies = latency.observe(asked.exchanges, scenario, record)
-    faults = [*changed, *readings.faults, *asked.faults, *contradictions]
-    judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded)
+    faults = [*changed, *readings.faults, *asked.faults]
+    judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
     machines = machine.observe(tables, readings.retransmits, scenario, record)
     told = requests_summary.build(scenario, latencies, asked.idle)
     result = summarising.build(scenario, record, observed, judged, machines, told)

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from bench import generators
+from bench.observations.observation import OBSERVATIONS
 from bench.presentation.figures.known import FIGURES
 from bench.studies.known import STUDIES
 from testbed import assembly
@@ -23,6 +24,7 @@ from testbed.scenario import networks as overlays
 
 DICTIONARIES: tuple[dict[str, Any], ...] = (
     FIGURES,
+    OBSERVATIONS,
     STUDIES,
     assembly.PROVIDERS,
     enforcements.MAKERS,

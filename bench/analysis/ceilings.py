@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bench.analysis import samples
-from bench.analysis.causes import Cause
+from bench.observations.causes import Cause
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.goodput import goodput_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.analysis import phases, statistics
-from bench.analysis.causes import Cause
 from bench.generators import Exchange, RawDataError, exchanger_of, idle
+from bench.observations.causes import Cause
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Requests, Scenario

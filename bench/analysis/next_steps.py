@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench import generators
-from bench.analysis.causes import Kind, Topic
 from bench.analysis.summary import Summary
 from bench.analysis.verdict import Outcome
+from bench.observations.causes import Kind, Topic
 from bench.recording.foreseen import SMALLER
 from bench.recording.records import Asked, Request, StudyRequest
 from testbed.scenario import Scenario, enforcements, links, rules

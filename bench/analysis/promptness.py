@@ -15,10 +15,10 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
-from bench.analysis.causes import Cause, Kind, Topic
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import FEWEST_SAMPLES
+from bench.observations.causes import Cause, Kind, Topic
 from testbed.scenario import Requests
 from testbed.scenario.units import format_seconds, format_share
 

@@ -12,11 +12,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from bench.analysis import promptness, spread
-from bench.analysis.causes import Topic
 from bench.analysis.exchanges import DIGITS, IdlePath
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import Phase
 from bench.analysis.summary_parts import IntervalSummary, Part, interval
+from bench.observations.causes import Topic
 from testbed.scenario import Requests, Scenario
 from testbed.scenario.words import Title
 

@@ -13,8 +13,8 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bench.analysis.causes import Cause
 from bench.generators import RawDataError, Record, generator_of, is_guaranteed
+from bench.observations.causes import Cause
 from bench.recording.atomic import StoredError, remedy
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord

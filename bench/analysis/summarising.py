@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.analysis import delays, intervals, spread
-from bench.analysis.causes import Cause, Topic
+from bench.analysis import intervals, spread
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.machine import Machine
 from bench.analysis.phases import QUIET
@@ -29,6 +28,8 @@ from bench.analysis.summary import (
 )
 from bench.analysis.summary_parts import interval
 from bench.analysis.verdict import Verdict, missed
+from bench.observations import delays
+from bench.observations.causes import Cause, Topic
 from bench.recording.records import Delayed, Foreseen, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of

@@ -14,12 +14,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.analysis.causes import Kind, Topic
 from bench.analysis.phases import Phase
 from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import Role
 from bench.analysis.summary_parts import IntervalSummary, Part
 from bench.analysis.verdict import Outcome
+from bench.observations.causes import Kind, Topic
 from bench.recording import atomic
 from bench.recording.records import Foreseen
 from testbed.scenario.words import Title

@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import delays, promptness
-from bench.analysis.causes import Cause, Topic
+from bench.analysis import promptness
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.latency import Latency
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.generators import promised
 from bench.generators.promised import PROMISE_LIMIT
+from bench.observations import observation as observed
+from bench.observations.causes import Cause, Topic
+from bench.observations.observation import Evidence
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps, format_share, unit_for
@@ -69,27 +71,29 @@ def judge(
     faults: Iterable[Cause],
     latencies: Sequence[Latency] = (),
     exceeded: Sequence[Cause] = (),
+    totals: Mapping[tuple[int, str, str], int] | None = None,
 ) -> Verdict:
-    """Return the verdict. ``faults`` are transfers without a measurement and counters that disagree.
+    """Return the verdict. ``faults`` are transfers without a measurement.
 
-    ``exceeded`` are ceilings (``ceilings``): no lack of a machine excuses them.
+    ``totals`` are what the ends of transfers counted (``observation.Evidence``). ``exceeded`` are ceilings
+    (``ceilings``): no lack of a machine excuses them.
     """
     guaranteed = [o for o in observations if o.role == "guaranteed"]
     prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
     invalid = [
         *_recorded(record),
-        *delays.faults(record, scenario.measurement.interval),
         *faults,
+        *observed.causes(Evidence(scenario, record, totals or {})),
         *_gaps(scenario, record, guaranteed, latencies),
         *(cause for cause in prompt if cause.kind == "measurement"),
         *_calibration(scenario, record),
     ]
-    misses = [miss for observation in guaranteed for miss in _misses(scenario, observation)]
+    misses = [miss for of in guaranteed for miss in _misses(scenario, of)]
     misses += [cause for cause in prompt if cause.kind != "measurement"]
     violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
-    notes = [*few, *busy, *_stalls(record), *_drift(record), *record.notes]
+    notes = [*few, *busy, *observed.notes(record), *_drift(record), *record.notes]
     if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
     # That nothing else was promised is no excuse for it, either.
@@ -305,10 +309,3 @@ def _drift(record: RunRecord) -> Iterator[str]:
             f"the paths carried {format_bps(first)} without shaping before the traffic and "
             f"{format_bps(last)} after it: the machine is not the same all along"
         )
-
-
-def _stalls(record: RunRecord) -> Iterator[str]:
-    lengths = [stall.end_s - stall.start_s for done in record.repetitions for stall in done.stalls]
-    if lengths:
-        count = f"{len(lengths)} times" if len(lengths) > 1 else "once"
-        yield f"the machine stood still {count}, for {max(lengths) * 1000:.0f} ms at the longest"

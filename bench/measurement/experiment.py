@@ -19,20 +19,12 @@ from typing import NamedTuple
 
 from bench.generators import answers
 from bench.generators.idle import AFTER, BEFORE
-from bench.measurement import (
-    calibration,
-    classes,
-    delays,
-    environment,
-    idle,
-    neighbours,
-    plan,
-    queues,
-    transfers,
-)
+from bench.measurement import calibration, environment, idle, plan, transfers
 from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
+from bench.observations import observation
+from bench.observations.observation import Observed, Scene
 from bench.recording import atomic, foreseen, inventory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import (
@@ -45,7 +37,7 @@ from bench.recording.records import (
     RunRecord,
     Seconds,
 )
-from testbed.access import clocks, locks
+from testbed.access import locks
 from testbed.assembly import assemble, on_clusters
 from testbed.scenario import Scenario, render_yaml
 from testbed.testbed import Testbed
@@ -247,36 +239,20 @@ def _repeat(
     display: Display,
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
-    testbed, measurement, clock = begun.testbed, begun.scenario.measurement, _Clock()
-    guarded = testbed.enforcement.guarded(testbed)
-    before, queued, beside = classes.passed(guarded), queues.count(planned.way), neighbours.look()
-    silent = delays.begin(testbed.provider.trunks)
+    clock = _Clock()
+    observed = Observed(Scene(begun.testbed, begun.scenario, planned.way))
     with clock.measure("traffic"), display.traffic(begun.scenario, number) as on_rates:
         repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
-    still_beside, counted = neighbours.look(), queues.count(planned.way).since(queued)
-    delayed, silent_after = delays.ask(testbed.provider.trunks)
+    observed.look(at_once=True)
     display.stage("checking what the kernel has against what was configured")
-    compared = testbed.clocks()
     if number == begun.scenario.measurement.repetitions - 1:
         display.measured()
-    state = [*testbed.check(), *classes.faults(before, classes.passed(guarded))]
-    unsound = clocks.faults(compared, measurement.interval)
-    faults = [
-        *(Fault(kind="state", text=text) for text in state),
-        *(Fault(kind="measurement", text=text) for text in unsound),
-        *(silent or silent_after),
-    ]
-    found = {
-        "dropped": counted.dropped,
-        "by_default": counted.by_default,
-        "delayed": delayed,
-        "faults": faults,
-    }
+    observed.look(at_once=False)
     finished = Finished(
-        repetition=repetition.model_copy(update=found),
+        repetition=observation.recorded(repetition, observed.seen),
         seconds=clock.seconds["traffic"],
         calibration=calibrated,
-        notes=[*clocks.notes(compared, measurement.interval), *neighbours.notes(beside, still_beside)],
+        notes=observed.notes,
     )
     # At once, so that nobody takes half of it for a repetition.
     atomic.write_model(recording.finished_file(number), finished)

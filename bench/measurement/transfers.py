@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measurement import counters
 from bench.measurement.plan import Plan, Planned
 from bench.measurement.watchers.queues import QueueWatcher
 from bench.measurement.watchers.rates import OnRates, RateWatcher
-from bench.measurement.watchers.saturation import SaturationWatcher
-from bench.measurement.watchers.stalls import StallWatcher
+from bench.observations import counters, observation
+from bench.observations.observation import Watching
 from bench.recording.records import Repetition, Transfer, slug
 from testbed.access.place import Process, held_back, in_parallel, waits
 
@@ -66,17 +66,20 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
         _Running(one, Transfer(slug=slug(one.traffic.label, taken), started_s=one.traffic.start), directory)
         for one in plan.transfers
     ]
-    rates, stalls, saturation = RateWatcher(plan, on_rates), StallWatcher(), SaturationWatcher()
-    passed = QueueWatcher(plan, directory)
-    before = _count(plan)
-    with rates, stalls, saturation, passed:
+    watchers: dict[str, Watching] = {"rates": RateWatcher(plan, on_rates), **observation.watching()}
+    watchers["readings"] = QueueWatcher(plan, directory)
+    sources = {one.source.name: (one.source_network, one.source.interface) for one in plan.transfers}
+    before = counters.count(sources)
+    with ExitStack() as watched:
+        for watcher in watchers.values():
+            watched.enter_context(watcher)
         try:
             in_parallel(_listen, running)
             listening = [one for one in running if not one.transfer.error]
             in_parallel(_make_ready, listening)
             ready = [one for one in listening if not one.transfer.error]
             zero = time.monotonic() + LEAD_SECONDS
-            for watcher in (rates, stalls, saturation, passed):
+            for watcher in watchers.values():
                 watcher.start(zero)
             _send_all(ready, zero, beside)
         finally:
@@ -84,29 +87,12 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
                 for process in (one.sender, one.receiver):
                     if process is not None:
                         process.kill()
-    after = _count(plan)
+    after = counters.count(sources)
     for one in running:
         source = one.planned.source.name
-        old, new = before[source], after[source]
-        one.transfer.sender_interface_bytes = new.interface_bytes - old.interface_bytes
-        if new.class_bytes is not None and old.class_bytes is not None:
-            one.transfer.class_bytes = new.class_bytes - old.class_bytes
-    return Repetition(
-        transfers={one.planned.traffic.label: one.transfer for one in running},
-        cpu=rates.cpu,
-        stalls=stalls.stalls,
-        saturated=saturation.stretches,
-        loads=rates.loads,
-    )
-
-
-def _count(plan: Plan) -> dict[str, counters.Counters]:
-    """Return what each source has sent so far, by name."""
-    sources = {one.source.name: one for one in plan.transfers}
-    counted = in_parallel(
-        lambda one: counters.read(one.source_network, one.source.interface), sources.values()
-    )
-    return dict(zip(sources, counted, strict=True))
+        counters.add(one.transfer, before[source], after[source])
+    made = Repetition(transfers={one.planned.traffic.label: one.transfer for one in running}, cpu=[])
+    return observation.recorded(made, {name: watcher.seen for name, watcher in watchers.items()})
 
 
 def _listen(one: _Running) -> None:

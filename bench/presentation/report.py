@@ -19,13 +19,14 @@ from markupsafe import Markup
 
 from bench.analysis import ceilings, verdict
 from bench.analysis.phases import FEWEST_SAMPLES
-from bench.analysis.summary import Summary
+from bench.analysis.summary import MachineSummary, Summary
+from bench.observations.observation import OBSERVATIONS
 from bench.presentation import again, chart, folded, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic, foreseen
 from bench.recording.directory import Recording
-from bench.recording.records import RunRecord
+from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Scenario
 from testbed.scenario.frames import frame_bytes, payload_bytes
 from testbed.scenario.networks import pod_mtu
@@ -102,6 +103,9 @@ def render(
             yaml=recording.scenario_file.read_text(encoding="utf-8"),
             environment=_environment(recording),
             cpu=_cpu(record),
+            details=_details,
+            tables=[table for one in OBSERVATIONS.values() if (table := one.table(record))],
+            columns=[column for one in OBSERVATIONS.values() for column in one.columns],
             limits=verdict,
             ceiling_most=ceilings.MOST,
             fewest_samples=FEWEST_SAMPLES,
@@ -184,6 +188,13 @@ def _chart(
         return None
     library = {name: Markup(text) for name, text in chart.library().items()}
     return {"title": TITLE, "data": chart.data(samples, scenario, record, summary), **library}
+
+
+def _details(repetition: Repetition, machine: MachineSummary) -> dict[str, Any]:
+    """Return what is unfolded of a repetition, by what it is."""
+    observed = (one.details(repetition) for one in OBSERVATIONS.values())
+    found = {name: value for details in observed for name, value in details.items()}
+    return {**found, "segments sent again": machine.retransmits or "not known"}
 
 
 def _environment(recording: Recording) -> Any:

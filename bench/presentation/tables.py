@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analysis import spread
-from bench.analysis.causes import Topic
 from bench.analysis.requests_summary import RequestsPhaseSummary
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
+from bench.observations.causes import Topic
 from bench.presentation import words
 from bench.presentation.following import Following
 from bench.presentation.words import verbatim

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from rich.text import Text
 
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import DelayedSummary, MachineSummary, PhaseSummary, SamplesSummary, Summary
+from bench.analysis.summary import MachineSummary, PhaseSummary, SamplesSummary, Summary
+from bench.observations.observation import NOT_RECORDED
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped
 from testbed.scenario.units import format_digits, format_percentage, format_seconds
 
-NOT_RECORDED = "not recorded"
 # What a verdict is about, by the kind of its first cause; a promise is called by its flow, if it has one.
 BRIEFLY = {
     "promise": "a promise was not kept",
@@ -119,21 +119,6 @@ def pressure(machine: MachineSummary) -> str:
     if machine.softirq is None:
         return NOT_RECORDED
     return "not readable" if machine.pressure is None else format_percentage(machine.pressure)
-
-
-def counts(of: Mapping[str, int] | None) -> str:
-    """Return the sum of what was counted."""
-    return NOT_RECORDED if of is None else f"{sum(of.values()):,}"
-
-
-def direction(trunk: DelayedSummary) -> str:
-    """Return which direction of which zone's trunk it is."""
-    return f"{'out of' if trunk.out else 'into'} zone {trunk.zone}"
-
-
-def count(of: int | None) -> str:
-    """Return a count, or a dash for what nobody counted."""
-    return "–" if of is None else f"{of:,}"
 
 
 def irregular(machine: MachineSummary) -> float | None:

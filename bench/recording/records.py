@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -98,6 +98,8 @@ class Repetition(Entry):
     by_default: dict[str, int] | None = None
     delayed: list[Delayed] | None = None  # by the trunks of zones; None: none takes time, or not recorded
     faults: list[Fault] = []
+    # What else was observed, as JSON, by observation; not in the file if there is nothing.
+    observed: dict[str, dict[str, Any]] = Field({}, exclude_if=lambda found: not found)
 
 
 class Foreseen(Entry):

@@ -7,7 +7,7 @@ shortest round trip is the best one (section 10).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -54,24 +54,3 @@ def skew(clocks: Iterable[Clock]) -> float:
     """Return how far clocks are apart from each other, seconds."""
     offsets = [clock.offset_s for clock in clocks]
     return max(offsets, default=0.0) - min(offsets, default=0.0)
-
-
-def notes(clocks: Mapping[str, Clock], interval: float) -> list[str]:
-    """Say if the nodes' clocks are further apart than a sample lasts.
-
-    Nothing measured here is told by them, but their logs cannot be laid beside the samples as they are.
-    """
-    apart = skew(clocks.values())
-    if apart <= interval:
-        return []
-    return [f"the nodes' clocks are {apart:.3f} s apart, more than a sample of {interval:g} s"]
-
-
-def faults(clocks: Mapping[str, Clock], interval: float) -> list[str]:
-    """Say of which nodes it is not known to a sample when they began to send."""
-    return [
-        f"{name} hears up to {clock.uncertainty_s:.3f} s late that it is to send, more than a sample of "
-        f"{interval:g} s"
-        for name, clock in clocks.items()
-        if clock.uncertainty_s > interval
-    ]

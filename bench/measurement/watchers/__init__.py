@@ -1,1 +1,1 @@
-"""Threads that look on while traffic flows: at rates, at processors, and at the clock."""
+"""What looks on while traffic flows, at rates and queues; see ``observations`` for all else."""

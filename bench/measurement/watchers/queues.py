@@ -17,6 +17,7 @@ from typing import Self
 
 from bench.measurement.plan import Plan
 from bench.measurement.programs import queues as program
+from bench.observations.observation import Seen
 from bench.recording import atomic, queues
 from bench.recording.records import slug
 from testbed.access import nameless
@@ -52,6 +53,11 @@ class QueueWatcher:
     def start(self, zero: float) -> None:
         """Say when the run begins, on the monotonic clock."""
         self._zero = zero
+
+    @property
+    def seen(self) -> Seen:
+        """Nothing beside the files that it leaves."""
+        return Seen()
 
     @property
     def reads(self) -> bool:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.measurement.plan import Plan
-from bench.measurement.procfs import cpu_use, pressure, sent_bytes, softirq
-from bench.measurement.watchers.watcher import Watcher
+from bench.observations.observation import Seen, Watcher
+from bench.observations.procfs import cpu_use, pressure, sent_bytes, softirq
 from bench.recording.records import CpuUse, Load
 from testbed.access import nameless
 from testbed.access.place import CommandError, Place
@@ -80,6 +80,11 @@ class RateWatcher(Watcher):
             if one.destination.host_interface:
                 interfaces[one.destination.host_interface] = called[one.traffic.label]
         self._on_rates = on_rates
+
+    @property
+    def seen(self) -> Seen:
+        """What the machines had to do, for the recording."""
+        return Seen(fields={"cpu": self.cpu, "loads": self.loads})
 
     def _watch(self) -> None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bench.measurement.procfs import cpu_ticks, idle_ticks
+from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.recording.ways import Reading
 
 USER_HZ = 100

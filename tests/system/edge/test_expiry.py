@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement.procfs import packets_dropped
+from bench.observations.procfs import packets_dropped
 from testbed.testbed import Testbed
 from tests import cases
 from tests.system.edge.test_first_packets import exchanged, missing

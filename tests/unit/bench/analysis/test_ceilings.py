@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from bench.analysis import ceilings, flow_phases
-from bench.analysis.causes import Cause
 from bench.analysis.samples import parted, read
 from bench.analysis.verdict import Verdict, judge
+from bench.observations.causes import Cause
 from bench.recording import archive
 from bench.recording.directory import Recording
 from bench.recording.records import Calibration

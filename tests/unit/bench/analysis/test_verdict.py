@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.analysis.causes import Cause
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.verdict import Verdict, judge, met, missed
+from bench.observations.causes import Cause
 from bench.recording.records import Calibration, Delayed, Fault, RunRecord, Stall
 from testbed.scenario import Scenario
 from tests.unit.bench.builders import record, scenario

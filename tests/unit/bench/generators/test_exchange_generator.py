@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import crosschecks, samples, verdict
+from bench.analysis import samples, verdict
 from bench.generators import RawDataError, guaranteed
+from bench.observations import counters
+from bench.observations.observation import Evidence
 from bench.recording.directory import Recording
 from docs.examples.exchange_generator import Exchange
 from testbed.scenario import ScenarioError, load, render_yaml
@@ -97,7 +99,7 @@ def test_no_guarantee_is_held_against_exchanges() -> None:
     assert samples.role_of(mixed, mixed.flows[0]) == "unguaranteed"
     # They would contradict each other, and fall short, if they were iperf3's.
     totals = {(0, "A -> C", "receiver"): 1000, (0, "A -> C", "sender"): 10}
-    assert crosschecks.contradictions(totals, mixed, record(mixed)) == []
+    assert list(counters.contradictions(Evidence(mixed, record(mixed), totals))) == []
     alone = scenario(flows=[exchange], disturbances=[])
     judged = verdict.judge(alone, record(alone), [], [])
     assert judged.outcome == "invalid"

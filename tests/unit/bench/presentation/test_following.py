@@ -8,11 +8,11 @@ from typing import get_args
 import pytest
 
 from bench.analysis import next_steps
-from bench.analysis.causes import Kind, Topic
 from bench.analysis.next_steps import RULES, Ask, NextStep
 from bench.analysis.summary import CauseSummary, SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.tasks import VERBS
+from bench.observations.causes import Kind, Topic
 from bench.presentation import following, next_page
 from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest

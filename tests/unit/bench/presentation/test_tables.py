@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from bench.analysis import ceilings, flow_phases, latency, requests_summary, summarising, verdict
-from bench.analysis.causes import Cause
 from bench.analysis.samples import parted
+from bench.observations.causes import Cause
 from bench.presentation import tables
 from bench.presentation.following import Following
 from bench.recording.directory import Recording

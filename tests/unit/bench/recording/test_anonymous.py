@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.measurement.neighbours import Neighbours, notes
+from bench.observations.neighbours import Others, notes
 from bench.recording.anonymous import without_names
 from testbed.clusters.survey import Machine
 from tests.unit.bench.builders import DATA
@@ -53,7 +53,7 @@ def test_nodes_of_a_cluster_have_neither_names_nor_what_is_unique_to_a_machine()
 
 
 def test_runs_beside_ours_were_nobodys() -> None:
-    (note,) = notes(Neighbours(frozenset({"process 17 of user ada"}), False), Neighbours(frozenset(), False))
+    (note,) = notes(Others(frozenset({"process 17 of user ada"}), False), Others(frozenset(), False))
     for path in ("raw/run.json", "raw/repetition-0/finished.json", "summary.json"):
         assert masked(path, json.dumps([note])) == json.dumps([note.replace("ada", "unnamed")])
 

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from bench.analysis import summarising
-from bench.analysis.causes import Cause
 from bench.analysis.summary import Summary
 from bench.analysis.verdict import Verdict
 from bench.cli.verbs import retries
 from bench.cli.verbs.retries import Allowance, Answer, Judged
+from bench.observations.causes import Cause
 from bench.presentation.following import Following
 from bench.recording.directory import Recording
 from bench.recording.records import Calibration, Foreseen, Request

@@ -1,4 +1,4 @@
-"""Do independent counters agree with what the receivers reported?
+"""The kernel's own counts of what pods sent: do they agree with what the receivers reported?
 
 A receiver cannot get bytes that nobody sent. If the sender, its interface or its HTB class counted fewer,
 one of the observers is wrong, or the traffic went past the class; either way the run proves nothing. More
@@ -9,14 +9,22 @@ compared only if its generator says that it is one of payload.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from bench.analysis.causes import Cause
 from bench.generators import generator_of, guaranteed
-from bench.recording.records import RunRecord, Transfer
-from testbed.scenario import Scenario, Traffic
+from bench.observations.causes import Cause
+from bench.observations.observation import Evidence, Observation
+from bench.observations.procfs import sent_bytes
+from bench.recording.records import Transfer
+from testbed.access import batch
+from testbed.access.place import CommandError, Place, in_parallel
+from testbed.scenario import Traffic
 from testbed.scenario.frames import payload_share
 from testbed.scenario.networks import path_of
+
+DEVICES = ["cat", "/proc/net/dev"]
+QDISCS = ["tc", "-j", "-s", "qdisc", "show", "dev"]
 
 # The counters are read shortly before and after a transfer; a twentieth is far more than that can explain,
 # and less than any bypassed class leaves out.
@@ -26,14 +34,55 @@ BUFFERED_BYTES = 16 * 2**20
 TCP_TOLERANCE = 0.10
 
 
-def contradictions(
-    totals: dict[tuple[int, str, str], int], scenario: Scenario, record: RunRecord
-) -> list[Cause]:
-    """Return every counter that cannot be true beside a guaranteed flow's receiver.
+class Counters(Observation):
+    """Compares what is counted around transfers of every kind, a calibration's too (``transfers.run``)."""
 
-    ``totals`` holds payload bytes by repetition, label and source, as ``samples.read`` gives them.
-    """
-    found: list[Cause] = []
+    name = "counters"
+
+    def causes(self, evidence: Evidence) -> Iterator[Cause]:
+        """Yield every counter that cannot be true."""
+        return contradictions(evidence)
+
+
+@dataclass(frozen=True)
+class Count:
+    """What an interface of a pod or node has sent so far."""
+
+    interface_bytes: int  # layer 2
+    class_bytes: int | None  # layer 2, through its HTB; None without one
+    direct_packets: int  # packets that found no class and went out unshaped
+
+
+def read(place: Place, interface: str = "eth0") -> Count:
+    """Read the counters of one place. Raises CommandError."""
+    commands = [DEVICES, [*QDISCS, interface]]
+    counted, shown = said_of_both = batch.look(place, commands)
+    for command, said in zip(commands, said_of_both, strict=True):
+        said.checked(place.name, command)
+    sent = sent_bytes(counted.stdout)
+    if interface not in sent:
+        raise CommandError(place.name, DEVICES, 0, f"no {interface} among {', '.join(sent) or 'nothing'}")
+    root = next((q for q in shown.json() if q.get("root") and q["kind"] == "htb"), None)
+    if root is None:
+        return Count(sent[interface], None, 0)
+    return Count(sent[interface], root["bytes"], root["options"]["direct_packets_stat"])
+
+
+def count(sources: Mapping[str, tuple[Place, str]]) -> dict[str, Count]:
+    """Read the counters of several interfaces, each in its place. Raises CommandError."""
+    return dict(zip(sources, in_parallel(lambda one: read(*one), sources.values()), strict=True))
+
+
+def add(transfer: Transfer, before: Count, after: Count) -> None:
+    """Record with a transfer what its source sent meanwhile."""
+    transfer.sender_interface_bytes = after.interface_bytes - before.interface_bytes
+    if after.class_bytes is not None and before.class_bytes is not None:
+        transfer.class_bytes = after.class_bytes - before.class_bytes
+
+
+def contradictions(evidence: Evidence) -> Iterator[Cause]:
+    """Yield every counter that cannot be true beside a guaranteed flow's receiver."""
+    scenario, record, totals = evidence
     for number, repetition in enumerate(record.repetitions):
         for flow in guaranteed(scenario):
             received = totals.get((number, flow.label, "receiver"))
@@ -43,8 +92,8 @@ def contradictions(
             comparable = generator_of(flow).sender_counts_payload
             sent = totals.get((number, flow.label, "sender")) if comparable else None
             mtu = path_of(scenario, flow.source)[0]
-            found += [
-                Cause(
+            for text, observed, required in _compare(flow, received, sent, transfer, mtu):
+                yield Cause(
                     "measurement",
                     f"{flow.label}, repetition-{number}: {text}",
                     flow=flow.label,
@@ -53,9 +102,6 @@ def contradictions(
                     required=required,
                     topics=("counters",),
                 )
-                for text, observed, required in _compare(flow, received, sent, transfer, mtu)
-            ]
-    return found
 
 
 def _compare(

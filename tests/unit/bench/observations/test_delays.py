@@ -1,11 +1,14 @@
-"""What is recorded of trunks that take time, and of those that do not say what they did."""
+"""What is recorded of trunks that take time, and of those that do not say; how late a relay was."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.measurement import delays
+import pytest
+
+from bench.observations import delays
+from bench.recording import records
 from bench.recording.records import Fault
 from testbed.networks.trunks import Counted, Delayed
 
@@ -64,3 +67,29 @@ def test_to_begin_is_to_ask_so_that_it_counts_anew() -> None:
     trunk = Trunk()
     assert delays.begin([trunk]) == []
     assert trunk.asked == 1
+
+
+def counted(**fields: object) -> records.Delayed:
+    return records.Delayed.model_validate(
+        {"zone": "south", "out": False, "means": "relay", "delay_s": 0.01, **fields}, strict=False
+    )
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(0.5, 4e-6), (0.9, 4e-6), (0.99, 16e-6), (1.0, 16e-6)])
+def test_a_share_of_the_frames_is_no_later_than_a_power_of_two_of_microseconds(
+    share: float, seconds: float
+) -> None:
+    assert delays.lateness(counted(lateness=[0, 40, 50, 0, 10]), share) == seconds
+
+
+def test_nobody_knows_how_late_a_kernel_s_delay_is() -> None:
+    netem = counted(means="netem")
+    assert delays.lateness(netem, 0.99) is None
+    assert delays.late_share(netem) is None
+    assert delays.words(netem) == "into zone south"
+
+
+def test_of_no_frames_none_is_late() -> None:
+    idle = counted(frames=0, late=0, lateness=[0, 0])
+    assert delays.lateness(idle, 0.99) is None
+    assert delays.late_share(idle) is None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.observations.observation import NOT_RECORDED, Column, Observation, Scene, Seen
+from bench.recording.records import Repetition
 from testbed.access.place import CommandError, Place, in_parallel
 
 # All qdiscs as JSON, on one line, then the classes of every interface with an HTB, each after the interface's
@@ -36,6 +38,37 @@ class Counts:
         return Counts(
             _difference(before.dropped, self.dropped), _difference(before.by_default, self.by_default)
         )
+
+
+class Queues(Observation):
+    """Counts on the transfers' way, before and after."""
+
+    name = "queues"
+    columns = (
+        Column("dropped", "packets that queues on the way dropped", lambda of: total(of.dropped)),
+        Column("by default class", "bytes that left by default classes", lambda of: total(of.by_default)),
+    )
+
+    def before(self, scene: Scene) -> Counts:
+        """Return what was counted before."""
+        return count(scene.way)
+
+    def after(self, scene: Scene, before: Counts) -> Seen:
+        """Return what was counted meanwhile."""
+        counted = count(scene.way).since(before)
+        return Seen(fields={"dropped": counted.dropped, "by_default": counted.by_default})
+
+    def details(self, repetition: Repetition) -> Mapping[str, Any]:
+        """Return the counts, queue by queue."""
+        return {
+            "packets dropped": repetition.dropped or NOT_RECORDED,
+            "bytes that left by default classes": repetition.by_default or "none",
+        }
+
+
+def total(counts: Mapping[str, int] | None) -> str:
+    """Return the sum of what was counted."""
+    return NOT_RECORDED if counts is None else f"{sum(counts.values()):,}"
 
 
 def count(places: Sequence[Place]) -> Counts:

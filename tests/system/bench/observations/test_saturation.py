@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measurement.watchers.saturation import WINDOW_SECONDS, SaturationWatcher
+from bench.observations.saturation import WINDOW_SECONDS, SaturationWatcher
 from tests.system.bench.hog import PROCESSORS, is_noted, needs_root
 
 

@@ -10,17 +10,35 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from bench.measurement.watchers.watcher import Watcher
-from bench.recording.records import Stall
+from bench.observations.observation import Observation, Seen, Watcher
+from bench.recording.records import RunRecord, Stall
 
 BEAT_SECONDS = 0.01
 # Ordinary waits for a busy processor are a few milliseconds. A tenth of the shortest usual sample, 0.1 s, is
 # what makes it one that missed its guarantee (the scenario's thresholds.sample).
 LATE_SECONDS = 0.01
+
+
+class Stalls(Observation):
+    """Watches all the time; which samples a stall excuses, ``bench.analysis.excuses`` says."""
+
+    name = "stalls"
+
+    def watching(self) -> StallWatcher:
+        """Return what looks at all processors."""
+        return StallWatcher()
+
+    def notes(self, record: RunRecord) -> Iterator[str]:
+        """Say how often the machine stood still in a run, and how long."""
+        lengths = [stall.end_s - stall.start_s for done in record.repetitions for stall in done.stalls]
+        if lengths:
+            count = f"{len(lengths)} times" if len(lengths) > 1 else "once"
+            yield f"the machine stood still {count}, for {max(lengths) * 1000:.0f} ms at the longest"
 
 
 class StallWatcher:
@@ -34,6 +52,11 @@ class StallWatcher:
     def stalls(self) -> list[Stall]:
         """The stalls of all processors, in order."""
         return sorted((stall for one in self._each for stall in one.stalls), key=lambda stall: stall.start_s)
+
+    @property
+    def seen(self) -> Seen:
+        """The same, for the recording."""
+        return Seen(fields={"stalls": self.stalls})
 
     def __enter__(self) -> Self:
         for one in self._each:

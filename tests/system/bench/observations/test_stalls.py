@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measurement.watchers.stalls import StallWatcher
+from bench.observations.stalls import StallWatcher
 from tests.system.bench.hog import PROCESSORS, is_noted, needs_root
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measurement import classes
+from bench.observations import classes
 
 
 def test_packets_that_passed_by_classes_are_a_fault_of_the_interface_they_left_by() -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bench.measurement import queues
-from bench.measurement.queues import Counts
+from bench.observations import queues
+from bench.observations.queues import Counts
 from testbed.access.place import CommandError, Result
 from tests.doubles import RecordingNode
 

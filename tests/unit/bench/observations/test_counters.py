@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from bench.analysis import samples
-from bench.analysis.causes import Cause
-from bench.analysis.crosschecks import contradictions
+from bench.observations.causes import Cause
+from bench.observations.counters import contradictions
+from bench.observations.observation import Evidence
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from tests.unit.bench.builders import DATA, record, scenario
@@ -19,14 +20,15 @@ def checked(received: int = RECEIVED, sent: int = RECEIVED, **counters: int) -> 
     for name, value in counters.items():
         setattr(made.repetitions[0].transfers["A -> C"], name, value)
     totals = {(0, "A -> C", "receiver"): received, (0, "A -> C", "sender"): sent}
-    return contradictions(totals, experiment, made)
+    return list(contradictions(Evidence(experiment, made, totals)))
 
 
 @pytest.mark.parametrize("name", ["held", "violated", "udp"])
 def test_real_recordings_agree_with_themselves(name: str) -> None:
     recording = Recording(DATA / name)
     experiment, made = recording.scenario(), recording.run_record()
-    assert contradictions(samples.read(recording, experiment, made).totals, experiment, made) == []
+    totals = samples.read(recording, experiment, made).totals
+    assert list(contradictions(Evidence(experiment, made, totals))) == []
     assert any(t.class_bytes for r in made.repetitions for t in r.transfers.values())
 
 
@@ -60,4 +62,4 @@ def test_retransmissions_and_queues_are_no_contradiction() -> None:
 
 def test_a_transfer_without_a_measurement_is_left_to_its_fault() -> None:
     experiment = scenario()
-    assert contradictions({}, experiment, record(experiment)) == []
+    assert list(contradictions(Evidence(experiment, record(experiment)))) == []

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from bench.measurement import counters
+from bench.observations import counters
+from bench.observations.observation import Observation, Scene, Seen
+from bench.recording.records import Fault
 from testbed.access.place import CommandError
-from testbed.enforcements.enforcement import Guarded
+
+if TYPE_CHECKING:
+    from testbed.enforcements.enforcement import Guarded
 
 Passed = dict[str, int | str]  # packets past the classes by interface, or what is wrong with one
+
+
+class Classes(Observation):
+    """Counts at every interface where the enforcement says that none may pass."""
+
+    name = "classes"
+    at_once = False
+
+    def before(self, scene: Scene) -> Passed:
+        """Count what has passed by before."""
+        return passed(scene.testbed.enforcement.guarded(scene.testbed))
+
+    def after(self, scene: Scene, before: Passed) -> Seen:
+        """Return a fault for each interface with more."""
+        found = faults(before, self.before(scene))
+        return Seen(faults=[Fault(kind="state", text=text) for text in found])
 
 
 def passed(guarded: Mapping[str, Guarded]) -> Passed:

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from bench.measurement.watchers.saturation import SaturationWatcher, saturated
+from bench.observations.saturation import SaturationWatcher, saturated
 
 Idle = tuple[int, int]  # ticks with nothing to do, and of waiting for disks
 

@@ -11,27 +11,43 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.providers.netns.processes import RUN, first_processes, hidden
+from bench.observations.observation import Observation, Scene, Seen
 
 
-class Neighbours(NamedTuple):
+class Others(NamedTuple):
     """What was seen at one moment."""
 
     runs: frozenset[str]  # of others, in words
     hidden: bool  # whether there may be more
 
 
-def look() -> Neighbours:
+class Neighbours(Observation):
+    """Looks right before the traffic and right after it."""
+
+    name = "neighbours"
+
+    def before(self, scene: Scene) -> Others:
+        """Return which runs there are now."""
+        return look()
+
+    def after(self, scene: Scene, before: Others) -> Seen:
+        """Say which runs there were at either moment."""
+        return Seen(notes=notes(before, look()))
+
+
+def look() -> Others:
     """Look for the sandboxes of other processes' runs."""
+    from testbed.providers.netns.processes import RUN, first_processes, hidden
+
     runs = {
         f"process {first.pid} of user {first.user}"
         for first in first_processes()
         if first.name == RUN and _starter(first.pid) != os.getpid()
     }
-    return Neighbours(frozenset(runs), hidden())
+    return Others(frozenset(runs), hidden())
 
 
-def notes(before: Neighbours, after: Neighbours) -> list[str]:
+def notes(before: Others, after: Others) -> list[str]:
     """Return in words what was beside the traffic, seen right before and right after it."""
     runs = sorted(before.runs | after.runs)
     found = [f"another run went on on this machine meanwhile: {run}" for run in runs]

@@ -9,11 +9,21 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from bench.measurement.procfs import cpu_ticks, idle_ticks
-from bench.measurement.watchers.watcher import Watcher
+from bench.observations.observation import Observation, Seen, Watcher
+from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.recording.records import Stretch
 
 WINDOW_SECONDS = 0.1  # a usual sample
+
+
+class Saturation(Observation):
+    """Watches all the time; which samples it excuses, ``bench.analysis.excuses`` says."""
+
+    name = "saturation"
+
+    def watching(self) -> SaturationWatcher:
+        """Return what looks at all processors."""
+        return SaturationWatcher()
 
 
 class SaturationWatcher(Watcher):
@@ -26,6 +36,11 @@ class SaturationWatcher(Watcher):
     def __init__(self) -> None:
         super().__init__()
         self.stretches: list[Stretch] = []
+
+    @property
+    def seen(self) -> Seen:
+        """The same, for the recording."""
+        return Seen(fields={"saturated": self.stretches})
 
     def _watch(self) -> None:
         last, before = time.monotonic(), _stat()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement import neighbours
+from bench.observations import neighbours
 from tests.paths import ROOT
 
 STARTER = """
@@ -23,7 +23,7 @@ print(box.pid, flush=True)
 sys.stdin.read()
 box.stop()
 """
-LOOK = "from bench.measurement import neighbours; print(neighbours.look().hidden)"
+LOOK = "from bench.observations import neighbours; print(neighbours.look().hidden)"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes others")
 
 

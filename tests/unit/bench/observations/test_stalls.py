@@ -2,7 +2,7 @@ import os
 import threading
 import time
 
-from bench.measurement.watchers.stalls import BEAT_SECONDS, LATE_SECONDS, StallWatcher
+from bench.observations.stalls import BEAT_SECONDS, LATE_SECONDS, StallWatcher
 from bench.recording.records import Stall
 from tests.waiting import until
 

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.measurement.procfs import cpu_use, packets_dropped, pressure, sent_bytes, softirq
+from bench.observations.procfs import cpu_use, packets_dropped, pressure, sent_bytes, softirq
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
