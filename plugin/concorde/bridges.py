@@ -5,7 +5,7 @@ Of later pods nothing is asked, so no common ADD pays for it.
 
 from __future__ import annotations
 
-from . import addresses, links, names, owned, rtnetlink
+from . import addresses, links, names, owned, routing, rtnetlink
 from .cni import DAMAGED, CniError
 from .configuration import invalid
 
@@ -66,14 +66,14 @@ def ports() -> dict[str, Port]:
 
 
 def is_marked(name: str) -> bool:
-    """Whether a link is a bridge that this plugin made. Raises tools.CommandError.
+    """Whether a link is a bridge that this plugin made. Raises OSError.
 
     The version before gave it no mark but the hardware address that follows from its own address.
     """
-    (shown,) = links.shown("dev", name)
-    if shown.get("linkinfo", {}).get("info_kind") != "bridge":
+    kind, alias, mac = rtnetlink.identity(name)
+    if kind != "bridge":
         return False
-    if shown.get("ifalias") == links.ALIAS:
+    if alias == links.ALIAS:
         return True
-    macs = [addresses.pod_mac(address) for address in links.addresses_of(name)]
-    return shown.get("address") in macs
+    index = rtnetlink.index_of(name)
+    return mac in [addresses.pod_mac(own.address) for own in routing.addresses() if own.index == index]

@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 from struct import pack, unpack_from
 
-from . import names, rtnetlink
+from . import names, namespaces, netlink, rtnetlink
 from .results import entries_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from .rtnetlink import Attributes
+    from .netlink import Attributes
 
     class Known(Protocol):
         """What an attachment's row says of its ends; see node.records.Entry."""
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
 
 # Kinds that come in pairs. Of others, as macvlan and vlan, IFLA_LINK is a device that many have in common.
 PAIRS = ("veth", "netkit")
-_GETLINK, _GETNSID, _NEWNSID = 18, 90, 88  # RTM_*
+_GETLINK = 18  # RTM_*
 _ADDRESS, _IFNAME, _LINK, _MASTER, _LINKINFO = 1, 3, 5, 10, 18  # IFLA_*
 _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND = 1  # IFLA_INFO_KIND
-_NSID, _FD = 1, 3  # NETNSA_*
 
 
 class HostInterface:
@@ -50,9 +49,9 @@ class HostInterface:
 
     def __init__(self, index: int, link: Attributes) -> None:
         self.index = index
-        self.name = _text(link.get(_IFNAME, b""))
+        self.name = netlink.text(link.get(_IFNAME, b""))
         self.mac = link.get(_ADDRESS, b"").hex(":")
-        self.kind = _text(rtnetlink.attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
+        self.kind = netlink.text(netlink.attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
         self.peer = _number(link.get(_LINK), 0)
         self.number = _number(link.get(_LINK_NETNSID), -1)
         self.master = _number(link.get(_MASTER), 0)
@@ -158,8 +157,8 @@ def by_index(index: int) -> HostInterface | None:
 def indexes() -> dict[str, int]:
     """The numbers of all links of the node, by their names. Raises OSError."""
     return {
-        _text(rtnetlink.attributes(message, 16).get(_IFNAME, b"")): unpack_from("=i", message, 4)[0]
-        for message in rtnetlink.ask(_GETLINK, rtnetlink.DUMP, pack("=BxHiII", 0, 0, 0, 0, 0))
+        netlink.text(netlink.attributes(message, 16).get(_IFNAME, b"")): unpack_from("=i", message, 4)[0]
+        for message in netlink.ask(_GETLINK, netlink.DUMP, rtnetlink.ifinfo())
     }
 
 
@@ -210,40 +209,28 @@ def told_mac(result: object, interface: str) -> str:
 
 def _number_of(netns: str) -> int:
     """The number that the node has for a namespace; it gets one if it has none. Raises OSError."""
-    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    kernel = netlink.opened()
     try:
-        body = pack("=Bxxx", 0) + rtnetlink.attribute(_FD, pack("=I", descriptor))
-        for again in (False, True):
-            for message in rtnetlink.ask(_GETNSID, 0, body):
-                number = _number(rtnetlink.attributes(message, 4).get(_NSID), -1)
-                if number >= 0:
-                    return number
-            if not again:
-                for _ in rtnetlink.ask(
-                    _NEWNSID, rtnetlink.ACK, body + rtnetlink.attribute(_NSID, pack("=i", -1))
-                ):
-                    pass
+        number = namespaces.number(kernel, netns, gives=True)
     finally:
-        os.close(descriptor)
-    raise OSError(rtnetlink.NO_SUCH_DEVICE, "has no number", netns)
+        kernel.close()
+    if number < 0:
+        raise OSError(rtnetlink.NO_SUCH_DEVICE, "has no number", netns)
+    return number
 
 
 def _asked(index: int, name: str, number: int = -1) -> HostInterface:
     """A link by its index or its name, in the namespace of that number, or in the node's. Raises OSError."""
-    body = pack("=BxHiII", 0, 0, index, 0, 0)
+    body = rtnetlink.ifinfo(index)
     if number >= 0:
-        body += rtnetlink.attribute(_TARGET_NETNSID, pack("=i", number))
+        body += netlink.attribute(_TARGET_NETNSID, pack("=i", number))
     if name:
-        body += rtnetlink.attribute(_IFNAME, name.encode() + b"\0")
-    for message in rtnetlink.ask(_GETLINK, 0, body):
+        body += netlink.named(_IFNAME, name)
+    for message in netlink.ask(_GETLINK, 0, body):
         (found,) = unpack_from("=i", message, 4)
-        return HostInterface(found, rtnetlink.attributes(message, 16))
+        return HostInterface(found, netlink.attributes(message, 16))
     raise OSError(rtnetlink.NO_SUCH_DEVICE, os.strerror(rtnetlink.NO_SUCH_DEVICE), name or str(index))
 
 
 def _number(value: bytes | None, otherwise: int) -> int:
     return otherwise if value is None else int(unpack_from("=i", value)[0])
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode(errors="replace")

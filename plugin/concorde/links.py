@@ -1,14 +1,15 @@
 """The pod's way to the node: a bridge with the gateway's address, a veth pair, an address and a route.
 
-Rendering (the functions that return `ip -batch` text) is apart from running. Every name rendered here has
-passed through names.py.
+Rendering (the functions that return `ip -batch` text) is apart from running (batches). Every name rendered
+here has passed through names.py.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 
-from . import addresses, tools
+from . import addresses, batches, routing, rtnetlink, tools
 from .cni import DAMAGED, CniError
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _BRIDGE = "type bridge mcast_snooping 0"
 # What tells a bridge that this plugin made, or took on, from others (IFLA_IFALIAS).
 ALIAS = "concorde"
-_OTHERS = "route show default"
 
 
 def claim(link: Link) -> str:
@@ -33,10 +33,10 @@ def claim(link: Link) -> str:
     return f"{link.bridge}-{addresses.dotted(link.address)}"
 
 
-def bridge_arguments(link: Link) -> list[str]:
+def bridge_line(link: Link) -> str:
     """Make the bridge. A fixed hardware address, or it would change with every port that comes and goes."""
     mac = addresses.pod_mac(link.subnet.gateway)
-    return f"link add name {link.bridge} address {mac} mtu {link.mtu} {_BRIDGE}".split()
+    return f"link add name {link.bridge} address {mac} mtu {link.mtu} {_BRIDGE}\n"
 
 
 def has_ipv6() -> bool:
@@ -67,101 +67,92 @@ def pair_batch(link: Link, netns: str, ipv6: bool) -> str:
     )
 
 
-def pod_batch(link: Link, default: bool | None, ipv6: bool) -> str:
-    """Inside the pod: address, link up, default route via the bridge.
-
-    `default` says whether the pod is to have that; None, that it is if it has no other. Asked for, it comes
-    before another, which is of use again when this link is gone. `ipv6` as for pair_batch().
-    """
-    route = f"default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
-    routes = {True: f"route prepend {route}", False: "", None: f"{_OTHERS}\nroute add {route}"}
+def pod_batch(link: Link, ipv6: bool) -> str:
+    """Inside the pod: address and link up; `ipv6` as for pair_batch()."""
     return (
         f"addr add {addresses.dotted(link.address)}/{link.subnet.prefix} brd + dev {link.interface}\n"
         f"{_silenced(link.interface, ipv6)}"
         f"link set dev {link.interface} up\n"
-        f"{routes[default]}"
     )
+
+
+def default_route(link: Link, verb: str) -> str:
+    """The pod's, by the bridge: `add` or `prepend` it."""
+    return f"route {verb} default via {addresses.dotted(link.subnet.gateway)} dev {link.interface}\n"
 
 
 def _silenced(name: str, ipv6: bool) -> str:
     return f"link set dev {name} addrgenmode none\n" if ipv6 else ""
 
 
-class Creation:
-    """The making of the pair, and of the bridge if it is missing; there is time for other work meanwhile."""
+def make(link: Link, netns: str) -> None:
+    """Make the pair, and the bridge if it is missing.
 
-    def __init__(self, link: Link, netns: str) -> None:
-        """Start it. Raises tools.CommandError."""
-        _ensure_bridge(link)
-        _ensure_forwarding()
-        self._link = link
-        self._running = tools.begin(("ip", pair_batch(link, netns, has_ipv6())))
-
-    def finish(self) -> None:
-        """Wait until the pair is made. Raises CommandError, and CniError 107 if another has the address."""
-        failure = self.settle()
-        if failure is None:
-            return
-        words, address = str(failure), addresses.dotted(self._link.address)
-        if claim(self._link) not in words or "File exists" not in words:
-            raise failure
-        bridge = self._link.bridge
+    Raises tools.CommandError, and CniError 107 if another has the address.
+    """
+    _ensure_bridge(link)
+    _ensure_forwarding()
+    try:
+        batches.run("ip", pair_batch(link, netns, has_ipv6()))
+    except tools.CommandError as failure:
+        if f"altname {claim(link)}" not in str(failure) or failure.errno != rtnetlink.THERE_ALREADY:
+            raise
         raise CniError(
-            DAMAGED, f"a pod on {bridge} has {address}, and no lease tells of it: run concorde rebuild"
+            DAMAGED,
+            f"a pod on {link.bridge} has {addresses.dotted(link.address)}, and no lease tells of it:"
+            " run concorde rebuild",
         ) from failure
-
-    def settle(self) -> tools.CommandError | None:
-        """Wait until nothing is at work any more; the failure, if it failed just now."""
-        running, self._running = self._running, []
-        return tools.ended(running)
 
 
 def configure(link: Link, netns: str, default: bool | None) -> bool:
     """Bring the pod's end to life; whether the pod has its default route there. Raises tools.CommandError.
 
-    `default` as for pod_batch(). Whether this is a second interface is asked by the batch itself: only then
-    it takes another program, and only if the other route has a metric.
+    `default` says whether the pod is to have that; None, that it is if it has no other. Asked for, it comes
+    before another, which is of use again when this link is gone.
     """
-    batch = pod_batch(link, default, has_ipv6())
-    try:
-        others = tools.batch("ip", batch, netns)
-    except tools.CommandError as failure:
-        is_last = failure.line == batch.count("\n")
-        if default is None and is_last and "File exists" in failure.output:
-            return False
-        raise
-    if default is None and others.strip():
-        tools.run("ip", *batch.splitlines()[-1].replace("add", "delete").split(), netns=netns)
+    batches.run("ip", pod_batch(link, has_ipv6()), netns)
+    if default is False or (default is None and routing.has_default(netns)):
         return False
-    return default is not False
+    batches.run("ip", default_route(link, "prepend" if default else "add"), netns)
+    return True
 
 
 class Removal:
     """The deletion of a link of the node, if it is there; the pod's end goes with it.
 
-    The kernel makes its caller wait for a grace period, some 20 ms, so there is time for other work
-    between the start and finish().
+    The kernel makes its caller wait for a grace period, some 20 ms, so a thread tells it, and other work can
+    be done meanwhile: `with Removal(name):`. At its end the link is gone; raises tools.CommandError.
     """
 
     def __init__(self, name: str) -> None:
-        """Start it."""
         self._name = name
-        self._command = tools.start("ip", "link", "delete", "dev", name) if exists(name) else None
+        self._failure: tools.CommandError | None = None
+        self._gone = _thread.allocate_lock()
 
-    def finish(self) -> None:
-        """Wait until the link is gone. Raises tools.CommandError."""
+    def __enter__(self) -> None:
+        if exists(self._name):
+            self._gone.acquire()
+            _thread.start_new_thread(self._delete, ())
+
+    def _delete(self) -> None:
         try:
-            if self._command is not None:
-                self._command.finish()
-        except tools.CommandError:
+            batches.run("ip", f"link delete dev {self._name}\n")
+        except tools.CommandError as failure:
+            self._failure = failure
+        finally:
+            self._gone.release()
+
+    def __exit__(self, *_: object) -> None:
+        with self._gone:
             # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
-            if exists(self._name):
-                raise
+            if self._failure is not None and exists(self._name):
+                raise self._failure
 
 
 def remove(name: str) -> None:
     """Delete a link of the node, if it is there. Raises tools.CommandError."""
-    Removal(name).finish()
+    with Removal(name):
+        pass
 
 
 def exists(name: str) -> bool:
@@ -178,20 +169,11 @@ def shown(*which: str) -> list[dict[str, Any]]:
     return [link for link in found if link.get("ifname")]
 
 
-def addresses_of(name: str) -> list[int]:
-    """The IPv4 addresses of a link of the node. Raises tools.CommandError."""
-    import json
-
-    found = json.loads(tools.run("ip", "-j", "-4", "addr", "show", "dev", name) or "[]")
-    texts = [entry.get("local", "") for link in found for entry in link.get("addr_info", ())]
-    return [addresses.parse(text) for text in texts if text]
-
-
 def _ensure_bridge(link: Link) -> None:
     if exists(link.bridge):
         return
     try:
-        tools.run("ip", *bridge_arguments(link))
+        batches.run("ip", bridge_line(link))
     except tools.CommandError:
         # Another ADD may have made it meanwhile.
         if not exists(link.bridge):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from struct import pack, unpack_from
 
-from . import rtnetlink
+from . import netlink, rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 # Where runtimes mount them: by default, and containerd with netns_mounts_under_state_dir.
 DIRECTORIES = ("/run/netns", "/run/containerd/io.containerd.grpc.v1.cri/netns")
 _OWN = "/proc/self/ns/net"
-_GETLINK, _GETNSID = 18, 90  # RTM_*
+_GETLINK, _NEWNSID, _GETNSID = 18, 88, 90  # RTM_*
 _NSID, _FD = 1, 3  # NETNSA_*
+_NO_NUMBER = pack("=i", -1)
 _IFNAME, _LINK, _LINK_NETNSID = 3, 5, 37  # IFLA_*
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
@@ -33,12 +34,12 @@ def other_ends() -> dict[str, End]:
     """Where the other end of each link is, by the link's name. Raises OSError."""
     files = _numbers()
     found = {}
-    for message in rtnetlink.ask(_GETLINK, rtnetlink.DUMP, pack("=BxHiII", 0, 0, 0, 0, 0)):
-        link = rtnetlink.attributes(message, 16)
+    for message in netlink.ask(_GETLINK, netlink.DUMP, rtnetlink.ifinfo()):
+        link = netlink.attributes(message, 16)
         if _LINK_NETNSID in link and _LINK in link:
             file = files.get(unpack_from("=i", link[_LINK_NETNSID])[0])
             if file is not None:
-                name = link[_IFNAME].rstrip(b"\0").decode(errors="replace")
+                name = netlink.text(link[_IFNAME])
                 found[name] = file, unpack_from("=i", link[_LINK])[0]
     return found
 
@@ -72,32 +73,56 @@ def within(ends: dict[str, End], look: Callable[[int], T]) -> dict[str, T]:
     return found
 
 
-def _numbers() -> dict[int, str]:
-    kernel = rtnetlink.netlink(rtnetlink.ROUTE)
+def opened(netns: str) -> socket:
+    """A socket to the kernel's routing, of another network namespace if one is given. Raises OSError."""
+    if not netns:
+        return netlink.opened()
+    setns = _setns()
+    own = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _numbers_told(kernel)
+        other = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            setns(other)
+            try:
+                return netlink.opened()
+            finally:
+                setns(own)
+        finally:
+            os.close(other)
     finally:
-        kernel.close()
+        os.close(own)
 
 
-def _numbers_told(kernel: socket) -> dict[int, str]:
+def number(kernel: socket, netns: str, gives: bool = False) -> int:
+    """This node's number for a namespace; -1 if it has none, unless it `gives` it one. Raises OSError."""
+    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        body = pack("=Bxxx", 0) + netlink.attribute(_FD, pack("=I", descriptor))
+        for again in (False, True):
+            found = -1
+            for message in netlink.ask_through(kernel, _GETNSID, 0, body):
+                (found,) = unpack_from("=i", netlink.attributes(message, 4).get(_NSID, _NO_NUMBER))
+            if found >= 0 or again or not gives:
+                break
+            netlink.tell(kernel, _NEWNSID, 0, body + netlink.attribute(_NSID, _NO_NUMBER))
+        return found
+    finally:
+        os.close(descriptor)
+
+
+def _numbers() -> dict[int, str]:
     found = {}
     there = (directory for directory in DIRECTORIES if os.path.isdir(directory))
-    for file in (f"{directory}/{name}" for directory in there for name in os.listdir(directory)):
-        try:
-            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            continue
-        try:
-            body = pack("=Bxxx", 0) + rtnetlink.attribute(_FD, pack("=I", descriptor))
-            for message in rtnetlink.ask_through(kernel, _GETNSID, 0, body):
-                (number,) = unpack_from("=i", rtnetlink.attributes(message, 4)[_NSID])
-                if number >= 0:
-                    found[number] = file
-        except OSError:
-            continue  # no namespace
-        finally:
-            os.close(descriptor)
+    kernel = netlink.opened()
+    try:
+        for file in (f"{directory}/{name}" for directory in there for name in os.listdir(directory)):
+            try:
+                found[number(kernel, file)] = file
+            except OSError:
+                continue  # it has ended meanwhile, or is no namespace
+    finally:
+        kernel.close()
+    found.pop(-1, None)
     return found
 
 
@@ -106,13 +131,24 @@ def _setns() -> Callable[[int], None]:
     given: Callable[[int, int], None] | None = getattr(os, "setns", None)
     if given is not None:
         return lambda descriptor: given(descriptor, _CLONE_NEWNET)
-    import ctypes  # 4 ms: not for calls that do without
+    try:
+        from _ctypes import call_function, dlopen, dlsym  # half a millisecond; all of ctypes takes 4
 
-    library = ctypes.CDLL(None, use_errno=True)
+        address = dlsym(dlopen(None, 0), "setns")  # type: ignore[arg-type]
+    except ImportError:  # it is Python's own, and may go
+        return _setns_in_words
 
     def setns(descriptor: int) -> None:
-        if library.setns(descriptor, _CLONE_NEWNET):
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+        if call_function(address, (descriptor, _CLONE_NEWNET)):
+            _setns_in_words(descriptor)  # which is refused likewise, and says why
 
     return setns
+
+
+def _setns_in_words(descriptor: int) -> None:
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(descriptor, _CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

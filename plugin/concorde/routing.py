@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from struct import pack, unpack_from
 
-from . import rtnetlink
+from . import namespaces, netlink, rtnetlink
 from .addresses import dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .rtnetlink import Attributes
+    from _socket import socket
+
+    from .netlink import Attributes
 
 _GETADDR, _GETROUTE = 22, 26  # RTM_*
 _INET = 2  # AF_INET
@@ -78,20 +80,30 @@ class Route:
 def addresses() -> list[Address]:
     """All addresses. Raises OSError."""
     found = []
-    for message in rtnetlink.ask(_GETADDR, rtnetlink.DUMP, pack("=BBBBI", _INET, 0, 0, 0, 0)):
+    for message in netlink.ask(_GETADDR, netlink.DUMP, pack("=BBBBI", _INET, 0, 0, 0, 0)):
         prefix, index = unpack_from("=xBxxI", message)
-        said = rtnetlink.attributes(message, 8)
+        said = netlink.attributes(message, 8)
         own = said.get(_IFA_LOCAL, said.get(_IFA_ADDRESS, bytes(4)))
         found.append(Address(index, int.from_bytes(own, "big"), prefix))
     return found
 
 
-def routes() -> list[Route]:
-    """All routes, of all tables. Raises OSError."""
+def has_default(netns: str) -> bool:
+    """Whether a network namespace has a default route. Raises OSError."""
+    kernel = namespaces.opened(netns)
+    try:
+        return any(route.to.prefix == 0 and route.table == MAIN for route in routes(kernel))
+    finally:
+        kernel.close()
+
+
+def routes(kernel: socket | None = None) -> list[Route]:
+    """All routes, of all tables, of a socket's namespace or of ours. Raises OSError."""
     found = []
-    for message in rtnetlink.ask(_GETROUTE, rtnetlink.DUMP, _of_routes()):
+    asked = _GETROUTE, netlink.DUMP, _of_routes()
+    for message in netlink.ask(*asked) if kernel is None else netlink.ask_through(kernel, *asked):
         prefix, table, kind, flags = unpack_from("=xBxxBxxBI", message)
-        said = rtnetlink.attributes(message, 12)
+        said = netlink.attributes(message, 12)
         if message[0] == _INET and not flags & _CLONED:
             (metric,) = unpack_from("=I", said.get(_METRIC, bytes(4)))
             (table,) = unpack_from("=I", said.get(_TABLE, pack("=I", table)))
@@ -103,10 +115,10 @@ def routes() -> list[Route]:
 
 def device_to(address: int) -> str:
     """The device by which packets for an address leave; empty if there is no way. Raises OSError."""
-    body = _of_routes(32) + rtnetlink.attribute(_DESTINATION, address.to_bytes(4, "big"))
+    body = _of_routes(32) + netlink.attribute(_DESTINATION, address.to_bytes(4, "big"))
     try:
-        for message in rtnetlink.ask(_GETROUTE, 0, body):
-            indices, _ = _next_hop(rtnetlink.attributes(message, 12))
+        for message in netlink.ask(_GETROUTE, 0, body):
+            indices, _ = _next_hop(netlink.attributes(message, 12))
             return rtnetlink.name_of(indices[0]) if indices else ""
     except OSError as error:
         if error.errno not in _NO_WAY:
@@ -125,7 +137,7 @@ def _next_hop(said: Attributes) -> tuple[list[int], int]:
         length, index = unpack_from("=Hxxi", paths, at)
         if length < 8:
             break
-        hops.append((index, rtnetlink.attributes(paths[at : at + length], 8)))
+        hops.append((index, netlink.attributes(paths[at : at + length], 8)))
         at += length + 3 & ~3
     if not hops and _OUT in said:
         hops = [(unpack_from("=i", said[_OUT])[0], said)]

@@ -1,7 +1,6 @@
 """What `ip` and `bridge` would need a process for, asked of the kernel directly: a tenth of a millisecond.
 
-Messages are laid out in network namespaces' byte order, the machine's own. Source: rtnetlink(7), netlink(7);
-linux/rtnetlink.h, linux/if_link.h, linux/neighbour.h.
+Source: rtnetlink(7); linux/rtnetlink.h, linux/if_link.h, linux/neighbour.h.
 """
 
 from __future__ import annotations
@@ -9,22 +8,27 @@ from __future__ import annotations
 import os
 from struct import pack, unpack_from
 
-try:  # not socket, which loads selectors and enum
-    from _socket import AF_INET, AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket
-except ImportError:  # it is Python's own, and may go
-    from socket import AF_INET, AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket  # type: ignore[assignment]
+from .netlink import (
+    ACK,
+    CREATE,
+    DUMP,
+    ECHO,
+    EXCLUSIVE,
+    REPLACE,
+    ask,
+    ask_through,
+    attribute,
+    attributes,
+    named,
+    nested,
+    text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from _socket import socket
 
-    Attributes = dict[int, bytes]
-
-ROUTE = 0  # NETLINK_ROUTE
-_LARGEST_ANSWER = 1 << 15  # net/netlink/af_netlink.c, netlink_recvmsg(): no part of a dump is larger
-_ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
-_REQUEST, ACK, _ECHO, DUMP = 0x1, 0x4, 0x8, 0x300  # NLM_F_*
-_REPLACE, _EXCLUSIVE, _CREATE = 0x100, 0x200, 0x400
+    from .netlink import Attributes
 
 _NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH, _DELNEIGH = 16, 18, 19, 28, 29  # RTM_*
 _NEWQDISC, _GETQDISC = 36, 38
@@ -32,6 +36,7 @@ _UP = 0x1  # IFF_UP
 _BRIDGE_FAMILY = 7  # AF_BRIDGE
 
 _IFNAME, _LINK, _MASTER_LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 10, 12, 18, 1  # IFLA_*
+_ALIAS = 20
 _LINK_NETNSID, _TARGET_NETNSID = 37, 46
 _KIND, _DATA = 1, 2  # IFLA_INFO_*
 # IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
@@ -47,7 +52,6 @@ ALL_GROUPS = 0xFFFD
 # Of a device that carries Ethernet in UDP: where its attributes have the lower device, the port, and the
 # addresses of both ends (IFLA_VXLAN_LINK, _PORT, _LOCAL, _GROUP; IFLA_GENEVE_PORT, _REMOTE).
 _TUNNELS = {"vxlan": (3, 15, 4, 2), "geneve": (0, 5, 0, 2)}  # 0 is no attribute
-NESTED = 0x8000  # NLA_FNESTED
 
 _LLADDR = 2  # NDA_LLADDR
 _NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
@@ -56,10 +60,11 @@ _MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another po
 _LOOPBACK = 1  # the index of `lo` in every network namespace
 _ROOT = 0xFFFFFFFF  # TC_H_ROOT
 _QDISC_KIND, _QDISC_OPTIONS = 1, 2  # TCA_KIND, TCA_OPTIONS
-_FLOWS = 5  # TCA_FQ_CODEL_FLOWS
+_FLOWS, _HTB_INIT = 5, 2  # TCA_FQ_CODEL_FLOWS, TCA_HTB_INIT
 
 NO_SUCH_DEVICE = 19  # ENODEV
 NO_SUCH_THING = 2  # ENOENT
+THERE_ALREADY = 17  # EEXIST
 _INVALID = 22  # EINVAL
 
 
@@ -80,10 +85,21 @@ class Tunnel:
         self.remote = remote
 
 
+def ifinfo(index: int = 0, up: int = 0) -> bytes:
+    """struct ifinfomsg: which link is meant, and with `up` that it is to be so."""
+    return pack("=BxHiII", 0, 0, index, up, up)
+
+
 def link_kind(name: str) -> str | None:
     """A link's kind, such as `bridge`; empty for one without, None if there is no such link."""
     found = _link(name)
     return None if found is None else _kind(found)
+
+
+def identity(name: str) -> tuple[str, str, str]:
+    """A link's kind, its alias and its hardware address; empty for what it has not, or if there is none."""
+    found = _link(name) or {}
+    return _kind(found), text(found.get(_ALIAS, b"")), found.get(_ADDRESS, b"").hex(":")
 
 
 def peer_address(name: str) -> str:
@@ -99,7 +115,7 @@ def peer_address(name: str) -> str:
     if _LINK_NETNSID in found:
         target = attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
     try:
-        for peer in ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0) + target):
+        for peer in ask(_GETLINK, 0, ifinfo(index) + target):
             return attributes(peer, 16).get(_ADDRESS, b"").hex(":")
     except OSError:
         pass
@@ -116,18 +132,16 @@ def beneath(name: str) -> list[str]:
         return []
     lower = unpack_from("=I", found[_LINK])[0] if _LINK in found and _LINK_NETNSID not in found else 0
     master = attribute(_MASTER_LINK, pack("=i", index_of(name)))
-    ports = [
-        attributes(message, 16) for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + master)
-    ]
-    return [*filter(None, [name_of(lower)]), *(_text(port[_IFNAME]) for port in ports)]
+    ports = [attributes(message, 16) for message in ask(_GETLINK, DUMP, ifinfo() + master)]
+    return [*filter(None, [name_of(lower)]), *(text(port[_IFNAME]) for port in ports)]
 
 
 def tunnels() -> list[Tunnel]:
     """All VTEPs of this network namespace, those that are down too."""
     found = []
     for kind, (lower, port, *ends) in _TUNNELS.items():
-        asked = attribute(_LINKINFO | NESTED, attribute(_KIND, kind.encode()))
-        for message in ask(_GETLINK, DUMP, pack("=BxHiII", 0, 0, 0, 0, 0) + asked):
+        asked = nested(_LINKINFO, attribute(_KIND, kind.encode()))
+        for message in ask(_GETLINK, DUMP, ifinfo() + asked):
             link = attributes(message, 16)
             if _kind(link) != kind:
                 break  # the kernel does not know this kind, and lists all links; there can be none of it
@@ -136,7 +150,7 @@ def tunnels() -> list[Tunnel]:
             (number,) = unpack_from("!H", data.get(port, bytes(2)))
             (index,) = unpack_from("=i", message, 4)
             local, remote = (int.from_bytes(data.get(end, b""), "big") for end in ends)
-            found.append(Tunnel(_text(link[_IFNAME]), number, name_of(below), index, local, remote))
+            found.append(Tunnel(text(link[_IFNAME]), number, name_of(below), index, local, remote))
     return found
 
 
@@ -148,7 +162,7 @@ def close_port(port: str, address: str) -> None:
     it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
-    for _ in ask(_NEWNEIGH, ACK | _CREATE | _REPLACE, _bound(index, address)):
+    for _ in ask(_NEWNEIGH, ACK | CREATE | REPLACE, _bound(index, address)):
         pass
     for _ in ask(_SETLINK, ACK, _port(index, 0, ALL_GROUPS, MOST_GROUPS)):
         pass
@@ -182,15 +196,25 @@ def _port(index: int, on: int, mask: int, groups: int) -> bytes:
     settings = b"".join(attribute(kind, pack("B", on)) for kind in switches)
     settings += attribute(_PORT_MASK, pack("=H", mask))
     settings += attribute(_PORT_GROUPS, pack("=I", groups))
-    return pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + attribute(_PROTINFO | NESTED, settings)
+    return pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + nested(_PROTINFO, settings)
 
 
 def qdisc_kind(index: int, parent: int) -> str:
     """The kind of what a link has below a class, of which the number is given. Raises OSError."""
     asked = pack("=BxxxiIII", 0, index, 0, parent, 0)
-    for message in ask(_GETQDISC, ACK | _ECHO, asked):  # without the echo older kernels tell only others
-        return _text(attributes(message, 20)[_QDISC_KIND])
+    for message in ask(_GETQDISC, ACK | ECHO, asked):  # without the echo older kernels tell only others
+        return text(attributes(message, 20)[_QDISC_KIND])
     return ""  # what the kernel put there by itself
+
+
+def root_htb(index: int, kernel: socket) -> tuple[int, int] | None:
+    """Handle and default class of the HTB that a link has as its root, if it has one. Raises OSError."""
+    for message in ask_through(kernel, _GETQDISC, ACK | ECHO, pack("=BxxxiIII", 0, index, 0, _ROOT, 0)):
+        said = attributes(message, 20)
+        if text(said[_QDISC_KIND]) == "htb":
+            whole = attributes(said.get(_QDISC_OPTIONS, b"")).get(_HTB_INIT, bytes(20))
+            return unpack_from("=8xI", message)[0], unpack_from("=8xI", whole)[0]
+    return None
 
 
 def has_fq_codel() -> bool:
@@ -199,25 +223,15 @@ def has_fq_codel() -> bool:
     It is asked for one with no flows, which cannot be made: the kernel says so only if it knows the kind
     (net/sched/sch_api.c, qdisc_create; net/sched/sch_fq_codel.c, fq_codel_change).
     """
-    wanted = attribute(_QDISC_KIND, b"fq_codel\0")
-    wanted += attribute(_QDISC_OPTIONS | NESTED, attribute(_FLOWS, pack("=I", 0)))
+    wanted = named(_QDISC_KIND, "fq_codel")
+    wanted += nested(_QDISC_OPTIONS, attribute(_FLOWS, pack("=I", 0)))
     asked = pack("=BxxxiIII", 0, _LOOPBACK, 0, _ROOT, 0)
     try:
-        for _ in ask(_NEWQDISC, ACK | _CREATE | _REPLACE | _EXCLUSIVE, asked + wanted):
+        for _ in ask(_NEWQDISC, ACK | CREATE | REPLACE | EXCLUSIVE, asked + wanted):
             pass
     except OSError as error:
         return error.errno == _INVALID
     return False
-
-
-def netlink(protocol: int) -> socket:
-    """A socket to a part of the kernel, of this network namespace."""
-    return socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, protocol)
-
-
-def by_device() -> socket:
-    """A socket for what is asked of devices by ioctl(2) (netdevice(7))."""
-    return socket(AF_INET, SOCK_DGRAM)
 
 
 def take_down(name: str) -> None:
@@ -231,7 +245,7 @@ def take_down(name: str) -> None:
 
 
 def _link(name: str) -> Attributes | None:
-    body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
+    body = ifinfo() + named(_IFNAME, name)
     try:
         for message in ask(_GETLINK, 0, body):
             return attributes(message, 16)
@@ -241,10 +255,10 @@ def _link(name: str) -> Attributes | None:
     return None
 
 
-def index_of(name: str) -> int:
-    """A link's number. Raises OSError."""
-    body = pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(_IFNAME, name.encode() + b"\0")
-    for message in ask(_GETLINK, 0, body):
+def index_of(name: str, kernel: socket | None = None) -> int:
+    """A link's number, in the namespace of a socket, or in ours. Raises OSError."""
+    body = ifinfo() + named(_IFNAME, name)
+    for message in ask(_GETLINK, 0, body) if kernel is None else ask_through(kernel, _GETLINK, 0, body):
         return int(unpack_from("=i", message, 4)[0])
     raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
 
@@ -253,68 +267,10 @@ def name_of(index: int) -> str:
     """The name of the link with this number; empty for 0. Raises OSError."""
     if index == 0:
         return ""
-    for message in ask(_GETLINK, 0, pack("=BxHiII", 0, 0, index, 0, 0)):
-        return _text(attributes(message, 16)[_IFNAME])
+    for message in ask(_GETLINK, 0, ifinfo(index)):
+        return text(attributes(message, 16)[_IFNAME])
     return ""
 
 
 def _kind(link: Attributes) -> str:
-    return _text(attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode(errors="replace")
-
-
-def attribute(kind: int, value: bytes) -> bytes:
-    """One attribute of a message, padded (netlink(7))."""
-    return pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
-
-
-def attributes(content: bytes, start: int = 0) -> Attributes:
-    """The attributes of a message, or of one that holds others."""
-    return dict(_parts(content, start))
-
-
-def every(content: bytes) -> list[bytes]:
-    """What stands in a list, whose attributes are all of one kind."""
-    return [part for _, part in _parts(content, 0)]
-
-
-def _parts(content: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    while start + 4 <= len(content):
-        length, kind = unpack_from("=HH", content, start)
-        if length < 4:
-            break
-        yield kind & 0x3FFF, content[start + 4 : start + length]
-        start += length + 3 & ~3
-
-
-def ask(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
-    """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
-    kernel = netlink(ROUTE)
-    try:
-        yield from ask_through(kernel, kind, flags, body)
-    finally:
-        kernel.close()
-
-
-def ask_through(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
-    """`ask` through a socket that is kept: for who has many questions. Raises OSError."""
-    kernel.send(pack("=IHHII", 16 + len(body), kind, flags | _REQUEST, 1, 0) + body)
-    while True:
-        answer, at = kernel.recv(_LARGEST_ANSWER), 0
-        while at < len(answer):
-            length, said = unpack_from("=IH", answer, at)
-            content = answer[at + 16 : at + length]
-            if said == _ERROR:
-                (number,) = unpack_from("=i", content)
-                if number:
-                    raise OSError(-number, os.strerror(-number))
-                return
-            if said == _DONE:
-                return
-            yield content
-            if not flags & (DUMP | ACK):
-                return
-            at += length + 3 & ~3
+    return text(attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
             For ADD, CHECK, STATUS and `rebuild`.
             """
 
-        def prepare(self, network: Configuration, lease: Lease, netns: str) -> None:
-            """ADD: start ahead the tools that install(), and entering the attachment, will want."""
-
         def install(self, network: Configuration, lease: Lease, entry: Entry, netns: str) -> None:
             """ADD: enforce the lease's rate before its interface carries traffic. All or nothing."""
 

@@ -7,7 +7,6 @@ with enforcement `pod`, and so holds between two pods of one node too, whose tra
 
 from __future__ import annotations
 
-from .. import tools
 from ..node import htb
 from ..node.settings import Settings
 from . import pod
@@ -26,12 +25,6 @@ QDISCS: tuple[str, ...] = ("htb", "tbf", "bfifo")
 def on_uplink(network: Configuration) -> Settings | None:
     """The tree that promises are kept in. Raises CniError 7."""
     return Settings(network.document, lambda: network.subnet()[0] if network.names_subnet else None)
-
-
-def prepare(network: Configuration, lease: Lease, netns: str) -> None:
-    """Start tc, for the tree and for the pod."""
-    tools.prepare("tc")
-    pod.prepare(network, lease, netns)
 
 
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:

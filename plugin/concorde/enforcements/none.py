@@ -17,10 +17,6 @@ def on_uplink(network: Identity) -> None:
     """Nothing is promised there."""
 
 
-def prepare(network: Identity, lease: Lease, netns: str) -> None:
-    """Nothing to start."""
-
-
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     """Nothing to install."""
 

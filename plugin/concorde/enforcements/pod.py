@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from .. import shaping, tools
-from ..cni import CHECK_FAILED, CniError
+from .. import batches, namespaces, rtnetlink, shaping, tools
+from ..cni import CHECK_FAILED, CniError, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,16 +20,11 @@ if TYPE_CHECKING:
 RESERVES = False
 TOOLS: tuple[str, ...] = ("tc",)
 QDISCS: tuple[str, ...] = ("htb",)
+_OURS = 1 << 16, 1  # 1: and its default class
 
 
 def on_uplink(network: Identity) -> None:
     """Nothing is promised there."""
-
-
-def prepare(network: Identity, lease: Lease, netns: str) -> None:
-    """Start tc in the pod."""
-    if lease.terms.rate is not None:
-        tools.prepare("tc", netns)
 
 
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
@@ -37,7 +32,7 @@ def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     if lease.terms.rate is None or lease.terms.burst is None:
         return
     try:
-        tools.batch("tc", shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst), netns)
+        batches.run("tc", shaping.batch(lease.interface, lease.terms.rate, lease.terms.burst), netns)
     except tools.CommandError as failure:
         if failure.line > 1:
             _delete_qdisc(lease.interface, netns)
@@ -55,7 +50,7 @@ def remove(network: Identity, lease: Lease, netns: str) -> None:
         return
     try:
         shaped = _has_qdisc(lease.interface, netns)
-    except tools.CommandError:
+    except OSError:
         return  # no interface, or no namespace: nothing to undo
     if shaped:
         _delete_qdisc(lease.interface, netns)
@@ -67,7 +62,11 @@ def check(network: Identity, lease: Lease, netns: str) -> None:
     """Compare qdisc and class with the lease. Raises CniError 104 and tools.CommandError."""
     if lease.terms.rate is None:
         return
-    if not _has_qdisc(lease.interface, netns):
+    try:
+        shaped = _has_qdisc(lease.interface, netns)
+    except OSError as error:
+        raise CniError(CHECK_FAILED, in_words(error)) from error
+    if not shaped:
         raise CniError(CHECK_FAILED, f"{lease.interface} has no root qdisc htb 1: with default class 1")
     output = tools.run("tc", "-j", "class", "show", "dev", lease.interface, netns=netns)
     expected = shaping.shown_rate(lease.terms.rate)
@@ -78,15 +77,11 @@ def check(network: Identity, lease: Lease, netns: str) -> None:
 
 
 def _has_qdisc(interface: str, netns: str) -> bool:
-    import json  # not above: ADD and most DELs do without
-
-    output = tools.run("tc", "-j", "qdisc", "show", "dev", interface, "root", netns=netns)
-    return any(
-        qdisc.get("kind") == "htb"
-        and qdisc.get("handle") == "1:"
-        and int(str(qdisc.get("options", {}).get("default", "0")), 16) == 1
-        for qdisc in json.loads(output or "[]")
-    )
+    kernel = namespaces.opened(netns)
+    try:
+        return rtnetlink.root_htb(rtnetlink.index_of(interface, kernel), kernel) == _OURS
+    finally:
+        kernel.close()
 
 
 def shorten_packets(interface: str, largest: int, netns: str) -> None:
@@ -96,8 +91,8 @@ def shorten_packets(interface: str, largest: int, netns: str) -> None:
 
 
 def _limit_packets(interface: str, size: int, netns: str) -> None:
-    tools.run("ip", "link", "set", "dev", interface, "gso_max_size", str(size), netns=netns)
+    batches.run("ip", f"link set dev {interface} gso_max_size {size}\n", netns)
 
 
 def _delete_qdisc(interface: str, netns: str) -> None:
-    tools.run("tc", "qdisc", "delete", "dev", interface, "root", "handle", "1:", netns=netns)
+    batches.run("tc", f"qdisc delete dev {interface} root handle 1:\n", netns)

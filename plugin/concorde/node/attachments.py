@@ -22,29 +22,22 @@ if TYPE_CHECKING:
 
     from ..configuration import Configuration, Identity
     from ..leases import Lease
-    from ..links import Creation
     from .differences import Difference
     from .ledger import Ledger
     from .settings import Settings
 
 
-def enter(
-    entry: Entry,
-    settings: Settings | None,
-    lock: NodeLock,
-    creation: Creation | None,
-    reserves: Callable[[str], bool],
-) -> None:
+def enter(entry: Entry, settings: Settings | None, lock: NodeLock, reserves: Callable[[str], bool]) -> None:
     """Write the attachment into the ledger, if its promise fits, then into the kernel.
 
-    Its interface may be in the making meanwhile, and is there when this returns. `reserves` is for adopt().
-    Raises CniError 103, 105 and 106, tools.CommandError and OSError; then nothing is left of it.
+    Its interface is there. `reserves` is for adopt(). Raises CniError 103, 105 and 106, tools.CommandError
+    and OSError; then nothing is left of it.
     """
     from . import ledger  # before the lock: others wait for it
 
     with lock:
         book = ledger.Ledger(lock.directory)
-        _enter(book, settings, entry, creation, lambda: adopt(book, lock.directory, reserves))
+        _enter(book, settings, entry, lambda: adopt(book, lock.directory, reserves))
 
 
 def withdraw(network: Identity, container: str, interface: str, stays: bool = False) -> None:
@@ -316,23 +309,13 @@ def _pressing(found: list[Difference]) -> list[Difference]:
     return [difference for difference in found if not difference.waits]
 
 
-def _enter(
-    book: Ledger,
-    settings: Settings | None,
-    entry: Entry,
-    creation: Creation | None,
-    adopting: Callable[[], None],
-) -> None:
+def _enter(book: Ledger, settings: Settings | None, entry: Entry, adopting: Callable[[], None]) -> None:
     former = book.tree()
     if not entry.is_ours:
         _bury_the_dead(book, entry)
     with book:
         book.admit(settings.tree if settings else None, entry)
-    touched = False
     try:
-        if creation is not None:
-            creation.finish()
-        touched = True
         if settings is None or former == settings.tree:
             _enforce(book, settings, entry, adopting)
             return
@@ -340,7 +323,7 @@ def _enter(
             kernel.abandon(former.uplink)
         _repair(book, settings, adopting, fresh=former is None)
     except Exception as error:
-        if touched and not isinstance(error, CniError):  # a repair raises those before it touches anything
+        if not isinstance(error, CniError):  # a repair raises those before it touches anything
             _clear(book, entry)
         with book:
             book.drop(entry.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import pack, unpack_from
 
-from .. import rtnetlink
+from .. import netlink
 
 _GETQDISC, _GETTCLASS = 38, 42  # RTM_*
 _KIND, _STATS = 1, 7  # TCA_KIND, TCA_STATS2
@@ -35,17 +35,17 @@ def of_classes(index: int) -> dict[str, Counters]:
     """
     asked = pack("=BxxxiIII", 0, index, 0, 0, 0)
     found = {}
-    for message in rtnetlink.ask(_GETTCLASS, rtnetlink.DUMP, asked):
+    for message in netlink.ask(_GETTCLASS, netlink.DUMP, asked):
         (handle,) = unpack_from("=I", message, 8)
-        attributes = rtnetlink.attributes(message, 20)
+        attributes = netlink.attributes(message, 20)
         if attributes[_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
             found[_text(handle)] = _counters(attributes)
     # HTB's own count lacks what a class's queue takes to make room for others, as fq_codel does.
-    for message in rtnetlink.ask(_GETQDISC, rtnetlink.DUMP, asked):
+    for message in netlink.ask(_GETQDISC, netlink.DUMP, asked):
         its, _, parent = unpack_from("=iII", message, 4)
         if its == index and _text(parent) in found:
             own = found[_text(parent)]
-            own.dropped = max(own.dropped, _counters(rtnetlink.attributes(message, 20)).dropped)
+            own.dropped = max(own.dropped, _counters(netlink.attributes(message, 20)).dropped)
     return found
 
 
@@ -53,8 +53,8 @@ def _text(handle: int) -> str:
     return f"{handle >> 16:x}:{handle & 0xFFFF:x}"
 
 
-def _counters(attributes: rtnetlink.Attributes) -> Counters:
-    stats = rtnetlink.attributes(attributes[_STATS])
+def _counters(attributes: netlink.Attributes) -> Counters:
+    stats = netlink.attributes(attributes[_STATS])
     sent, packets = unpack_from("=QI", stats[_BASIC])
     if _PACKETS in stats:
         (packets,) = unpack_from("=Q", stats[_PACKETS])

@@ -6,7 +6,7 @@ is listed. Should that fail, because something is missing or in the way, all is 
 
 from __future__ import annotations
 
-from .. import links, rtnetlink, tools
+from .. import batches, links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
 from . import connections, htb, neighbours, nfnetlink, offloads, tables, tunnels
 
@@ -41,7 +41,9 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
     ip = "".join(map(offloads.change, tunnels.devices(overlays))) if tree and tree.segment else ""
-    tools.batches(("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ()))
+    batches.run_all(
+        ("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ())
+    )
     _learn_tracking()
 
 
@@ -68,7 +70,7 @@ def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
     elements = tables.elements(entry)
     nfnetlink.change("delete", _plain(elements))
     _forget_connections(entry)
-    tools.batches(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
+    batches.run_all(("tc", tc), ("nft", tables.change("delete", _chains(elements))))
 
 
 def _forget_connections(entry: Entry) -> None:
@@ -103,7 +105,7 @@ def learn(tree: Tree | None) -> None:
 
 def _learn_tracking() -> None:
     if connections.are_tracked() and not nfnetlink.has_chain(*connections.CHAIN):
-        tools.batches(("nft", tables.tracking(links.has_ipv6())))
+        batches.run_all(("nft", tables.tracking(links.has_ipv6())))
 
 
 def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:
@@ -213,8 +215,8 @@ def abandon(uplink: str) -> None:
     """Take our tree off an interface that is the node's uplink no longer, as far as that is possible."""
     if links.exists(uplink):
         try:
-            tools.run("tc", "qdisc", "delete", "dev", uplink, "root", "handle", htb.MAJOR)
-            tools.batch("ip", neighbours.as_made(tools.run("ip", "-j", "ntable", "show"), uplink))
+            batches.run("tc", f"qdisc delete dev {uplink} root handle {htb.MAJOR}\n")
+            batches.run("ip", neighbours.as_made(tools.run("ip", "-j", "ntable", "show"), uplink))
         except tools.CommandError:
             pass  # it had none, or is gone
 
@@ -231,7 +233,7 @@ def dismantle(uplink: str) -> bool:
         abandon(uplink)
     there = observe().families
     present = [family for family in FAMILIES if family in there]
-    tools.batches(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
+    batches.run_all(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
     return bool(present)
 
 
@@ -242,6 +244,6 @@ def _apply(tc: str, pieces: list[str], ip: str = "") -> None:
         if (transactions[-1] + piece).count("\n") > _MOST_LINES:
             transactions.append("")
         transactions[-1] += piece
-    tools.batches(("tc", tc), ("nft", transactions[0]), ("ip", ip))
+    batches.run_all(("tc", tc), ("nft", transactions[0]), ("ip", ip))
     for transaction in transactions[1:]:
-        tools.batches(("nft", transaction))
+        batches.run_all(("nft", transaction))

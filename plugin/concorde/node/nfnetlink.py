@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from struct import pack, unpack_from
 
-from .. import addresses
-from ..rtnetlink import DUMP, NESTED, NO_SUCH_THING, ask_through, attribute, attributes, every, netlink
+from .. import addresses, netlink
+from ..netlink import ACK, CREATE, DUMP, NETFILTER, ask_through, attribute, attributes, every, named, nested
+from ..rtnetlink import NO_SUCH_THING
 from . import limits, tables
 
 TYPE_CHECKING = False
@@ -19,16 +20,14 @@ if TYPE_CHECKING:
 
     from .parts import Element
 
-_NETFILTER = 12  # NETLINK_NETFILTER
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
 _BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*
 _GET_TABLE, _GET_CHAIN = _NFTABLES << 8 | 1, _NFTABLES << 8 | 4  # NFT_MSG_GETTABLE, _GETCHAIN
 _GET_ELEMENTS, _GET_GENERATION = _NFTABLES << 8 | 13, _NFTABLES << 8 | 16  # NFT_MSG_GETSETELEM, _GETGEN
 _MESSAGES = {"add": _NFTABLES << 8 | 12, "delete": _NFTABLES << 8 | 14}  # NFT_MSG_NEWSETELEM, _DELSETELEM
-_REQUEST, _ACK, _CREATE = 0x1, 0x4, 0x400  # NLM_F_*
-_ERROR = 2  # NLMSG_ERROR
 _FAMILIES = {"inet": 1, "ip": 2, "arp": 3, "netdev": 5, "bridge": 7, "ip6": 10}  # NFPROTO_*
-_TABLE_NAME, _CHAIN_TABLE, _CHAIN_NAME = 1, 1, 3  # NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, _NAME
+_TABLE_NAME, _CHAIN_TABLE, _CHAIN_NAME, _CHAIN_HOOK = 1, 1, 3, 4  # NFTA_TABLE_NAME, NFTA_CHAIN_*
+_HOOK_NUMBER = 1  # NFTA_HOOK_HOOKNUM
 _CHANGES = 1 << 7 - 1  # of the group NFNLGRP_NFTABLES
 _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIST_ELEM
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
@@ -42,29 +41,31 @@ def change(verb: str, elements: Sequence[Element]) -> None:
     """`add` or `delete` elements, all or none. Raises OSError with the kernel's number."""
     if not elements:
         return
-    messages = [_message(_BEGIN, _REQUEST, 0, _NFTABLES, b"")]
+    messages = [_message(_BEGIN, 0, 0, _NFTABLES, b"")]
     for number, (family, name, text) in enumerate(elements, 1):
-        flags = _REQUEST | (_CREATE if verb == "add" else 0) | (_ACK if number == len(elements) else 0)
+        flags = (CREATE if verb == "add" else 0) | (ACK if number == len(elements) else 0)
         key, limit = limits.parted(text)
         body = _body(family, name, key, limit if verb == "add" else "")
         messages.append(_message(_MESSAGES[verb], flags, _FAMILIES[family], 0, body))
-    messages.append(_message(_END, _REQUEST, 0, _NFTABLES, b""))
-    asked = netlink(_NETFILTER)
+    messages.append(_message(_END, 0, 0, _NFTABLES, b""))
+    asked = netlink.opened(NETFILTER)
     try:
         asked.send(b"".join(messages))
         # Errors come before the acknowledgement, which is asked of the last element.
         answer = asked.recv(1 << 16)
-        _, kind = unpack_from("=IH", answer)
-        (number,) = unpack_from("=i", answer, 16)
-        if kind == _ERROR and number:
-            raise OSError(-number, f"nftables: {', '.join(f'{n} {{ {t} }}' for _, n, t in elements)[:200]}")
+        _, kind, how = unpack_from("=IHH", answer)
+        if kind == netlink.ERROR:
+            netlink.require(how, answer[16:])
+    except OSError as error:
+        shown = ", ".join(f"{name} {{ {text} }}" for _, name, text in elements)
+        raise OSError(error.errno, f"nftables: {error.strerror}: {shown[:200]}") from error
     finally:
         asked.close()
 
 
 def changes() -> socket:
     """What has something to read after each change of any table. Raises OSError."""
-    told = netlink(_NETFILTER)
+    told = netlink.opened(NETFILTER)
     told.bind((0, _CHANGES))
     told.setblocking(False)
     return told
@@ -72,21 +73,33 @@ def changes() -> socket:
 
 def has_table(family: str) -> bool:
     """Whether there is a table of ours."""
-    return _is_there(_GET_TABLE, family, _named(_TABLE_NAME, tables.TABLE))
+    return _is_there(_GET_TABLE, family, named(_TABLE_NAME, tables.TABLE))
 
 
 def has_chain(family: str, name: str) -> bool:
     """Whether our table has such a chain."""
-    body = _named(_CHAIN_TABLE, tables.TABLE) + _named(_CHAIN_NAME, name)
+    body = named(_CHAIN_TABLE, tables.TABLE) + named(_CHAIN_NAME, name)
     return _is_there(_GET_CHAIN, family, body)
 
 
+def tables_at(hook: int) -> list[tuple[str, str]]:
+    """Family and name of each table, anybody's, that has a chain at a hook of its family. Raises OSError."""
+    families = {number: family for family, number in _FAMILIES.items()}
+    found = {}
+    for message in netlink.ask(_GET_CHAIN, DUMP, _header(0, 0), NETFILTER):
+        said = attributes(message, 4)
+        where = attributes(said.get(_CHAIN_HOOK, b"")).get(_HOOK_NUMBER)
+        if where == pack("!I", hook):
+            found[families.get(message[0], ""), netlink.text(said[_CHAIN_TABLE])] = True
+    return list(found)
+
+
 def _is_there(kind: int, family: str, body: bytes) -> bool:
-    asked = netlink(_NETFILTER)
+    asked = netlink.opened(NETFILTER)
     try:
-        asked.send(_message(kind, _REQUEST, _FAMILIES[family], 0, body))
+        asked.send(_message(kind, 0, _FAMILIES[family], 0, body))
         _, kind = unpack_from("=IH", asked.recv(1 << 16))
-        return bool(kind != _ERROR)
+        return bool(kind != netlink.ERROR)
     finally:
         asked.close()
 
@@ -101,7 +114,7 @@ def counted(elements: Iterable[Element]) -> dict[Element, int]:
         family, name, text = element
         if tables.counts(family, name):
             wanted.setdefault((family, name), {})[_key(family, name, limits.parted(text)[0])] = element
-    asked = netlink(_NETFILTER)
+    asked = netlink.opened(NETFILTER)
     try:
         for _ in range(_LOOKS):
             # What is put into a set or taken out while it is read may hide another element.
@@ -142,7 +155,7 @@ def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int
 
 
 def _message(kind: int, flags: int, family: int, resource: int, body: bytes) -> bytes:
-    return pack("=IHHII", 20 + len(body), kind, flags, 0, 0) + _header(family, resource) + body
+    return netlink.message(kind, flags, _header(family, resource) + body, 0)
 
 
 def _header(family: int, resource: int) -> bytes:
@@ -152,32 +165,24 @@ def _header(family: int, resource: int) -> bytes:
 
 def _body(family: str, name: str, text: str, limit: str) -> bytes:
     key, _, value = text.partition(" : ")
-    element = _nested(_KEY, attribute(_VALUE, _key(family, name, key)))
+    element = nested(_KEY, attribute(_VALUE, _key(family, name, key)))
     if value:
         major, _, minor = value.partition(":")
-        element += _nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
+        element += nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
     if limit:
-        expression = attribute(_NAME, b"limit\0") + _nested(_OF_EXPRESSION, limits.attributes(limit))
-        element += _nested(_EXPRESSION, expression)
-    return _of_set(name) + _nested(_ELEMENTS, _nested(_ELEMENT, element))
+        expression = attribute(_NAME, b"limit\0") + nested(_OF_EXPRESSION, limits.attributes(limit))
+        element += nested(_EXPRESSION, expression)
+    return _of_set(name) + nested(_ELEMENTS, nested(_ELEMENT, element))
 
 
 def _of_set(name: str) -> bytes:
-    return _named(_TABLE, tables.TABLE) + _named(_SET, name)
+    return named(_TABLE, tables.TABLE) + named(_SET, name)
 
 
 def _key(family: str, name: str, text: str) -> bytes:
     parts = [_part(kind, part) for kind, part in zip(tables.key_of(family, name), text.split(" . "))]
     # Of several, each fills whole registers of 4 bytes.
     return parts[0] if len(parts) == 1 else b"".join(part + bytes(-len(part) % 4) for part in parts)
-
-
-def _named(kind: int, name: str) -> bytes:
-    return attribute(kind, name.encode() + b"\0")
-
-
-def _nested(kind: int, content: bytes) -> bytes:
-    return attribute(kind | NESTED, content)
 
 
 def _part(kind: str, text: str) -> bytes:

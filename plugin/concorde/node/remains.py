@@ -6,7 +6,7 @@ stands beside it, is of that port's attachment.
 
 from __future__ import annotations
 
-from .. import addresses, tools
+from .. import addresses, batches, tools
 from . import htb
 from .listing import Listed, Listing, objects, set_of
 from .tables import LEARNED, TABLE
@@ -66,7 +66,7 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
             texts |= {part for part in element.parts if _is_address(part)}
     gone = [element for element in found if (names | texts).intersection(element.parts)]
     given = minors(element for element in gone)
-    tools.batches(
+    batches.run_all(
         ("nft", "".join(f"delete element {e.family} {TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
     )
     uplink = uplink_of_tree()
@@ -75,7 +75,7 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     present = tools.run("tc", "class", "show", "dev", uplink).split()
     names = {htb.handle(of) for minor in given.values() for of in (minor, htb.best_effort(minor))}
     lines = [f"class delete dev {uplink} classid {name}\n" for name in sorted(names & {*present})]
-    tools.batches(("tc", "".join(lines)))
+    batches.run_all(("tc", "".join(lines)))
 
 
 def uplink_of_tree() -> str | None:

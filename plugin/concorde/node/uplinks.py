@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import rtnetlink
+from .. import netlink, rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def mtu(name: str) -> int:
     import fcntl
     from struct import pack, unpack_from
 
-    descriptor = rtnetlink.by_device()
+    descriptor = netlink.by_device()
     try:
         answer = fcntl.ioctl(descriptor.fileno(), _SIOCGIFMTU, pack("16s24x", name.encode()))
     finally:
@@ -72,7 +72,7 @@ def _told(name: str) -> int | None:
     command = array("B", pack("I", _ETHTOOL_GSET) + bytes(40))  # struct ethtool_cmd has 44 bytes
     request = pack("16sP", name.encode(), command.buffer_info()[0])  # struct ifreq: name, pointer
     try:
-        descriptor = rtnetlink.by_device()
+        descriptor = netlink.by_device()
         try:
             fcntl.ioctl(descriptor.fileno(), _SIOCETHTOOL, request + bytes(16))
         finally:

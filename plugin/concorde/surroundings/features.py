@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from struct import pack
 
-from .. import rtnetlink, tools
+from .. import netlink, rtnetlink, tools
 from ..node import nfnetlink
-from ..node.differences import differences
-from ..node.observe import State
 from ..node.records import Entry
 
 TYPE_CHECKING = False
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 # With limits of each element of a set (nf_tables, NFTA_SET_ELEM_EXPRESSIONS).
 LEAST_LINUX = (5, 11)
 _NEWLINK, _NEWQDISC = 16, 36  # RTM_*
-_ACK, _CREATE, _EXCLUSIVE = 0x4, 0x400, 0x200  # NLM_F_*
 _INGRESS = 0xFFFFFFF1  # TC_H_INGRESS
 _MTU, _LINKINFO, _KIND, _TCA_KIND = 4, 18, 1, 1  # IFLA_*, IFLA_INFO_KIND, TCA_KIND
 _UNKNOWN_QDISC, _UNKNOWN_LINK = 2, 95  # ENOENT, EOPNOTSUPP
@@ -51,22 +48,19 @@ def _version(release: str) -> tuple[int, ...]:
 
 def _is_unknown_qdisc(kind: str) -> bool:
     """A qdisc that is none for ingress is refused there, but only once its kind was found (qdisc_create)."""
-    body = pack("=BxxxiIII", 0, _LOOPBACK, 0, _INGRESS, 0) + rtnetlink.attribute(
-        _TCA_KIND, kind.encode() + b"\0"
-    )
-    return _refusal(_NEWQDISC, body) == _UNKNOWN_QDISC
+    body = pack("=BxxxiIII", 0, _LOOPBACK, 0, _INGRESS, 0)
+    return _refusal(_NEWQDISC, body + netlink.named(_TCA_KIND, kind)) == _UNKNOWN_QDISC
 
 
 def _is_unknown_kind(kind: str) -> bool:
     """No link has so large an MTU, which is looked at once its kind was found (rtnl_create_link)."""
-    info = rtnetlink.attribute(_KIND, kind.encode())
-    body = pack("=BxHiII", 0, 0, 0, 0, 0) + rtnetlink.attribute(_LINKINFO | rtnetlink.NESTED, info)
-    return _refusal(_NEWLINK, body + rtnetlink.attribute(_MTU, pack("=I", 0x7FFFFFFF))) == _UNKNOWN_LINK
+    body = rtnetlink.ifinfo() + netlink.nested(_LINKINFO, netlink.attribute(_KIND, kind.encode()))
+    return _refusal(_NEWLINK, body + netlink.attribute(_MTU, pack("=I", 0x7FFFFFFF))) == _UNKNOWN_LINK
 
 
 def _refusal(kind: int, body: bytes) -> int | None:
     try:
-        for _ in rtnetlink.ask(kind, _ACK | _CREATE | _EXCLUSIVE, body):
+        for _ in netlink.ask(kind, netlink.ACK | netlink.CREATE | netlink.EXCLUSIVE, body):
             pass
     except OSError as error:
         return error.errno
@@ -75,6 +69,10 @@ def _refusal(kind: int, body: bytes) -> int | None:
 
 def _of_tables(is_ours: bool) -> list[str]:
     """What of our tables nft, or the kernel, refuses; it gives up what it only checks."""
+    # Not above: they load json, and a node seldom lacks our tables.
+    from ..node.differences import differences
+    from ..node.observe import State
+
     text = "".join(difference.nft for difference in differences(None, [_sample(is_ours)], State()))
     try:
         tools.start("nft", "--check", "--file", "-").finish(text)

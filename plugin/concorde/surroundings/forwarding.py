@@ -10,9 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from .. import routing, tools
-from ..node import tables, underlay, uplinks
-from ..node.listing import objects
-from . import filters, rules
+from ..node import nfnetlink, tables, underlay, uplinks
+from . import rules
 from .rules import Packet
 
 TYPE_CHECKING = False
@@ -26,6 +25,7 @@ _LEGACY = "/proc/net/ip_tables_names"
 _LEGACY_SAVE, _SAVE = "iptables-legacy-save", "iptables-nft-save"
 _NOTHING = '{"nftables": []}'
 _NEW, _ESTABLISHED = "new", "established"
+_FAMILIES, _FORWARD = ("ip", "inet"), 2  # NF_INET_FORWARD
 
 
 def refusals(bridge: str, subnet: Subnet, cluster: Subnet | None) -> list[str]:
@@ -83,7 +83,14 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
     """Each table that hooks where packets are forwarded: a title, the chains that hook there, all its chains,
     and the commands that let a subnet through.
     """
-    for family, table in _tables():
+    others, has_legacy = _tables(), _has_legacy()
+    if not (others or has_legacy):
+        return
+    # Not above: they load json, and no first pod of a node without a packet filter waits for that.
+    from ..node.listing import objects
+    from . import filters
+
+    for family, table in others:
         text = _said("nft", "-j", "-t", "list", "table", family, table)
         chains, hooked, foreign = filters.listed(objects(text or _NOTHING))
         if foreign and (family, table) == ("ip", "filter"):
@@ -93,7 +100,7 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
             _by_iptables if (family, table) == ("ip", "filter") else partial(_by_nft, f"{family} {table}")
         )
         yield f"table {family} {table}", [base for base in hooked if base in chains], chains, insert
-    if _has_legacy():
+    if has_legacy:
         chains = filters.saved(_said(_LEGACY_SAVE, "-t", "filter"))
         yield (
             "table filter of iptables-legacy",
@@ -105,16 +112,11 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
 
 def _tables() -> list[tuple[str, str]]:
     """Others' tables of nftables that may drop what is forwarded."""
-    found = {}
-    for entry in objects(_said("nft", "-j", "list", "chains") or _NOTHING):
-        chain = entry.get("chain", {})
-        if (
-            chain.get("hook") == "forward"
-            and chain["family"] in ("ip", "inet")
-            and chain["table"] != tables.TABLE
-        ):
-            found[chain["family"], chain["table"]] = True
-    return list(found)
+    try:
+        hooked = nfnetlink.tables_at(_FORWARD)
+    except OSError:  # there is no nftables, or this process may not look
+        return []
+    return [(family, table) for family, table in hooked if family in _FAMILIES and table != tables.TABLE]
 
 
 def _by_iptables(base: str, subnet: Subnet, program: str = "iptables") -> str:

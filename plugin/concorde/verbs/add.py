@@ -7,12 +7,14 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from .. import chain, enforcements, links, names, results, tools
+from .. import chain, enforcements, links, names, results
 from ..cni import COMMAND_FAILED, CniError
 from ..configuration import Configuration, invalid
 from ..lease_terms import terms
 from ..leases import Lease, Link
 from ..locks import AttachmentLock, NodeLock
+from ..node import attachments
+from ..store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from ..addresses import Subnet
     from ..node.settings import Settings
     from ..requests import Request
-    from ..store import Store
 
 
 def add(request: Request) -> dict[str, Any]:
@@ -43,10 +44,8 @@ def _attach(
     """The lease, and whether the pod's default route goes there."""
     lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
-        settings, lock = _prepare(configuration, lease, subnet is not None, request.netns)
-        # Not above: loading SQLite takes 4 ms, in which the tools are loaded too.
-        from ..store import Store
-
+        settings = enforcements.load(lease.terms.enforcement).on_uplink(configuration)
+        lock = NodeLock(configuration.node_directory)
         store = Store(configuration.directory)
         with store:
             _look_around(configuration, settings, subnet, store)
@@ -80,44 +79,20 @@ def _look_around(
     surroundings.require(configuration, settings, makes_bridge=subnet is not None)
 
 
-def _prepare(
-    configuration: Configuration, lease: Lease, makes_link: bool, netns: str
-) -> tuple[Settings | None, NodeLock]:
-    """Start the tools _install() will want, in the order of their use; the uplink's keys, the node's lock.
-
-    Tools that are started after the lock was opened hold it too, once it is taken.
-    """
-    enforcement = enforcements.load(lease.terms.enforcement)
-    if makes_link:
-        tools.prepare("ip")
-    settings = enforcement.on_uplink(configuration)
-    lock = NodeLock(configuration.node_directory)
-    enforcement.prepare(configuration, lease, netns)
-    if makes_link:
-        tools.prepare("ip", netns)
-    return settings, lock
-
-
 def _install(
     configuration: Configuration, lease: Lease, settings: Settings | None, lock: NodeLock, netns: str
 ) -> bool:
     enforcement = enforcements.load(lease.terms.enforcement)
-    creation = links.Creation(lease.link, netns) if lease.link is not None else None
-    # Not above: a millisecond, in which the pair is made.
-    from ..node import attachments
-
-    try:
-        entry = attachments.entry_of(configuration, lease, settings, netns)
-        if not entry.way:
-            raise invalid("prevResult", f"{lease.interface} has no end on the node: {chain.UNGUARDED}")
-        attachments.enter(entry, settings, lock, creation, enforcements.reserves)
-    except Exception:
-        if creation is not None:
-            creation.settle()
-        raise
+    link = lease.link
+    entry = attachments.entry_of(configuration, lease, settings, netns)
+    if not entry.way:
+        raise invalid("prevResult", f"{lease.interface} has no end on the node: {chain.UNGUARDED}")
+    if link is not None:
+        links.make(link, netns)
+    attachments.enter(entry, settings, lock, enforcements.reserves)
     try:
         enforcement.install(configuration, lease, entry, netns)
-        return lease.link is not None and links.configure(lease.link, netns, configuration.default_route)
+        return link is not None and links.configure(link, netns, configuration.default_route)
     except Exception:
         attachments.withdraw(configuration, lease.container, lease.interface)
         raise

@@ -27,14 +27,13 @@ def release(network: Identity, container: str, interface: str, netns: str, stays
         veth = names.host_veth(network.name, container, interface)
         # Nothing passes from now on, for the guard may be gone before the link is.
         rtnetlink.take_down(veth)
-        removal = links.Removal(veth)
-        # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
-        store, lease = _found(network, container, interface)
-        if lease is not None:
-            where = netns if lease.link is not None or _is_within(network, lease, netns) else ""
-            enforcements.load(lease.terms.enforcement).remove(network, lease, where)
-        attachments.withdraw(network, container, interface, stays)
-        removal.finish()
+        with links.Removal(veth):
+            # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
+            store, lease = _found(network, container, interface)
+            if lease is not None:
+                where = netns if lease.link is not None or _is_within(network, lease, netns) else ""
+                enforcements.load(lease.terms.enforcement).remove(network, lease, where)
+            attachments.withdraw(network, container, interface, stays)
         if store is not None:
             _drop(store, container, interface, veth)
 

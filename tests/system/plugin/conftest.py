@@ -22,6 +22,15 @@ CEILING = "kubernetes.io/egress-bandwidth"
 Document = dict[str, Any]
 
 
+# Waits, when it is to change something, until it is told to.
+SLOW_NFT = """#!/bin/sh
+[ "$*" = "-f -" ] || exec /usr/sbin/nft "$@"
+cat > /run/batch.$$
+[ -e /run/held ] || { : > /run/held; echo > /run/reached; read go < /run/go; }
+exec /usr/sbin/nft -f /run/batch.$$
+"""
+
+
 class Node:
     """Namespaces in the place of a node; they end with the process that holds them."""
 
@@ -76,6 +85,16 @@ class Node:
                 process.kill()
                 assert process.stdout is not None
                 process.stdout.read()
+
+    def slow_nft(self) -> str:
+        """A directory with an nft of which the first to make tables says so in /run/reached, for /run/go.
+
+        There are none then: so the next ADD has to make them. All else it is told the kernel directly.
+        """
+        self.run("nft", "flush", "ruleset")
+        self.run("sh", "-c", "mkdir /run/slow; cat > /run/slow/nft; chmod +x /run/slow/nft", stdin=SLOW_NFT)
+        self.run("mkfifo", "/run/reached", "/run/go")
+        return "/run/slow"
 
     def show(self, *command: str, pod: str = "") -> Any:
         """The JSON an `ip -j` or `tc -j` command prints, on the node or in a pod."""

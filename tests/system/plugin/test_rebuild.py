@@ -211,20 +211,14 @@ def test_in_a_chain_too(node: Node, kind: str) -> None:
 
 
 def test_calls_under_way_end_before_and_others_wait(node: Node) -> None:
-    """An ADD whose `ip` is held up has its lease, and no cache has it yet: it must not be lost."""
+    """An ADD whose `nft` is held up has its lease, and no cache has it yet: it must not be lost."""
     attach(node, "A-1", network())
-    slow = (
-        "#!/bin/sh\ncat > /run/batch.$$\n[ -s /run/batch.$$ ] || exit 0\n"
-        'echo > /run/reached\nread go < /run/go\n/usr/sbin/ip "$@" < /run/batch.$$\n'
-    )
-    node.run("sh", "-c", "mkdir /run/slow; cat > /run/slow/ip; chmod +x /run/slow/ip", stdin=slow)
-    node.run("mkfifo", "/run/reached", "/run/go")
-    add = node.start("ADD", "A-2", network(), path="/run/slow")
+    add = node.start("ADD", "A-2", network(), path=node.slow_nft())
     node.run("cat", "/run/reached")
     rebuilding = subprocess.Popen(node.argv(node.plugin, "rebuild", "--cache", CACHE), stdout=subprocess.PIPE)
     with pytest.raises(subprocess.TimeoutExpired):
         rebuilding.wait(0.5)  # alone it takes 0.05 s
-    node.run("sh", "-c", "echo > /run/go; cat /run/reached; echo > /run/go")
+    node.run("sh", "-c", "echo > /run/go")
     result = json.loads(add.communicate()[0])
     assert rebuilding.communicate()[0]
     assert rebuilding.returncode == 0

@@ -12,7 +12,8 @@ from tests.system.plugin.uplinks import Pair, on_uplink
 
 PYTHON = ("/usr/bin/python3", "-IS", "-X", "importtime")
 # In C, but for what any start of Python has loaded, or costs nothing; _sqlite3 loads more of its own.
-NEEDED = "__future__, _json, _socket, _sqlite3, array, binascii, fcntl, gc, os, stat, struct, sys"
+# _ctypes is for setns(2), which os has since 3.12.
+NEEDED = "__future__, _ctypes, _json, _socket, _sqlite3, array, binascii, fcntl, gc, os, stat, struct, sys"
 NETWORKS = {
     "none": promising("1M", "2M", enforcement="none"),
     "pod": promising("1M"),

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.system.plugin.conftest import REFERENCE, Node, child_of
 from tests.system.plugin.uplinks import chain, ledger, on_uplink
 
+TOOLS = ("ip", "tc", "nft", "nsenter", "bridge")
 PODS = ("A-1", "A-2", "B-1")
 # What `ethtool -s DEVICE speed MBIT` does: ETHTOOL_GSET, then ETHTOOL_SSET. A tun takes it.
 SET_SPEED = """
@@ -173,16 +176,31 @@ def test_the_only_cluster_may_change_the_capacity_as_far_as_its_promises_fit(nod
     assert node.call("STATUS", "", on_uplink(capacity="500M")) == {}
 
 
-def test_a_pod_comes_and_goes_without_nft_once_the_tables_are_there(node: Node) -> None:
+@contextmanager
+def without_tools(node: Node) -> Iterator[None]:
+    """Let every program that the plugin may start fail."""
+    paths = [node.run("sh", "-c", f"readlink -f $(command -v {tool})").strip() for tool in TOOLS]
+    for path in paths:
+        node.run("mount", "--bind", "/bin/false", path)
+    yield
+    for path in paths:
+        node.run("umount", path)
+
+
+@pytest.mark.parametrize("keys", [{}, {"enforcement": "pod"}], ids=["node", "pod"])
+def test_a_pod_comes_and_goes_without_a_program_once_the_tables_are_there(
+    keys: dict[str, Any], node: Node
+) -> None:
     """The kernel is told directly; that a repair had to be made instead would be slow, and not be noticed."""
-    added(node, "A-1", on_uplink("100M"))
-    node.run("mount", "--bind", "/bin/false", "/usr/sbin/nft")
-    result = added(node, "A-2", on_uplink("50M", "60M"))
-    node.run("umount", "/usr/sbin/nft")
-    assert node.call("CHECK", "A-2", on_uplink("50M", "60M", prevResult=result)) == {}
-    node.run("mount", "--bind", "/bin/false", "/usr/sbin/nft")
-    assert node.call("DEL", "A-2", on_uplink(), netns="") == {}
-    node.run("umount", "/usr/sbin/nft")
+    added(node, "A-1", on_uplink("100M", **keys))
+    with without_tools(node):
+        result = added(node, "A-2", on_uplink("50M", "60M", **keys))
+    assert node.call("CHECK", "A-2", on_uplink("50M", "60M", prevResult=result, **keys)) == {}
+    with without_tools(node):
+        assert node.call("DEL", "A-2", on_uplink(), netns="") == {}
+        assert node.call("DEL", "A-1", on_uplink(), netns="") == {}
+        # Nor does a network's first pod need one where the node is as it was.
+        added(node, "A-1", on_uplink("100M", **keys))
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
@@ -426,15 +444,9 @@ def test_in_a_chain_the_class_is_given_to_the_other_plugins_interface(node: Node
 
 
 def test_the_next_add_waits_for_what_a_killed_one_left_running(node: Node) -> None:
-    """The plugin is gone, its `tc` has yet to make the class: the other cluster must not come between."""
+    """The plugin is gone, its `nft` has yet to make the tables: another cluster must not come between."""
     added(node, "A-1", on_uplink("100M"))
-    slow = (
-        "#!/bin/sh\ncat > /run/batch.$$\n[ -s /run/batch.$$ ] || exit 0\n"
-        'echo > /run/reached\nread go < /run/go\n/usr/sbin/tc "$@" < /run/batch.$$\n'
-    )
-    node.run("sh", "-c", "mkdir /run/slow; cat > /run/slow/tc; chmod +x /run/slow/tc", stdin=slow)
-    node.run("mkfifo", "/run/reached", "/run/go")
-    killed = node.start("ADD", "A-2", on_uplink("200M"), path="/run/slow")
+    killed = node.start("ADD", "A-2", on_uplink("200M"), path=node.slow_nft())
     node.run("cat", "/run/reached")
     os.kill(child_of(killed.pid), signal.SIGKILL)
     killed.communicate()
@@ -444,6 +456,10 @@ def test_the_next_add_waits_for_what_a_killed_one_left_running(node: Node) -> No
     assert "c0de:12" not in classes(node)
     node.run("sh", "-c", "echo > /run/go")
     assert "code" not in json.loads(other.communicate()[0])
+    # What the killed one had yet to do itself, at least to close its port, is its pod's alone.
+    repaired = node.run(node.plugin, "reconcile").splitlines()
+    assert repaired
+    assert all(" of cluster-a A-2 " in line for line in repaired), repaired
     assert classes(node).keys() >= {"c0de:10", "c0de:11", "c0de:12"}
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
     assert node.call("DEL", "A-2", on_uplink()) == {}

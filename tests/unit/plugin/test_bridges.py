@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, bridges, links, living, names, rtnetlink
+from concorde import addresses, bridges, living, names, routing, rtnetlink
 from concorde.bridges import Port
 from concorde.cni import DAMAGED, INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration
@@ -117,21 +117,13 @@ def test_of_a_bridge_with_pods_nothing_is_asked_and_of_another_subnet_who_is_unk
     ],
 )
 def test_a_bridge_of_ours_has_our_mark_or_the_address_that_follows_from_its_own(
-    kind: str, alias: str, mac: str, ours: bool, noting: NotingKernel
+    kind: str, alias: str, mac: str, ours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = {"ifname": "cni-a", "linkinfo": {"info_kind": kind}, "ifalias": alias, "address": mac}
-    noting.answers["ip -j -d link show dev cni-a"] = json.dumps([said])
-    noting.answers["ip -j -4 addr show dev cni-a"] = json.dumps(
-        [{"addr_info": [{"local": "172.16.1.1"}, {}]}, {}, {"addr_info": [{"local": "10.0.0.1"}]}]
-    )
+    monkeypatch.setattr(rtnetlink, "identity", lambda _name: (kind, alias, mac))
+    monkeypatch.setattr(rtnetlink, "index_of", lambda *_: 2)
+    own = [(2, SUBNET.gateway + 9), (2, SUBNET.gateway), (3, SUBNET.gateway + 1)]
+    monkeypatch.setattr(routing, "addresses", lambda: [routing.Address(*one, 24) for one in own])
     assert bridges.is_marked("cni-a") is ours
-
-
-def test_addresses_of_a_link_are_all_that_it_has(noting: NotingKernel) -> None:
-    assert links.addresses_of("cni-a") == []
-    noting.answers["ip -j -4 addr show dev cni-a"] = json.dumps([{"addr_info": [{"local": "172.16.1.1"}]}])
-    assert links.addresses_of("cni-a") == [SUBNET.gateway]
-    assert links.shown("dev", "cni-a") == []
 
 
 # Who lives.

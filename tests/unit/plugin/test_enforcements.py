@@ -28,7 +28,6 @@ LATER = """\
 RESERVES = True
 TOOLS = ("no-such-tool",)
 def on_uplink(network): return None
-def prepare(network, lease, netns): pass
 def install(network, lease, entry, netns): pass
 def remove(network, lease, netns): pass
 def check(network, lease, netns): pass

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from concorde import links
+import pytest
+from concorde import batches, links, routing
 
 from tests.unit.plugin.examples import LINK
 
@@ -20,13 +21,26 @@ def test_the_pair_is_made_in_the_pods_namespace_and_on_the_bridge() -> None:
 
 
 def test_the_pods_default_route_is_the_papers() -> None:
-    assert (
-        links.pod_batch(LINK, None, ipv6=True).splitlines()[-1] == "route add default via 172.16.1.1 dev eth0"
-    )
-    assert "default" not in links.pod_batch(LINK, False, ipv6=True)
+    assert links.default_route(LINK, "add") == "route add default via 172.16.1.1 dev eth0\n"
+    assert "default" not in links.pod_batch(LINK, ipv6=True)
+
+
+@pytest.mark.parametrize(
+    ("default", "others", "verb"),
+    [(None, False, "add"), (None, True, ""), (True, True, "prepend"), (False, False, "")],
+)
+def test_a_pod_gets_its_default_route_if_it_is_to_have_it(
+    default: bool | None, others: bool, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(batches, "run", lambda *words: asked.append(words))
+    monkeypatch.setattr(routing, "has_default", lambda _netns: others)
+    assert links.configure(LINK, "/n", default) == bool(verb)
+    added = [("ip", links.default_route(LINK, verb), "/n")] if verb else []
+    assert asked == [("ip", links.pod_batch(LINK, links.has_ipv6()), "/n"), *added]
 
 
 def test_a_kernel_without_ipv6_is_not_asked_about_it() -> None:
-    made = links.pair_batch(LINK, "/run/netns/pod", ipv6=False) + links.pod_batch(LINK, None, ipv6=False)
+    made = links.pair_batch(LINK, "/run/netns/pod", ipv6=False) + links.pod_batch(LINK, ipv6=False)
     assert "addrgenmode" not in made
     assert made.count(" up\n") == 3

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import namespaces, rtnetlink
+from concorde import namespaces, netlink, rtnetlink
 from concorde.node import counters, nfnetlink
 
 REQUEST, ACK, DUMP, REPLACE, CREATE = 0x1, 0x4, 0x300, 0x100, 0x400
@@ -74,8 +74,7 @@ class FakeKernel:
 def answering(monkeypatch: pytest.MonkeyPatch) -> Any:
     def answer(*answers: bytes) -> FakeKernel:
         kernel = FakeKernel(*answers)
-        monkeypatch.setattr(rtnetlink, "netlink", kernel)
-        monkeypatch.setattr(nfnetlink, "netlink", kernel)
+        monkeypatch.setattr(netlink, "opened", lambda protocol=0: kernel(protocol))
         return kernel
 
     return answer
@@ -83,16 +82,13 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_attributes_are_padded_and_read_back_without_their_flags() -> None:
     content = (
-        b"head"
-        + rtnetlink.attribute(1, b"abc")
-        + rtnetlink.attribute(2 | NESTED, b"")
-        + attribute(3, b"12345")
+        b"head" + netlink.attribute(1, b"abc") + netlink.attribute(2 | NESTED, b"") + attribute(3, b"12345")
     )
     assert content[:12] == b"head\x07\0\x01\0abc\0"
-    assert rtnetlink.attributes(content, 4) == {1: b"abc", 2: b"", 3: b"12345"}
-    assert rtnetlink.attributes(attribute(1, b"abcd") + struct.pack("=HH", 3, 9) + b"rest") == {1: b"abcd"}
-    assert rtnetlink.attributes(b"\x04\0") == {}
-    assert rtnetlink.attributes(b"\x04\0\x05\0") == {5: b""}
+    assert netlink.attributes(content, 4) == {1: b"abc", 2: b"", 3: b"12345"}
+    assert netlink.attributes(attribute(1, b"abcd") + struct.pack("=HH", 3, 9) + b"rest") == {1: b"abcd"}
+    assert netlink.attributes(b"\x04\0") == {}
+    assert netlink.attributes(b"\x04\0\x05\0") == {5: b""}
 
 
 def test_a_link_is_asked_for_by_its_name(answering: Any) -> None:
@@ -148,6 +144,37 @@ def test_what_a_class_has_below_it_is_asked_for_by_the_class(answering: Any) -> 
     assert kernel.sent == [message(38, asked, flags=REQUEST | ACK | 0x8)]  # NLM_F_ECHO
     answering(error(0))  # of what the kernel put there by itself it says nothing
     assert rtnetlink.qdisc_kind(7, 0xC0DE0010) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "found"),
+    [
+        ("htb", attribute(2, struct.pack("=IIIII", 3, 10, 0x1F, 0, 0)), (0x10000, 0x1F)),
+        ("htb", b"", (0x10000, 0)),
+        ("tbf", b"", None),
+    ],
+)
+def test_a_root_htb_tells_its_handle_and_its_default_class(
+    kind: str, options: bytes, found: tuple[int, int] | None
+) -> None:
+    kernel = FakeKernel(message(36, queue(7, 0x10000, 0xFFFFFFFF, kind, attribute(2, options))), error(0))
+    assert rtnetlink.root_htb(7, kernel) == found  # type: ignore[arg-type]
+    asked = struct.pack("=BxxxiIII", 0, 7, 0, 0xFFFFFFFF, 0)
+    assert kernel.sent == [message(38, asked, flags=REQUEST | ACK | 0x8)]
+
+
+def chain(family: int, table: str, hook: int | None) -> bytes:
+    """A chain as NFT_MSG_NEWCHAIN has it."""
+    where = [] if hook is None else [attribute(4 | NESTED, attribute(1, struct.pack("!I", hook)))]
+    said = [attribute(1, table.encode() + b"\0"), attribute(3, b"forward\0"), *where]
+    return message(10 << 8 | 3, struct.pack("!BBH", family, 0, 0) + b"".join(said), flags=0x2)
+
+
+def test_tables_are_found_by_where_their_chains_hook(answering: Any) -> None:
+    chains = [chain(2, "filter", 2), chain(2, "filter", None), chain(1, "own", 2), chain(2, "nat", 0)]
+    kernel = answering(b"".join(chains) + DONE)
+    assert nfnetlink.tables_at(2) == [("ip", "filter"), ("inet", "own")]
+    assert kernel.sent == [message(10 << 8 | 4, bytes(4), flags=REQUEST | DUMP)]
 
 
 @pytest.mark.parametrize(
@@ -312,15 +339,15 @@ def batch(sent: bytes) -> Iterable[tuple[int, int, int, int, dict[int, bytes]]]:
         length, kind, flags, number, port = struct.unpack_from("=IHHII", sent, at)
         family, version, resource = struct.unpack_from("!BBH", sent, at + 16)
         assert (number, port, version, length % 4) == (0, 0, 0, 0)
-        yield kind, flags, family, resource, rtnetlink.attributes(sent[at + 20 : at + length])
+        yield kind, flags, family, resource, netlink.attributes(sent[at + 20 : at + length])
         at += length
 
 
 def parts_of(attributes: dict[int, bytes]) -> tuple[bytes, bytes, bytes, bytes]:
     """Table, set, key and data of the one element of a message."""
-    element = rtnetlink.attributes(rtnetlink.attributes(attributes[3])[1])
-    key = rtnetlink.attributes(element[1])[1]
-    return attributes[1], attributes[2], key, rtnetlink.attributes(element.get(2, b"")).get(1, b"")
+    element = netlink.attributes(netlink.attributes(attributes[3])[1])
+    key = netlink.attributes(element[1])[1]
+    return attributes[1], attributes[2], key, netlink.attributes(element.get(2, b"")).get(1, b"")
 
 
 ELEMENTS = [
@@ -387,7 +414,7 @@ def test_no_elements_are_no_message_and_an_error_names_some(answering: Any) -> N
     nfnetlink.change("add", [])
     assert kernel.sent == []
     kernel = answering(error(errno.ENOENT))
-    with pytest.raises(FileNotFoundError, match=r"nftables: tunnels \{ 8472 \}"):
+    with pytest.raises(FileNotFoundError, match=r"nftables: .*: tunnels \{ 8472 \}"):
         nfnetlink.change("delete", [("ip", "tunnels", "8472")])
     assert kernel.closed == 1
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import errno
 
 import pytest
-from concorde import addresses, shaping, tools
+from concorde import addresses, namespaces, rtnetlink, shaping, tools
 from concorde.cni import CHECK_FAILED, CniError
 from concorde.configuration import Configuration
 from concorde.enforcements import pod
@@ -14,32 +13,37 @@ from concorde.leases import Lease, Link, Terms
 
 from tests.unit.plugin.node.examples import entry
 from tests.unit.plugin.node.kernels import NotingKernel, failure
+from tests.unit.plugin.test_netlink_messages import FakeKernel
 
 NETWORK = Configuration({"name": "net"})
 SUBNET = addresses.parse_subnet("172.16.1.0/24")
 LINK = Link("eth0", 1450, SUBNET.network + 2, SUBNET, "cni-a", "veth1")
 NETNS = "/proc/self/ns/net"  # some path that is there
 SLOW, FAST = 20_000_000, 10**9  # of packets shortened to 5,000 bytes, and of whole ones
-QDISC = "tc -j qdisc show dev eth0 root"
 CLASS = "tc -j class show dev eth0"
-WHOLE = {"kind": "htb", "handle": "1:", "options": {"default": "0x1"}}
+WHOLE = 1 << 16, 1
 
 
 @pytest.fixture
 def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
+    has(monkeypatch, WHOLE)
     return NotingKernel(monkeypatch)
+
+
+def has(monkeypatch: pytest.MonkeyPatch, root: tuple[int, int] | OSError | None) -> None:
+    """Let the interface have a root HTB, or none, or be gone."""
+
+    def root_htb(_index: int, _kernel: FakeKernel) -> tuple[int, int] | None:
+        if isinstance(root, OSError):
+            raise root
+        return root
+
+    monkeypatch.setattr(namespaces, "opened", lambda _netns: FakeKernel())
+    monkeypatch.setattr(rtnetlink, "root_htb", root_htb)
 
 
 def lease(rate: int | None = FAST, link: Link | None = LINK, burst: int | None = 10_000) -> Lease:
     return Lease("A-1", "eth0", Terms("pod", rate, None, rate, burst), link)
-
-
-def test_a_tool_waits_in_the_pod_for_who_has_a_rate_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(tools, "prepare", lambda *words: asked.append(words))
-    pod.prepare(NETWORK, lease(None), NETNS)
-    pod.prepare(NETWORK, lease(), NETNS)
-    assert asked == [("tc", NETNS)]
 
 
 @pytest.mark.parametrize(("rate", "limit"), [(FAST, []), (SLOW, ["5000"])])
@@ -49,7 +53,7 @@ def test_a_rate_is_a_class_and_a_slow_one_shortens_packets(
     pod.install(NETWORK, lease(rate), entry(), NETNS)
     assert noting.asked[0] == ("batch", "tc", shaping.batch("eth0", rate, 10_000), NETNS)
     assert noting.asked[1:] == [
-        ("run", "ip", "link", "set", "dev", "eth0", "gso_max_size", size, NETNS) for size in limit
+        ("batch", "ip", f"link set dev eth0 gso_max_size {size}\n", NETNS) for size in limit
     ]
 
 
@@ -61,21 +65,21 @@ def test_without_a_rate_or_a_burst_nothing_is_done(
     assert noting.asked == []
 
 
-DELETE = ("run", "tc", "qdisc", "delete", "dev", "eth0", "root", "handle", "1:", NETNS)
+DELETE = ("batch", "tc", "qdisc delete dev eth0 root handle 1:\n", NETNS)
 
 
 @pytest.mark.parametrize(("line", "undone"), [(0, []), (1, []), (2, [DELETE])])
 def test_what_failed_half_way_is_undone(
     line: int, undone: list[tuple[str, ...]], noting: NotingKernel
 ) -> None:
-    noting.failing["batch",] = failure(f"Error\nCommand failed -:{line}\n", "one\ntwo\n")
+    noting.failing["batch", "tc", shaping.batch("eth0", FAST, 10_000)] = failure("Error", line)
     with pytest.raises(tools.CommandError):
         pod.install(NETWORK, lease(), entry(), NETNS)
     assert noting.asked[1:] == undone
 
 
 def test_a_class_whose_packets_cannot_be_shortened_is_undone(noting: NotingKernel) -> None:
-    noting.failing["run", "ip"] = failure()
+    noting.failing["batch", "ip"] = failure()
     with pytest.raises(tools.CommandError):
         pod.install(NETWORK, lease(SLOW), entry(), NETNS)
     assert noting.asked[-1] == DELETE
@@ -85,10 +89,11 @@ def test_a_class_whose_packets_cannot_be_shortened_is_undone(noting: NotingKerne
 def test_an_interface_of_another_plugin_gets_back_what_it_had(
     rate: int, restored: list[str], noting: NotingKernel
 ) -> None:
-    noting.answers[QDISC] = json.dumps([WHOLE])
     pod.remove(NETWORK, lease(rate, None), NETNS)
-    assert noting.asked[1] == DELETE
-    assert [asked[6:8] for asked in noting.asked[2:]] == [("gso_max_size", size) for size in restored]
+    assert noting.asked[0] == DELETE
+    assert [asked[2] for asked in noting.asked[1:]] == [
+        f"link set dev eth0 gso_max_size {size}\n" for size in restored
+    ]
 
 
 @pytest.mark.parametrize(
@@ -98,46 +103,36 @@ def test_an_interface_of_another_plugin_gets_back_what_it_had(
 def test_where_there_is_nothing_to_undo_nothing_is_asked(
     one: Lease, netns: str, noting: NotingKernel
 ) -> None:
-    noting.answers[QDISC] = json.dumps([WHOLE])
     pod.remove(NETWORK, one, netns)
     assert noting.asked == []
 
 
-def test_an_interface_that_is_gone_or_somebody_elses_is_left(noting: NotingKernel) -> None:
-    noting.answers[QDISC] = json.dumps([{**WHOLE, "kind": "tbf"}])
+GONE = OSError(errno.ENODEV, "No such device")
+NOT_OURS = (None, (2 << 16, 1), (1 << 16, 2), GONE)
+
+
+@pytest.mark.parametrize("root", NOT_OURS)
+def test_an_interface_that_is_gone_or_somebody_elses_is_left(
+    root: tuple[int, int] | OSError | None, noting: NotingKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has(monkeypatch, root)
     pod.remove(NETWORK, lease(FAST, None), NETNS)
-    noting.failing["run", "tc"] = failure()
-    pod.remove(NETWORK, lease(FAST, None), NETNS)
-    assert [asked[2] for asked in noting.asked] == ["-j", "-j"]
+    assert noting.asked == []
 
 
-OURS = [{"class": "htb", "handle": "1:1", "rate": 125_000_000, "ceil": 125_000_000}]
-
-
-@pytest.mark.parametrize(
-    ("qdiscs", "words"),
-    [
-        ([WHOLE], ""),
-        ([{**WHOLE, "options": {"default": "1"}}], ""),
-        ([{"kind": "noqueue"}, WHOLE], ""),
-        ([], "has no root qdisc htb 1:"),
-        ([{**WHOLE, "kind": "tbf"}], "has no root qdisc htb 1:"),
-        ([{**WHOLE, "handle": "2:"}], "has no root qdisc htb 1:"),
-        ([{**WHOLE, "options": {"default": "0x2"}}], "has no root qdisc htb 1:"),
-        ([{**WHOLE, "options": {}}], "has no root qdisc htb 1:"),
-        ([{"kind": "htb", "handle": "1:"}], "has no root qdisc htb 1:"),
-    ],
-)
+@pytest.mark.parametrize("root", [WHOLE, *NOT_OURS])
 def test_a_check_wants_the_qdisc(
-    qdiscs: list[dict[str, Any]], words: str, noting: NotingKernel, monkeypatch: pytest.MonkeyPatch
+    root: tuple[int, int] | OSError | None, noting: NotingKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shaping, "rates_of_class", lambda shown: ("1Gbit", "1Gbit"))
-    noting.answers[QDISC] = json.dumps(qdiscs) if qdiscs else ""
-    if not words:
+    has(monkeypatch, root)
+    if root == WHOLE:
         pod.check(NETWORK, lease(), NETNS)
         assert noting.asked[-1] == ("run", *CLASS.split(), NETNS)
         return
-    with pytest.raises(CniError, match=words) as caught:
+    with pytest.raises(
+        CniError, match="No such device" if root is GONE else "has no root qdisc htb 1:"
+    ) as caught:
         pod.check(NETWORK, lease(), NETNS)
     assert caught.value.code == CHECK_FAILED
 
@@ -154,7 +149,6 @@ def test_a_check_wants_the_rate(
     found: tuple[str, str] | None, words: str, noting: NotingKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shaping, "rates_of_class", lambda shown: found)
-    noting.answers[QDISC] = json.dumps([WHOLE])
     with pytest.raises(CniError, match=words) as caught:
         pod.check(NETWORK, lease(), NETNS)
     assert caught.value.code == CHECK_FAILED

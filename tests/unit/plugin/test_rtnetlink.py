@@ -30,8 +30,9 @@ def test_a_repair_goes_on_when_a_port_has_ended_meanwhile(monkeypatch: pytest.Mo
 
 def test_a_port_that_cannot_be_closed_is_an_error_still(monkeypatch: pytest.MonkeyPatch) -> None:
     find(monkeypatch, [Difference("a port", port=("lo", MAC))])
-    with pytest.raises(OSError, match=f"{os.strerror(errno.EPERM)}|{os.strerror(errno.EINVAL)}"):
+    with pytest.raises(OSError, match=r".") as caught:  # in the kernel's own words
         kernel.repair(None, [])
+    assert caught.value.errno in (errno.EPERM, errno.EINVAL)
 
 
 def find(monkeypatch: pytest.MonkeyPatch, found: list[Difference]) -> None:

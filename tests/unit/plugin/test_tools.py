@@ -53,7 +53,7 @@ def test_a_command_says_what_it_printed_in_a_fixed_environment(log: Path) -> Non
 
 def test_a_pods_command_is_run_in_its_namespace(log: Path, tmp_path: Path) -> None:
     tools.run("tc", "show", netns="/run/netns/pod")
-    tools.batch("nft", "add\n", netns="/run/netns/pod")
+    tools.start("nft", "-f", "-", netns="/run/netns/pod").finish("add\n")
     assert lines(log) == [
         "nsenter --net=/run/netns/pod tc show",
         "nsenter --net=/run/netns/pod nft -f -",
@@ -61,48 +61,12 @@ def test_a_pods_command_is_run_in_its_namespace(log: Path, tmp_path: Path) -> No
     ]
 
 
-def test_a_failure_names_the_line_that_failed_and_the_reason(log: Path) -> None:
-    with pytest.raises(tools.CommandError, match=r"^tc fail two: Error: it cannot be$") as caught:
-        tools.batch("tc", "one\nfail two\nthree\n")
-    assert (caught.value.line, caught.value.output.splitlines()[0]) == (2, "Error: it cannot be")
+def test_a_failure_names_the_command_and_the_reason(log: Path) -> None:
+    with pytest.raises(tools.CommandError, match=r"^nft -f -: Error: it cannot be$") as caught:
+        tools.start("nft", "-f", "-").finish("one\nfail two\nthree\n")
+    assert (caught.value.line, caught.value.output.splitlines()[0]) == (0, "Error: it cannot be")
     with pytest.raises(tools.CommandError, match=r"^ip link fail: Error: it cannot be$"):
         tools.run("ip", "link", "fail")
-
-
-@pytest.mark.parametrize(
-    ("output", "line", "words"),
-    [
-        ("", 0, "tc -batch -: no message"),
-        ("Error\nCommand failed -:3\n", 3, "tc three: Error"),
-        ("Error\nCommand failed -:1\n", 1, "tc one: Error"),
-        ("Error\nCommand failed -:4\n", 4, "tc -batch -: Error"),
-        ("Error\nCommand failed -:x\n", 0, "tc -batch -: Error"),
-        ("Error\nCommand failed -:²\n", 0, "tc -batch -: Error"),
-    ],
-)
-def test_a_line_that_there_is_not_is_not_named(output: str, line: int, words: str) -> None:
-    error = tools.CommandError(["/sbin/tc", "-batch", "-"], output, "one\ntwo\nthree\n")
-    assert (error.line, str(error)) == (line, words)
-
-
-def test_a_tool_that_was_prepared_gets_the_next_batch_of_its_own(log: Path) -> None:
-    tools.prepare("tc", "/n")
-    waiting = tools._waiting["tc", "/n"]
-    tools.batch("tc", "other\n")
-    assert tools._waiting == {("tc", "/n"): waiting}
-    tools.batch("tc", "own\n", netns="/n")
-    assert tools._waiting == {}
-    assert sorted(lines(log)) == sorted(["nsenter --net=/n tc -batch -", "tc -batch -", "other", "own"])
-
-
-def test_several_work_side_by_side_and_the_first_that_failed_is_told_when_all_have_ended(log: Path) -> None:
-    with pytest.raises(tools.CommandError, match=r"^nft fail one"):
-        tools.batches(("tc", "good\n"), ("nft", "x\nfail one\n"), ("ip", ""), ("ip", "x\nfail two\n"))
-    assert sorted(lines(log)) == sorted(
-        ["tc -batch -", "good", "nft -f -", "x", "fail one", "ip -batch -", "x", "fail two"]
-    )
-    assert tools.ended(tools.begin(("tc", "good\n"))) is None
-    tools.batches(("tc", ""), ("nft", ""))
 
 
 def test_a_batch_longer_than_a_pipe_arrives_and_one_that_nobody_reads_is_its_tools_failure(
@@ -112,11 +76,11 @@ def test_a_batch_longer_than_a_pipe_arrives_and_one_that_nobody_reads_is_its_too
     assert tools.start("tc", "-batch", "-").finish(text) == text.upper()
     (tmp_path / "tc").write_text("#!/bin/sh\nexec <&-\nexit 3\n")
     with pytest.raises(tools.CommandError, match="no message"):
-        tools.batch("tc", text)
+        tools.start("tc").finish(text)
 
 
 def test_nothing_is_left_open(log: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     tools.run("ip", "link")
-    tools.batches(("tc", "x\n"), ("nft", "y\n"))
+    tools.start("nft").finish("y\n")
     assert len(list(Path("/proc/self/fd").iterdir())) == before

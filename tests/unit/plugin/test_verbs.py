@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, host_interfaces, links, names, rebuild, rtnetlink, tools
+from concorde import addresses, batches, host_interfaces, links, names, rebuild, routing, rtnetlink, tools
 from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, UNSUITABLE, CniError
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
@@ -33,6 +33,7 @@ class Node:
     def __init__(self, noting: NotingKernel, state: Path) -> None:
         self.noting, self.state, self.there = noting, state, {"eth0", "cni-a"}
         self.unsuitable: list[str] = []
+        self.refused: dict[str, Exception] = {}  # by what stands in a batch
 
     def document(self, **keys: Any) -> dict[str, Any]:
         return {
@@ -53,39 +54,25 @@ class Node:
         self.noting.answers["ip -j -d link show type veth"] = json.dumps(veths)
 
 
-class Running:
-    """A command at work, for links.Creation and links.Removal."""
-
-    def __init__(self, node: Node, words: tuple[str, ...]) -> None:
-        self._node, self._words = node, words
-
-    def finish(self, _batch: str = "") -> str:
-        self._node.noting.asked.append(self._words)
-        for beginning, error in self._node.noting.failing.items():
-            if self._words[: len(beginning)] == beginning:
-                raise error
-        if self._words[1:3] == ("link", "delete"):
-            self._node.there.discard(self._words[-1])
-        return ""
-
-
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     node = Node(NotingKernel(monkeypatch, observe.State()), tmp_path / "state")
 
-    def begin(*batches: tuple[str, str]) -> list[str]:
-        for tool, text in batches:
-            node.noting.asked.append(("begin", tool, text))
-            node.there |= {line.split()[3] for line in text.splitlines() if line.startswith("link add name ")}
-        return ["at work"]
+    told = batches.run
 
-    def ended(running: list[str]) -> Exception | None:
-        return node.noting.failing.get(("ended",)) if running else None
+    def run(tool: str, text: str, netns: str = "") -> None:
+        told(tool, text, *([netns] if netns else []))
+        for part, error in node.refused.items():
+            if part in text:
+                raise error
+        for words in map(str.split, text.splitlines()):
+            if words[:3] == ["link", "add", "name"]:
+                node.there.add(words[3])
+            elif words[:2] == ["link", "delete"]:
+                node.there.discard(words[-1])
 
-    monkeypatch.setattr(tools, "start", lambda *words, netns="": Running(node, words))
-    monkeypatch.setattr(tools, "prepare", lambda *words: node.noting.asked.append(("prepare", *words)))
-    monkeypatch.setattr(tools, "begin", begin)
-    monkeypatch.setattr(tools, "ended", ended)
+    monkeypatch.setattr(batches, "run", run)
+    monkeypatch.setattr(routing, "has_default", lambda _netns: False)
     monkeypatch.setattr(links, "exists", lambda name: name in node.there)
     monkeypatch.setattr(links, "_ensure_forwarding", lambda: None)
     monkeypatch.setattr(rtnetlink, "link_kind", lambda name: "bridge" if name in node.there else None)
@@ -100,50 +87,53 @@ def veth(pod: str) -> str:
     return names.host_veth("net", pod, "eth0")
 
 
-def test_an_add_prepares_its_tools_makes_the_pair_and_answers_with_it(node: Node) -> None:
+def pair(pod: str) -> str:
+    """How the line begins that makes its pair."""
+    return f"link add name {veth(pod)} "
+
+
+def test_an_add_makes_the_pair_closes_its_port_and_answers_with_it(node: Node) -> None:
     answer = add(node.request())
     assert answer is not None
     assert [(end["name"], end.get("mac")) for end in answer["interfaces"]] == [
         ("cni-a", None), (veth("a"), HOST_MAC), ("eth0", POD_MAC),
     ]  # fmt: skip
     assert answer["ips"][0]["address"] == "172.16.1.2/24"
-    asked = node.noting.asked
-    assert [one for one in asked if one[0] == "prepare"] == [("prepare", "ip"), ("prepare", "ip", NETNS)]
-    assert [one[0] for one in asked if one[0] in ("begin", "close", "batch")] == ["begin", "close", "batch"]
-    assert asked[-1][3] == NETNS
+    asked = [one for one in node.noting.asked if one[0] in ("close", "batch")]
+    assert [one[0] for one in asked] == ["batch", "close", "batch", "batch"]
+    assert pair("a") in asked[0][2]
+    assert [one[3:] for one in asked if one[0] == "batch"] == [(), (NETNS,), (NETNS,)]
     assert (node.leases(), node.entries()) == (["a"], ["a"])
     assert add(node.request("b"))["ips"][0]["address"] == "172.16.1.3/24"
 
 
 @pytest.mark.parametrize(
     "failing",
-    [("ended",), ("close",), ("batch",)],
-    ids=["its pair", "its port", "its pod"],
+    [f"link add name {names.host_veth('net', 'b', 'eth0')} ", "", "addr add 172.16.1.3/24", "route add "],
+    ids=["its pair", "its port", "its pod", "its route"],
 )
-def test_an_add_that_fails_leaves_no_lease_entry_or_link(failing: tuple[str, ...], node: Node) -> None:
+def test_an_add_that_fails_leaves_no_lease_entry_or_link(failing: str, node: Node) -> None:
     add(node.request())
-    node.noting.failing[failing] = (
-        OSError(errno.EPERM, "no") if failing == ("close",) else failure("Error: no")
-    )
+    if failing:
+        node.refused[failing] = failure("no")
+    else:
+        node.noting.failing["close",] = OSError(errno.EPERM, "no")
     with pytest.raises((OSError, tools.CommandError)):
         add(node.request("b"))
     assert (node.leases(), node.entries()) == (["a"], ["a"])
-    assert ("ip", "link", "delete", "dev", veth("b")) in node.noting.asked
     assert veth("b") not in node.there
 
 
 def test_an_address_that_a_pod_has_whom_no_lease_tells_of_is_damage(node: Node) -> None:
-    node.noting.failing["ended",] = failure("Error: altname cni-a-172.16.1.2: File exists")
+    words = "link property add dev veth1 altname cni-a-172.16.1.2"
+    node.refused[pair("a")] = tools.CommandError(["ip", words], "File exists", 6, errno.EEXIST)
     with pytest.raises(CniError, match="no lease tells of it: run concorde rebuild") as caught:
         add(node.request())
     assert caught.value.code == DAMAGED
 
 
 def test_an_add_that_can_neither_go_on_nor_back_keeps_its_lease(node: Node) -> None:
-    node.noting.failing = {
-        ("batch",): failure("Error: first"),
-        ("ip", "link", "delete"): failure("Error: second"),
-    }
+    node.refused = {"addr add ": failure("Error: first"), "link delete ": failure("Error: second")}
     with pytest.raises(CniError, match=r"first.*undoing it failed.*second") as caught:
         add(node.request())
     assert caught.value.code == COMMAND_FAILED
@@ -161,7 +151,7 @@ def test_who_follows_another_plugin_passes_its_result_on(node: Node, monkeypatch
     assert answer is not None
     assert answer["interfaces"] == told["interfaces"]
     assert (answer["cniVersion"], node.leases(), node.entries()) == ("1.1.0", ["a"], ["a"])
-    assert not any(asked[0] in ("begin", "prepare") for asked in node.noting.asked)
+    assert not any(asked[0] == "batch" for asked in node.noting.asked)
 
 
 # CHECK
@@ -282,7 +272,7 @@ def test_a_del_stops_the_link_removes_it_and_forgets_the_lease_last(node: Node) 
     node.noting.asked.clear()
     delete(node.request())
     assert node.noting.asked[0] == ("down", veth("a"))
-    assert ("ip", "link", "delete", "dev", veth("a")) in node.noting.asked
+    assert ("batch", "ip", f"link delete dev {veth('a')}\n") in node.noting.asked
     assert (node.leases(), node.entries()) == (["b"], ["b"])
     delete(node.request())
     assert node.leases() == ["b"]
@@ -290,7 +280,7 @@ def test_a_del_stops_the_link_removes_it_and_forgets_the_lease_last(node: Node) 
 
 def test_a_del_whose_link_stays_keeps_the_lease(node: Node) -> None:
     add(node.request())
-    node.noting.failing["ip", "link", "delete"] = failure("Error: busy")
+    node.refused["link delete "] = failure("Error: busy")
     with pytest.raises(tools.CommandError, match="busy"):
         delete(node.request())
     assert node.leases() == ["a"]
@@ -313,10 +303,8 @@ def test_gc_releases_what_is_not_valid_and_ports_of_nobody(node: Node) -> None:
     node.noting.asked.clear()
     collect(node, "a")
     assert (node.leases(), node.entries()) == (["a"], ["a"])
-    assert {asked[-1] for asked in node.noting.asked if asked[1:3] == ("link", "delete")} == {
-        veth("b"),
-        veth("c"),
-    }
+    deleted = [asked[2].split() for asked in node.noting.asked if asked[0] == "batch"]
+    assert [words[-1] for words in deleted if words[:2] == ["link", "delete"]] == [veth("b"), veth("c")]
     node.there.discard("cni-a")
     collect(node)
     assert node.leases() == []
@@ -325,7 +313,7 @@ def test_gc_releases_what_is_not_valid_and_ports_of_nobody(node: Node) -> None:
 def test_gc_goes_on_after_an_error_and_tells_all(node: Node) -> None:
     for pod in ("a", "b"):
         add(node.request(pod))
-    node.noting.failing["ip", "link", "delete", "dev", veth("a")] = failure("Error: busy")
+    node.refused[f"link delete dev {veth('a')}\n"] = failure("Error: busy")
     with pytest.raises(CniError, match="busy") as caught:
         collect(node)
     assert caught.value.code == COMMAND_FAILED

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concorde import host_interfaces, links, rtnetlink, tools
+from concorde import batches, host_interfaces, links, rtnetlink, tools
 from concorde.node import connections, htb, nfnetlink, observe, tunnels
 
 
@@ -35,12 +35,12 @@ class NotingKernel:
         monkeypatch.setattr(nfnetlink, "change", noting("set"))
         monkeypatch.setattr(rtnetlink, "close_port", noting("close"))
         monkeypatch.setattr(rtnetlink, "take_down", noting("down"))
-        monkeypatch.setattr(rtnetlink, "index_of", lambda _name: 2)
+        monkeypatch.setattr(rtnetlink, "index_of", lambda *_: 2)
         monkeypatch.setattr(rtnetlink, "qdisc_kind", self._qdisc_kind)
         monkeypatch.setattr(rtnetlink, "has_fq_codel", lambda: self.below == htb.FAIR)
         monkeypatch.setattr(tools, "run", noting("run"))
-        monkeypatch.setattr(tools, "batch", noting("batch"))
-        monkeypatch.setattr(tools, "batches", noting("batches"))
+        monkeypatch.setattr(batches, "run", noting("batch"))
+        monkeypatch.setattr(batches, "run_all", noting("batches"))
         monkeypatch.setattr(tunnels, "read", lambda uplink="": [("ip", "vteps", f'"of {uplink}"')])
         monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
         monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
@@ -107,5 +107,5 @@ class Cables:
         return ""
 
 
-def failure(output: str = "no", batch: str = "") -> tools.CommandError:
-    return tools.CommandError(["tc"], output, batch)
+def failure(output: str = "no", line: int = 0, errno: int = 0) -> tools.CommandError:
+    return tools.CommandError(["tc"], output, line, errno)

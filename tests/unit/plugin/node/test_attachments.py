@@ -193,20 +193,8 @@ def test_a_result_of_which_no_entry_can_be_made_is_refused(told: dict[str, Any],
 # Who comes.
 
 
-def enter(directory: str, one: Entry, of: Settings | None, creation: Any = None) -> None:
-    attachments.enter(one, of, NodeLock(directory), creation, lambda _: False)
-
-
-class Creation:
-    """An interface in the making; it may fail."""
-
-    def __init__(self, noting: NotingKernel, fails: Exception | None = None) -> None:
-        self._noting, self._fails = noting, fails
-
-    def finish(self) -> None:
-        self._noting.asked.append(("made",))
-        if self._fails:
-            raise self._fails
+def enter(directory: str, one: Entry, of: Settings | None) -> None:
+    attachments.enter(one, of, NodeLock(directory), lambda _: False)
 
 
 def kinds(noting: NotingKernel) -> list[str]:
@@ -217,8 +205,7 @@ def test_the_first_promise_plants_the_tree_and_the_next_adds_its_class(
     noting: NotingKernel, directory: str
 ) -> None:
     noting.state.root = "default"
-    enter(directory, entry(), settings(), Creation(noting))
-    assert kinds(noting)[0] == "made"
+    enter(directory, entry(), settings())
     (tree,) = [
         text for asked in noting.asked for tool, text in asked[1:] if asked[0] == "batches" and tool == "tc"
     ]
@@ -233,15 +220,8 @@ def test_the_first_promise_plants_the_tree_and_the_next_adds_its_class(
 
 def test_what_does_not_fit_touches_nothing(noting: NotingKernel, directory: str) -> None:
     with pytest.raises(CniError) as caught:
-        enter(directory, entry(rate=9 * GIGA), settings(), Creation(noting))
+        enter(directory, entry(rate=9 * GIGA), settings())
     assert (caught.value.code, noting.asked, entered(directory)) == (NO_BANDWIDTH, [], [])
-
-
-def test_an_interface_that_could_not_be_made_is_not_entered(noting: NotingKernel, directory: str) -> None:
-    with pytest.raises(OSError, match="no room"):
-        enter(directory, entry(), settings(), Creation(noting, OSError("no room")))
-    assert (noting.asked, entered(directory)) == ([("made",)], [])
-    assert Ledger(directory).tree() is None
 
 
 def test_what_is_in_the_way_is_repaired_and_the_attachment_stays(
@@ -289,7 +269,7 @@ def test_a_node_that_gets_another_uplink_loses_the_tree_of_the_former(
     Ledger(directory).set_tree(Tree("eth9", GIGA, 0, ()))
     noting.state.root = "default"
     enter(directory, entry(), settings())
-    assert noting.asked[0] == ("run", "tc", "qdisc", "delete", "dev", "eth9", "root", "handle", "c0de:")
+    assert noting.asked[0] == ("batch", "tc", "qdisc delete dev eth9 root handle c0de:\n")
     assert Ledger(directory).tree() == TREE
 
 
@@ -452,7 +432,5 @@ def test_what_an_earlier_version_attached_is_adopted_from_its_leases(
     }  # fmt: skip
 
 
-def test_a_failure_of_a_command_is_told_by_its_line() -> None:
-    assert str(failure("Error: no such thing\nCommand failed -:2\n", "one\ntwo\nthree\n")).startswith(
-        "tc two: Error"
-    )
+def test_a_failure_of_a_command_is_told_by_its_first_line() -> None:
+    assert str(failure("Error: no such thing\nand more\n")) == "tc : Error: no such thing"

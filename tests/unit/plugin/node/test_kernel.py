@@ -232,10 +232,10 @@ def test_a_tree_is_abandoned_as_far_as_it_is_there(noting: NotingKernel) -> None
     assert noting.asked == []
     noting.answers["ip -j ntable show"] = "[]"
     kernel.abandon("eth1")
-    assert noting.asked[0] == ("run", "tc", "qdisc", "delete", "dev", "eth1", "root", "handle", "c0de:")
+    assert noting.asked[0] == ("batch", "tc", "qdisc delete dev eth1 root handle c0de:\n")
     assert [asked[:2] for asked in noting.asked[1:]] == [("run", "ip"), ("batch", "ip")]
     noting.asked.clear()
-    noting.failing["run", "tc"] = failure()
+    noting.failing["batch", "tc"] = failure()
     kernel.abandon("eth1")
     assert len(noting.asked) == 1
 
@@ -250,7 +250,7 @@ def test_what_is_dismantled_are_the_tables_that_there_are(
     assert (tool, text.count("delete table ")) == ("nft", lines)
     assert all(f"delete table {family} concorde\n" in text for family in families)
     kernel.dismantle("eth1")
-    assert ("run", "tc", "qdisc", "delete", "dev", "eth1", "root", "handle", "c0de:") in noting.asked
+    assert ("batch", "tc", "qdisc delete dev eth1 root handle c0de:\n") in noting.asked
 
 
 def test_nfts_lines_are_divided_between_transactions_and_no_piece_is(

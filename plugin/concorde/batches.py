@@ -1,0 +1,313 @@
+"""What `ip -batch` and `tc -batch` would do with the lines of this plugin, told to the kernel directly.
+
+Lines stay what is rendered, tested and shown when one fails: who reads it can type it. But a program takes
+2 ms to start, a pod waits for five of them, and one may go on when this process has been killed; a message
+has been heeded whole, or not at all, when it is answered. Only what this plugin writes is understood.
+
+Source: rtnetlink(7); linux/if_link.h, linux/if_addr.h, linux/rtnetlink.h, linux/pkt_sched.h,
+linux/pkt_cls.h; iproute2's ip/iplink.c and tc/*.c.
+"""
+
+from __future__ import annotations
+
+import os
+from struct import pack, unpack_from
+
+from . import addresses, namespaces, netlink, rtnetlink, tools
+from .cni import in_words
+from .netlink import APPEND, CREATE, EXCLUSIVE, REPLACE, attribute, named, nested
+from .rtnetlink import ifinfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable, Sequence
+
+    Message = tuple[int, int, bytes]  # kind, flags, body
+
+_NEWLINK, _DELLINK, _NEWADDR, _NEWROUTE, _SETNEIGHTBL, _NEWLINKPROP = 16, 17, 20, 24, 67, 108  # RTM_*
+_QDISC, _CLASS, _FILTER = 36, 40, 44  # RTM_NEW*; what deletes one is the next number
+_UP, _INET, _INET6 = 0x1, 2, 10  # IFF_UP, AF_*
+
+# IFLA_*
+_ADDRESS, _IFNAME, _MTU, _MASTER, _LINKINFO, _ALIAS, _AF_SPEC, _NETNS_FD = 1, 3, 4, 10, 18, 20, 26, 28
+_GSO_MAX_SEGS, _GSO_MAX_SIZE, _PROPERTIES, _ALTNAME = 40, 41, 52, 53
+_KIND, _DATA = 1, 2  # IFLA_INFO_*
+_SNOOPING, _PEER, _ADDRGENMODE = 23, 1, 8  # IFLA_BR_MCAST_SNOOPING, VETH_INFO_PEER, IFLA_INET6_ADDR_GEN_MODE
+_NO_ADDRESS = 1  # IN6_ADDR_GEN_MODE_NONE
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST = 1, 2, 4
+_RTA_OIF, _RTA_GATEWAY = 4, 5
+_MAIN, _BOOT, _UNIVERSE, _UNICAST = 254, 3, 0, 1  # RT_TABLE_, RTPROT_, RT_SCOPE_, RTN_*
+_NDTA_NAME, _NDTA_PARMS, _NDTPA_INDEX, _NDTPA_QUEUE = 1, 6, 1, 8
+
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+_ROOT = 0xFFFFFFFF  # TC_H_ROOT
+_HTB_CLASS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7  # TCA_HTB_*
+_HTB_VERSION, _HTB_R2Q = 3, 10
+_TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6  # TCA_TBF_*
+# TCA_FQ_CODEL_*, and how each is written: a target in seconds is microseconds to the kernel.
+_FQ_CODEL = {"target": 1, "flows": 5, "drop_batch": 8, "memory_limit": 9}
+_U32_CLASS, _U32_SELECTOR, _U32_TERMINAL = 1, 5, 1  # TCA_U32_*, TC_U32_TERMINAL
+_PROTOCOLS = {"arp": 0x0806}  # linux/if_ether.h
+_ETHERNET = 1  # TC_LINKLAYER_ETHERNET: with it the kernel needs no table of what each size takes
+_MOST = 0xFFFFFFFF
+_TICKS_A_SECOND = 15_625_000  # of 64 ns: PSCHED_SHIFT, include/net/pkt_sched.h
+
+# What each line does, by its first two words.
+_FLAGS = {
+    "add": CREATE | EXCLUSIVE,
+    "replace": CREATE | REPLACE,
+    "prepend": CREATE,
+    "change": 0,
+    "set": 0,
+    "delete": 0,
+}
+
+
+def run(tool: str, lines: str, netns: str = "") -> None:
+    """Do what stands in the lines, up to the first that fails, in another network namespace if one is given.
+
+    `tool` is `ip` or `tc`. Raises tools.CommandError.
+    """
+    if not lines:
+        return
+    number, line, batch = 0, "-batch", None
+    try:
+        batch = _Batch(namespaces.opened(netns))
+        for line in lines.splitlines():
+            number += 1
+            batch.tell(line)
+    except OSError as error:
+        raise tools.CommandError([tool, line], in_words(error), number, error.errno or 0) from error
+    finally:
+        if batch is not None:
+            batch.close()
+
+
+def run_all(*batches: tuple[str, str]) -> None:
+    """Run batches of `ip`, `tc` and `nft`: nft, which is a program, beside the others.
+
+    Raises tools.CommandError when all have ended.
+    """
+    rules = "".join(lines for tool, lines in batches if tool == "nft")
+    nft = tools.start("nft", "-f", "-") if rules else None
+    if nft is not None:
+        nft.give(rules)
+    try:
+        for tool, lines in batches:
+            if tool != "nft":
+                run(tool, lines)
+    finally:
+        if nft is not None:
+            nft.wait()
+
+
+class _Batch:
+    """Lines that become messages on one socket."""
+
+    def __init__(self, kernel: socket) -> None:
+        self._kernel = kernel
+        self._opened: list[int] = []
+        self._indexes: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._kernel.close()
+        for descriptor in self._opened:
+            os.close(descriptor)
+
+    def tell(self, line: str) -> None:
+        """Do what stands in a line. Raises OSError."""
+        thing, verb, *words = line.split()
+        rendered: dict[str, Callable[[str, list[str]], Message]] = {
+            "link": self._link,
+            "addr": self._address,
+            "route": self._route,
+            "ntable": self._neighbour_table,
+            "qdisc": self._qdisc,
+            "class": self._class,
+            "filter": self._filter,
+        }
+        netlink.tell(self._kernel, *rendered[thing](verb, words))
+
+    def _index(self, name: str) -> int:
+        if name not in self._indexes:
+            self._indexes[name] = rtnetlink.index_of(name, self._kernel)
+        return self._indexes[name]
+
+    def _link(self, verb: str, words: list[str]) -> Message:
+        if verb == "property":  # property add dev NAME altname NAME
+            said = _said(words[1:])
+            names = nested(_PROPERTIES, named(_ALTNAME, said["altname"]))
+            return _NEWLINKPROP, CREATE | EXCLUSIVE | APPEND, ifinfo(self._index(said["dev"])) + names
+        if verb == "delete":
+            return _DELLINK, 0, ifinfo(self._index(words[-1]))
+        up = _UP if words[-1] == "up" else 0
+        own, _, peers = " ".join(words[: -1 if up else None]).partition(" peer ")
+        said = _said(own.split())
+        index = self._index(said["dev"]) if verb == "set" else 0
+        content = self._of_link(said)
+        if "type" in said:
+            data = b""
+            if "mcast_snooping" in said:
+                data = attribute(_SNOOPING, pack("B", int(said["mcast_snooping"])))
+            if peers:
+                data = attribute(_PEER, ifinfo(0) + self._of_link(_said(peers.split())))
+            content += nested(_LINKINFO, named(_KIND, said["type"]) + nested(_DATA, data))
+        return _NEWLINK, _FLAGS[verb], ifinfo(index, up) + content
+
+    def _of_link(self, said: dict[str, str]) -> bytes:
+        content = b""
+        for key, value in said.items():
+            if key == "name":
+                content += named(_IFNAME, value)
+            elif key == "address":
+                content += attribute(_ADDRESS, bytes.fromhex(value.replace(":", "")))
+            elif key == "master":
+                content += _u32(_MASTER, self._index(value))
+            elif key == "netns":
+                self._opened.append(os.open(value, os.O_RDONLY | os.O_CLOEXEC))
+                content += _u32(_NETNS_FD, self._opened[-1])
+            elif key == "alias":
+                content += attribute(_ALIAS, value.encode())
+            elif key == "addrgenmode":  # always none
+                mode = attribute(_ADDRGENMODE, pack("B", _NO_ADDRESS))
+                content += nested(_AF_SPEC, nested(_INET6, mode))
+            elif key in _NUMBERS:
+                content += _u32(_NUMBERS[key], int(value))
+        return content
+
+    def _address(self, verb: str, words: list[str]) -> Message:
+        text, *rest = words  # ADDRESS/PREFIX brd + dev NAME
+        dotted, _, prefix = text.partition("/")
+        own = addresses.parse(dotted)
+        body = pack("=BBBBI", _INET, int(prefix), 0, _UNIVERSE, self._index(_said(rest)["dev"]))
+        body += b"".join(attribute(kind, own.to_bytes(4, "big")) for kind in (_IFA_LOCAL, _IFA_ADDRESS))
+        if int(prefix) <= 30:
+            body += attribute(_IFA_BROADCAST, (own | _MOST >> int(prefix)).to_bytes(4, "big"))
+        return _NEWADDR, _FLAGS[verb], body
+
+    def _route(self, verb: str, words: list[str]) -> Message:
+        said = _said(words[1:])  # default via ADDRESS dev NAME
+        body = pack("=BBBBBBBBI", _INET, 0, 0, 0, _MAIN, _BOOT, _UNIVERSE, _UNICAST, 0)
+        body += attribute(_RTA_GATEWAY, addresses.parse(said["via"]).to_bytes(4, "big"))
+        return _NEWROUTE, _FLAGS[verb], body + _u32(_RTA_OIF, self._index(said["dev"]))
+
+    def _neighbour_table(self, verb: str, words: list[str]) -> Message:
+        said = _said(words)  # name TABLE dev NAME queue PACKETS
+        of_device = _u32(_NDTPA_INDEX, self._index(said["dev"])) + _u32(_NDTPA_QUEUE, int(said["queue"]))
+        return (
+            _SETNEIGHTBL,
+            0,
+            pack("=Bxxx", 0) + named(_NDTA_NAME, said["name"]) + nested(_NDTA_PARMS, of_device),
+        )
+
+    def _qdisc(self, verb: str, words: list[str]) -> Message:
+        where, kind, options = _parted(words)
+        content = _of_kind(kind, _QDISCS[kind](_said(options))) if kind else b""
+        return _QDISC + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "handle") + content
+
+    def _class(self, verb: str, words: list[str]) -> Message:
+        where, kind, options = _parted(words)
+        content = _of_kind(kind, _htb_class(_said(options))) if kind else b""
+        return _CLASS + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "classid") + content
+
+    def _filter(self, verb: str, words: list[str]) -> Message:
+        where, kind, options = _parted(words)  # ... protocol arp pref 1 u32 match u32 0 0 classid CLASS
+        (protocol,) = unpack_from("=H", pack("!H", _PROTOCOLS[where["protocol"]]))
+        everything = pack("=BBBxHHHHI", _U32_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + bytes(16)  # and one key: 0 & 0
+        chosen = _u32(_U32_CLASS, _handle(options[-1])) + attribute(_U32_SELECTOR, everything)
+        head = self._tcmsg(where, "handle", int(where["pref"]) << 16 | protocol)
+        return _FILTER, _FLAGS[verb], head + _of_kind(kind, attribute(_TCA_OPTIONS | netlink.NESTED, chosen))
+
+    def _tcmsg(self, where: dict[str, str], handle: str, info: int = 0) -> bytes:
+        numbers = _handle(where.get(handle, "")), _handle(where.get("parent", ""))
+        return pack("=BxxxiIII", 0, self._index(where["dev"]), *numbers, info)
+
+
+_NUMBERS = {"mtu": _MTU, "gso_max_size": _GSO_MAX_SIZE, "gso_max_segs": _GSO_MAX_SEGS}
+
+
+def _u32(kind: int, value: int) -> bytes:
+    return attribute(kind, pack("=I", value))
+
+
+def _said(words: Sequence[str]) -> dict[str, str]:
+    """Words in pairs: each is followed by what is said of it."""
+    return dict(zip(words[::2], words[1::2]))
+
+
+def _parted(words: list[str]) -> tuple[dict[str, str], str, list[str]]:
+    """Where something is, of which kind it is, and its options."""
+    words = [word for one in words for word in (("parent", "root") if one == "root" else (one,))]
+    at = next((at for at in range(0, len(words), 2) if words[at] in _KINDS), len(words))
+    return _said(words[:at]), "".join(words[at : at + 1]), words[at + 1 :]
+
+
+def _handle(text: str) -> int:
+    """`c0de:10`, or `root`, as the kernel has it; 0 for none."""
+    major, _, minor = text.partition(":")
+    return _ROOT if text == "root" else int(major or "0", 16) << 16 | int(minor or "0", 16)
+
+
+def _of_kind(kind: str, options: bytes) -> bytes:
+    return named(_TCA_KIND, kind) + options
+
+
+def _htb(said: dict[str, str]) -> bytes:
+    whole = pack("=IIIII", _HTB_VERSION, _HTB_R2Q, int(said["default"], 16), 0, 0)
+    return nested(_TCA_OPTIONS, attribute(_HTB_INIT, whole))
+
+
+def _fifo(said: dict[str, str]) -> bytes:
+    return _u32(_TCA_OPTIONS, int(said["limit"]))
+
+
+def _tbf(said: dict[str, str]) -> bytes:
+    rate, burst = _bytes_a_second(said["rate"]), int(said["burst"].rstrip("b"))
+    options = _spec(rate) + bytes(12) + pack("=III", int(said["limit"]), _ticks(burst, rate), 0)
+    content = attribute(_TBF_PARMS, options) + _u32(_TBF_BURST, burst) + _rate64(_TBF_RATE64, rate)
+    return nested(_TCA_OPTIONS, content)
+
+
+def _fq_codel(said: dict[str, str]) -> bytes:
+    numbers = {
+        key: int(value[:-1]) * 1_000_000 if key == "target" else int(value) for key, value in said.items()
+    }
+    return nested(_TCA_OPTIONS, b"".join(_u32(_FQ_CODEL[key], number) for key, number in numbers.items()))
+
+
+_QDISCS: dict[str, Callable[[dict[str, str]], bytes]] = {
+    "htb": _htb,
+    "tbf": _tbf,
+    "bfifo": _fifo,
+    "fq_codel": _fq_codel,
+}
+_KINDS = {*_QDISCS, "u32"}
+
+
+def _htb_class(said: dict[str, str]) -> bytes:
+    rate, ceil = _bytes_a_second(said["rate"]), _bytes_a_second(said["ceil"])
+    count = int(said.get("overhead", "0")), int(said.get("mpu", "0"))
+    at_once = (_ticks(int(said[key].rstrip("b")), of) for key, of in (("burst", rate), ("cburst", ceil)))
+    options = _spec(rate, *count) + _spec(ceil, *count)
+    options += pack("=IIIII", *at_once, int(said["quantum"]), 0, int(said.get("prio", "0")))
+    large = _rate64(_HTB_RATE64, rate) + _rate64(_HTB_CEIL64, ceil)
+    return nested(_TCA_OPTIONS, attribute(_HTB_CLASS, options) + large)
+
+
+def _bytes_a_second(text: str) -> int:
+    return int(text[: -len("bit")]) // 8
+
+
+def _spec(rate: int, overhead: int = 0, least: int = 0) -> bytes:
+    """struct tc_ratespec: a rate (bytes a second), and what a packet counts besides, and at least."""
+    return pack("=BBHhHI", 0, _ETHERNET, overhead, -1, least, min(rate, _MOST))
+
+
+def _rate64(kind: int, rate: int) -> bytes:
+    return attribute(kind, pack("=Q", rate)) if rate > _MOST else b""
+
+
+def _ticks(size: int, rate: int) -> int:
+    """How long so many bytes take at a rate (bytes a second), as the kernel counts time."""
+    return min(_MOST, size * _TICKS_A_SECOND // rate)
