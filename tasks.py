@@ -1,6 +1,6 @@
 """The command line's door: ``./invokew`` runs this file as a program, and any ``invoke`` finds it.
 
-The verbs are in ``bench/cli/tasks.py``. An invoke does not get them, for it may be of any version, in a
+The verbs are in ``bench/cli/table.py``. An invoke does not get them, for it may be of any version, in a
 Python that has none of our packages: when it asks for them it becomes ``./invokew`` with the same arguments.
 Who merely imports this module gets nothing but the module.
 """
@@ -46,9 +46,9 @@ def main() -> None:
 
             completion.main(sys.argv[1:])
             sys.exit()
-        from bench.cli import program, tasks
+        from bench.cli import program
 
-        program.main(tasks.VERBS)
+        program.main()
 
 
 if __name__ == "__main__":

@@ -149,12 +149,12 @@ def _import_all() -> None:
     import importlib
 
     from bench import pipeline
-    from bench.cli import program, tasks
+    from bench.cli import program, table
 
     pipeline.prepare()
     for file in sorted((ROOT / "bench" / "cli" / "verbs").glob("*.py")):
         importlib.import_module(f"bench.cli.verbs.{file.stem}")
-    assert program.collected(tasks.VERBS.tasks())
+    assert program.collected(table.VERBS.values())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-BUG = 70  # EX_SOFTWARE, "internal software error", in sysexits.h
+from bench.cli.statuses import BUG
 
 
 @contextmanager

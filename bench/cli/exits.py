@@ -1,7 +1,6 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
-``MEANINGS`` says which status means what, to the docs too. An error that none of them is for is a bug: it
-goes on to where bugs are reported (bugs.py).
+An error that no status is for (statuses.py) is a bug: it goes on to where bugs are reported (bugs.py).
 
 Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake in an option need.
 """
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import ParamSpec
@@ -18,29 +17,19 @@ from typing import ParamSpec
 from invoke.exceptions import Exit
 
 from bench.cli import extensions
-from bench.cli.bugs import BUG
-from bench.cli.line import Line
+from bench.cli.statuses import BAD_INPUT, FAILED, HELD, INVALID, STATUS_OF_VERDICT, VIOLATED
 from bench.cli.terminal import complain, say
 
 P = ParamSpec("P")
 
-HELD, VIOLATED, BAD_INPUT, INVALID, FAILED, CHANGED = 0, 1, 2, 3, 4, 5
-STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 INTERRUPTED, UNREAD = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
-MEANINGS = {
-    str(HELD): "held; for verbs that judge nothing: done",
-    str(VIOLATED): "a guarantee was violated, or another check was made and did not pass; never an error",
-    str(BAD_INPUT): "bad input, or something is missing: nothing was started; the message names the place",
-    str(INVALID): "invalid: the run proves nothing",
-    str(
-        FAILED
-    ): "the testbed could not be brought up, a command in it failed, or a file could not be written; "
-    "there is no verdict",
-    str(CHANGED): "`nightly`: something is worse than before and not acknowledged; 1 and 4 come first",
-    str(BUG): "a bug in the testbed; one line says so, and in which file the details are",
-    "128 + n": "ended by signal n",
-}
+
+class Line:
+    """What the command line asks of the program as a whole; set once, before a verb is run."""
+
+    dry = False  # --dry: nothing is to be done, but what would be may be said
+    command: Sequence[str] = ()  # what a verb is to run somewhere, as exec does: word by word
 
 
 class Terminated(KeyboardInterrupt):

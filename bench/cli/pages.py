@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from invoke.parser.argument import Argument
-from invoke.tasks import Task
-
-from bench.cli import statuses, words
-from bench.cli.groups import Verbs
+from bench.cli import statuses
+from bench.cli.table import GROUPS, Option, Verb
 from testbed import resources
 
 # Of all verbs; ./invokew prints its sections where no Python has been set up yet.
@@ -37,13 +32,13 @@ NARROWEST, USUAL, WIDEST = 60, 80, 100
 INDENT = "  "
 
 
-def render(verbs: Verbs) -> str:
+def render() -> str:
     """Return what ``FILE`` has to hold: what is said of each verb, below the titles of their groups."""
     name = "invokew"
-    parts = [HEAD, "## The first page\n", _section(name, front(verbs, name, USUAL))]
-    for title, tasks in verbs.groups():
+    parts = [HEAD, "## The first page\n", _section(name, front(name, USUAL))]
+    for title, verbs in GROUPS.items():
         parts.append(f"## {title.rstrip('.')}\n")
-        parts += [_section(task.name, verb(task, task.get_arguments(), verbs, name, USUAL)) for task in tasks]
+        parts += [_section(one.name, verb(one, name, USUAL)) for one in verbs]
     return "\n".join(parts)
 
 
@@ -51,7 +46,7 @@ def _section(heading: str, text: str) -> str:
     return f"### {heading}\n\n```text\n{text}\n```\n"
 
 
-def front(verbs: Verbs, name: str, width: int | None = None) -> str:
+def front(name: str, width: int | None = None) -> str:
     """Return the first page: what this is, how to begin, and the verbs in their groups.
 
     Without a width, in columns, it is as wide as the terminal.
@@ -59,9 +54,9 @@ def front(verbs: Verbs, name: str, width: int | None = None) -> str:
     width = width or _width()
     lines = [ABOUT, "", "To begin with:"]
     lines += _table([(f"./invokew {line}", about) for line, about in BEGINNINGS], width)
-    for title, tasks in verbs.groups():
-        if tasks:
-            lines += ["", title, *_table([(task.name, _brief(task)) for task in tasks], width)]
+    for title, verbs in GROUPS.items():
+        if verbs:
+            lines += ["", title, *_table([(one.name, _brief(one)) for one in verbs], width)]
     lines += ["", "./invokew VERB --help says what a verb takes, and how it ends."]
     lines += textwrap.wrap(
         f"--dry does nothing, and says what would be done. --version, --list. {name} completion bash (zsh, "
@@ -71,70 +66,63 @@ def front(verbs: Verbs, name: str, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def verb(
-    task: Task[Any], arguments: Sequence[Argument], verbs: Verbs, name: str, width: int | None = None
-) -> str:
+def verb(of: Verb, name: str, width: int | None = None) -> str:
     """Return all that is said of a verb: what it does and takes, what that is unsaid, and how it ends.
 
     Without a width, in columns, it is as wide as the terminal.
     """
     width = width or _width()
-    command = " [COMMAND ...]" if task.name in verbs.commanding else ""
-    places = "".join(_places(arguments, verbs.alone(task.name)))
-    options = " [--options]" if arguments else ""
-    lines = [f"Usage: {name} {task.name}{options}{places}{command}", "", *textwrap.wrap(_about(task), width)]
-    if arguments:
-        lines += ["", "Options:", *_table(list(_options(task, arguments)), width)]
-    lines += ["", "Exit statuses:", *_table(list(statuses.of(task.name).items()), width)]
+    command = " [COMMAND ...]" if of.command else ""
+    places = "".join(_places(of))
+    options = " [--options]" if of.options else ""
+    lines = [f"Usage: {name} {of.name}{options}{places}{command}", "", *textwrap.wrap(of.about, width)]
+    if of.options:
+        lines += ["", "Options:", *_table(list(_options(of)), width)]
+    lines += ["", "Exit statuses:", *_table(list(statuses.said(of.ends).items()), width)]
     return "\n".join(lines)
 
 
-def _places(arguments: Sequence[Argument], alone: str | None) -> Iterator[str]:
-    for argument in arguments:
-        if argument.name == alone:
-            yield f" [{str(alone).upper()}{'...' if argument.kind is list else ''}]"
-        elif words.is_place(argument):
-            yield f" {str(argument.name).upper()}"
+def _places(of: Verb) -> Iterator[str]:
+    for option in of.options:
+        if option.name == of.alone:
+            yield f" [{option.name.upper()}{'...' if option.kind is list else ''}]"
+        elif option.place:
+            yield f" {option.name.upper()}"
 
 
-def _options(task: Task[Any], arguments: Sequence[Argument]) -> Iterator[tuple[str, str]]:
-    defaults = {name: one.default for name, one in inspect.signature(task.body).parameters.items()}
-    for argument in sorted(arguments, key=lambda one: (not words.is_place(one), str(one.name))):
-        about, default = argument.help or "", defaults.get(argument.attr_name or str(argument.name))
-        if argument.takes_value and not words.is_place(argument) and "(default" not in about:
-            about += f" (default: {_default(default)})"
-        yield _typed(argument), about
+def _options(of: Verb) -> Iterator[tuple[str, str]]:
+    for option in sorted(of.options, key=lambda one: (not one.place, one.name)):
+        about = option.help
+        if option.takes_value and not option.place and "(default" not in about:
+            about += f" (default: {_default(option.default)})"
+        yield _typed(option), about
 
 
 def _default(value: object) -> str:
-    if value in (None, "", inspect.Parameter.empty):
+    if value in (None, "", ()):
         return "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def would(task: Task[Any]) -> str:
+def would(of: Verb) -> str:
     """Return what a verb would do, in its own words."""
-    return f"{task.name} would: {_about(task)}"
+    return f"{of.name} would: {of.about}"
 
 
-def _typed(argument: Argument) -> str:
-    if words.is_place(argument):
-        return str(argument.name).upper()
-    short = next((f"-{name}, " for name in argument.names if len(name) == 1), "    ")
-    value = "" if not argument.takes_value else f"={VALUES.get(argument.kind, 'WORD')}"
-    return f"{short}--{str(argument.name).strip('_').replace('_', '-')}{value}"
+def _typed(option: Option) -> str:
+    if option.place:
+        return option.name.upper()
+    short = f"-{option.short}, " if option.short else "    "
+    value = f"={VALUES.get(option.kind, 'WORD')}" if option.takes_value else ""
+    return f"{short}{option.flag}{value}"
 
 
 VALUES = {int: "NUMBER", float: "NUMBER"}
 
 
-def _about(task: Task[Any]) -> str:
-    return (task.__doc__ or "").strip().partition("\n")[0]
-
-
-def _brief(task: Task[Any]) -> str:
-    """Return how a docstring begins: what a list has room for."""
-    return re.split(r"(?<=\?)\s|[.:;](?:\s|$)", _about(task))[0]
+def _brief(of: Verb) -> str:
+    """Return how it begins: what a list has room for."""
+    return re.split(r"(?<=\?)\s|[.:;](?:\s|$)", of.about)[0]
 
 
 def _table(rows: list[tuple[str, str]], width: int) -> list[str]:

@@ -6,23 +6,26 @@ Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from invoke.collection import Collection
+from invoke.context import Context
 from invoke.exceptions import CommandTimedOut, Exit, ParseError, UnknownFileType
 from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
-from bench.cli import pages, words
-from bench.cli.exits import BAD_INPUT, FAILED, HELD, INTERRUPTED, UNREAD, status_of
-from bench.cli.groups import Verbs
-from bench.cli.line import Line
+from bench.cli import exits, pages, words
+from bench.cli.exits import INTERRUPTED, UNREAD, Line, status_of
+from bench.cli.statuses import BAD_INPUT, FAILED, HELD
+from bench.cli.table import VERBS, Option, Verb
 from testbed import resources
 
 NAME = Path(resources.PROGRAM).name
@@ -35,13 +38,12 @@ SHORT = {"dry": "R", "help": "h", "list": "l", "version": "V"}
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
-def main(verbs: Verbs) -> None:
+def main() -> None:
     """Run the verb that the command line names. Does not return."""
     program = _Program(
-        namespace=collected(verbs.tasks()), binary=NAME, name=NAME, version=resources.version(),
+        namespace=collected(VERBS.values()), binary=NAME, name=NAME, version=resources.version(),
         binary_names=["invoke", "inv", NAME, resources.PROGRAM],  # of which a shell completes the arguments
     )  # fmt: skip
-    program.verbs = Line.verbs = verbs
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
     def run() -> int:
@@ -69,12 +71,12 @@ def _drop_what_cannot_be_said() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def collected(tasks: Sequence[Task[Any]]) -> Collection:
-    """Return tasks as invoke wants them; ``kubernetes.get`` is, to it, ``get`` in a part ``kubernetes``.
+def collected(verbs: Iterable[Verb]) -> Collection:
+    """Return verbs as invoke wants them; ``kubernetes.get`` is, to it, ``get`` in a part ``kubernetes``.
 
     Where there are ``test`` and ``test.e2e``, the first is what the part does if nothing of it is named.
     """
-    root = Collection()
+    root, tasks = Collection(), [_Task(verb) for verb in verbs]
     parts = {task.name.rpartition(".")[0] for task in tasks} - {""}
     for part in parts:
         root.add_collection(Collection(part))
@@ -87,10 +89,68 @@ def collected(tasks: Sequence[Task[Any]]) -> Collection:
     return root
 
 
+def _verb(name: str) -> Verb | None:
+    return VERBS.get(name.removesuffix(".default"))  # as ``collected`` calls what a part does by itself
+
+
+class _Task(Task[Callable[..., None]]):
+    """A verb as invoke wants it, that is: a function with its arguments."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+        super().__init__(partial(_perform, verb), name=verb.name, positional=[])
+        self.__doc__ = verb.about
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """Return what takes the options, and first what takes the words that are needed."""
+        return [_argument(option) for option in sorted(self._verb.options, key=lambda one: not one.place)]
+
+
+def _argument(option: Option) -> Argument:
+    names = (option.flag.removeprefix("--"), *option.short)
+    default: Any = [] if option.kind is list else None if option.place else option.default
+    other = option.name if option.name != names[0] else None
+    return Argument(names=names, kind=option.kind, default=default, positional=option.place, attr_name=other)
+
+
+def _perform(verb: Verb, context: Context, **given: Any) -> None:
+    """Do what a verb does, and end as it ends."""
+    if verb.runs_programs:
+        _function(verb.function)(context, **given)
+        return
+    options: dict[str, Any] = {"name": verb.study} if verb.study else {}
+    for option in verb.options:
+        value = given[option.name]
+        if not option.into:
+            options[option.name] = value
+        elif value not in (option.default, []):
+            options.setdefault(option.into, {})[option.name] = value
+    if verb.command:
+        options["command"] = Line.command
+
+    json = options.pop("json", None)
+
+    def run() -> int:
+        from bench.cli import documents
+
+        with documents.document(bool(json)) as told:
+            more = {} if json is None else {"told": told}
+            return int(_function(verb.function)(**options, **more))
+
+    def plan() -> int:
+        return int(_function(verb.plan)(**options))
+
+    exits.ends_with_status(run, plan if verb.plan else None)()
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"bench.cli.{module}"), function)
+    return found
+
+
 class _Program(Program):
     """Invoke, but a command line it cannot parse is bad input like any other."""
-
-    verbs: Verbs
 
     def core_args(self) -> list[Argument]:
         """Return invoke's own options, and those of an invoke that has found us by them and handed over."""
@@ -107,11 +167,11 @@ class _Program(Program):
         if line[:1] == ["help"]:
             line = ["--help", *line[1:2]]
         at = words.verb_at(line, self.initial_context.flags)
-        task = self._task(line[at]) if at is not None else None
-        if at is not None and task is not None and words.HELP & set(line[:at]):
-            line = ["--help", task.name]
-        elif at is not None and task is not None:
-            line = self._rewritten(line[:at], task, line[at + 1 :])
+        verb = _verb(line[at]) if at is not None else None
+        if at is not None and verb is not None and words.HELP & set(line[:at]):
+            line = ["--help", verb.name]
+        elif at is not None and verb is not None:
+            line = self._rewritten(line[:at], verb, line[at + 1 :])
         _, command = words.split(line)
         Line.command = command
         self.argv = [program, *line]
@@ -128,14 +188,13 @@ class _Program(Program):
 
     def print_help(self) -> None:
         """Say what this is and how to begin, and not which options a library has."""
-        print(resources.as_typed(pages.front(self.verbs, NAME)))  # noqa: T201 (as invoke says things)
+        print(resources.as_typed(pages.front(NAME)))  # noqa: T201 (as invoke says things)
 
     def print_task_help(self, name: str) -> None:
         """Say what a verb does, what it takes, what that is without being said, and how it ends."""
-        task = self._task(name)
-        assert task is not None
-        arguments = list(self.parser.contexts[name].args.values())
-        print(resources.as_typed(pages.verb(task, arguments, self.verbs, NAME)))  # noqa: T201
+        verb = _verb(name)
+        assert verb is not None
+        print(resources.as_typed(pages.verb(verb, NAME)))  # noqa: T201
 
     def update_config(self, merge: bool = True) -> None:
         self._refusing(super().update_config, merge)
@@ -143,9 +202,9 @@ class _Program(Program):
     def execute(self) -> None:
         if Line.dry:
             for context in self.tasks:
-                task = self._task(context.name or "")
-                assert task is not None
-                print(resources.as_typed(pages.would(task)))  # noqa: T201
+                verb = _verb(context.name or "")
+                assert verb is not None
+                print(resources.as_typed(pages.would(verb)))  # noqa: T201
         try:
             super().execute()
         except CommandTimedOut as error:
@@ -153,23 +212,19 @@ class _Program(Program):
         except KeyboardInterrupt:  # of which invoke would make status 1
             raise Exit(code=INTERRUPTED) from None
 
-    def _task(self, name: str) -> Task[Any] | None:
-        typed = name.removesuffix(".default")  # as ``collected`` calls what a part does by itself
-        return next((task for task in self.verbs.tasks() if task.name == typed), None)
-
-    def _rewritten(self, before: Sequence[str], task: Task[Any], given: Sequence[str]) -> list[str]:
+    def _rewritten(self, before: Sequence[str], verb: Verb, given: Sequence[str]) -> list[str]:
         """Return a line as invoke takes it; ``before`` is what stands before the verb."""
-        if task.name in self.verbs.commanding:
-            given = words.with_command(given, task, self.verbs.commanding[task.name])
+        if verb.command:
+            given = words.with_command(given, verb, verb.command == "option")
         if words.HELP & set(words.split(given)[0]):
-            return [*before, "--help", task.name]  # first, lest invoke takes it for a word that is needed
-        given = words.places_first(given, task)
+            return [*before, "--help", verb.name]  # first, lest invoke takes it for a word that is needed
+        given = words.places_first(given, verb)
         own, command = words.split(given)
-        words.check_options(own, task)
-        words.check_numbers(own, task)
-        if (option := self.verbs.alone(task.name)) is not None:
-            own = words.as_options(own, option, task)
-        return [*before, task.name, *own, *([words.DASHES, *command] if words.DASHES in given else [])]
+        words.check_options(own, verb)
+        words.check_numbers(own, verb)
+        if verb.alone:
+            own = words.as_options(own, verb.alone, verb)
+        return [*before, verb.name, *own, *([words.DASHES, *command] if words.DASHES in given else [])]
 
     def _refusing(self, parse: Callable[..., Any], *arguments: Any) -> None:
         try:
@@ -190,11 +245,10 @@ class _Program(Program):
         if unknown is None:
             return str(error)
         word, _, _ = unknown[1].partition("=")
-        task = self._task(error.context.name or "") if error.context is not None else None
+        verb = _verb(error.context.name or "") if error.context is not None else None
         if word.startswith("-"):
             near = words.meant(word, self.initial_context.flags)
             return f"no option {word} before a verb{near or '; those of a verb come after it'}"
-        if task is not None:
-            return f"{task.name}: {word!r} is one word too many; {NAME} {task.name} --help says what it takes"
-        known = [one.name for one in self.verbs.tasks()]
-        return f"no verb {word!r}{words.meant(word, known)}"
+        if verb is not None:
+            return f"{verb.name}: {word!r} is one word too many; {NAME} {verb.name} --help says what it takes"
+        return f"no verb {word!r}{words.meant(word, VERBS)}"

@@ -1,51 +1,58 @@
-"""What the exit statuses of each verb mean, as its ``--help`` says it."""
+"""Exit statuses: their numbers, what each means in general, and what those of a verb mean.
+
+Shell completion reads this by way of the table of verbs, so Python's standard library only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.cli.exits import BAD_INPUT, CHANGED, FAILED, HELD, INVALID, VIOLATED
+HELD, VIOLATED, BAD_INPUT, INVALID, FAILED, CHANGED = 0, 1, 2, 3, 4, 5
+BUG = 70  # EX_SOFTWARE, "internal software error", in sysexits.h
+STATUS_OF_VERDICT = {"held": HELD, "violated": VIOLATED, "invalid": INVALID}
 
-_BAD = {BAD_INPUT: "bad input: a message says where and what would be right; nothing was started"}
-_FAILED = {FAILED: "it could not be done; a message says why"}
-_DONE = {HELD: "done", **_BAD, **_FAILED}
-_JUDGED = {
+MEANINGS = {
+    str(HELD): "held; for verbs that judge nothing: done",
+    str(VIOLATED): "a guarantee was violated, or another check was made and did not pass; never an error",
+    str(BAD_INPUT): "bad input, or something is missing: nothing was started; the message names the place",
+    str(INVALID): "invalid: the run proves nothing",
+    str(
+        FAILED
+    ): "the testbed could not be brought up, a command in it failed, or a file could not be written; "
+    "there is no verdict",
+    str(CHANGED): "`nightly`: something is worse than before and not acknowledged; 1 and 4 come first",
+    str(BUG): "a bug in the testbed; one line says so, and in which file the details are",
+    "128 + n": "ended by signal n",
+}
+
+# How a verb may end, beside the ways in which each may.
+Ends = Mapping[int | str, str]
+_BAD: Ends = {BAD_INPUT: "bad input: a message says where and what would be right; nothing was started"}
+_FAILED: Ends = {FAILED: "it could not be done; a message says why"}
+DONE: Ends = {HELD: "done", **_BAD, **_FAILED}
+JUDGED: Ends = {
     HELD: "every promise was kept",
     VIOLATED: "a promise was broken",
     **_BAD,
     INVALID: "invalid: something else than the promise was the limit, so that nothing is shown",
     FAILED: "a testbed could not be brought up, or a file not be written, as on a full disk",
 }
-_STUDY = {**_JUDGED, HELD: "done, and every run is valid", VIOLATED: "with a gate: a promise was broken"}
-_CHECK = {HELD: "all is as it should be", VIOLATED: "something is not", **_BAD, **_FAILED}
-_COMMAND = {**_BAD, FAILED: "the testbed cannot be reached, or the command itself ended so"}
-
-OF: Mapping[str, Mapping[int, str]] = {
-    "bench": _JUDGED,
-    "iperf": {
-        **_JUDGED,
-        HELD: "the promise was kept, or there is none",
-        FAILED: "the pods cannot be entered",
-    },
-    "promise": {**_JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
-    "nightly": {**_JUDGED, CHANGED: "something is worse than in the nights before, and not acknowledged"},
-    **dict.fromkeys(("matrix", "places", "backends", "study"), _STUDY),
-    "figures": {**_JUDGED, VIOLATED: "a promise was broken; with --check: a file does not follow"},
-    "compare": {**_JUDGED, HELD: "nothing is worse", VIOLATED: "something is worse", **_FAILED},
-    "reproduce": {**_JUDGED, HELD: "every claim came out again", VIOLATED: "one did not"},
-    **dict.fromkeys(
-        ("doctor", "lint", "test", "test.long", "test.alone", "test.setup", "test.e2e", "test.vm"), _CHECK
-    ),
-    **dict.fromkeys(("exec", "ssh", "capture"), _COMMAND),
+STUDY: Ends = {**JUDGED, HELD: "done, and every run is valid", VIOLATED: "with a gate: a promise was broken"}
+COMPARED: Ends = {**JUDGED, HELD: "nothing is worse", VIOLATED: "something is worse", **_FAILED}
+CHECK: Ends = {HELD: "all is as it should be", VIOLATED: "something is not", **_BAD, **_FAILED}
+COMMAND: Ends = {
+    **_BAD,
+    FAILED: "the testbed cannot be reached, or the command itself ended so",
+    "others": "those of the command",
 }
-_ALWAYS = {
-    "70": "a bug in the testbed; the last line says where the details are",
+_ALWAYS: Ends = {
+    str(BUG): "a bug in the testbed; the last line says where the details are",
     "128 + n": "ended by signal n; what was begun has been taken down",
 }
 
 
-def of(verb: str) -> dict[str, str]:
-    """Return each exit status of a verb with its meaning."""
-    own = {str(status): words for status, words in sorted(OF.get(verb, _DONE).items())}
-    command = {"others": "those of the command"} if OF.get(verb) is _COMMAND else {}
-    return {**own, **_ALWAYS, **command}
+def said(ends: Ends) -> dict[str, str]:
+    """Return each exit status of a verb with its meaning, in the order in which they are shown."""
+    numbers = {one: ends[one] for one in sorted(one for one in ends if isinstance(one, int))}
+    others = {one: words for one, words in ends.items() if one not in numbers}
+    return {str(one): words for each in (numbers, _ALWAYS, others) for one, words in each.items()}

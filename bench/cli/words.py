@@ -7,63 +7,55 @@ no command after a place without ``--``; and names neither the option nor what c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from invoke.parser.argument import Argument
-from invoke.tasks import Task
-
+from bench.cli.table import Option, Verb
 from testbed.nearest import nearest
+
+if TYPE_CHECKING:
+    from invoke.parser.argument import Argument
 
 DASHES = "--"
 HELP = {"--help", "-h"}
 EVERYWHERE = {*HELP, "--dry", "-R"}  # options of every verb
 
 
-def as_options(words: Sequence[str], option: str, task: Task[Any]) -> list[str]:
-    """Return a task's words with those that stand alone as values of one of its options.
+def as_options(words: Sequence[str], option: str, verb: Verb) -> list[str]:
+    """Return a verb's words with those that stand alone as values of one of its options.
 
     Raises ValueError if there are several, and the option takes one.
     """
-    alone = _alone(words, task)
-    if sum(alone) > 1 and options_of(task)[f"--{option}"].kind is not list:
+    alone = _alone(words, verb)
+    if sum(alone) > 1 and verb.typed()[f"--{option}"].kind is not list:
         several = " and ".join(word for word, one in zip(words, alone, strict=True) if one)
         raise ValueError(f"one {option} at a time, not {several}")
     return [f"--{option}={word}" if one else word for word, one in zip(words, alone, strict=True)]
 
 
-def places_first(words: Sequence[str], task: Task[Any]) -> list[str]:
-    """Return a task's words with those first that it needs: invoke takes whatever is first for them.
+def places_first(words: Sequence[str], verb: Verb) -> list[str]:
+    """Return a verb's words with those first that it needs: invoke takes whatever is first for them.
 
     Raises ValueError for one that is missing, with what it is.
     """
     typed = {word.partition("=")[0] for word in split(words)[0]}
-    known = options_of(task)
-    needed = [one for one in task.get_arguments() if is_place(one)]
-    needed = [
-        one for one in needed if not any(known.get(word) and known[word].name == one.name for word in typed)
-    ]
-    alone = [index for index, one in enumerate(_alone(words, task)) if one][: len(needed)]
+    needed = [one for one in verb.places() if one.flag not in typed]
+    alone = [index for index, one in enumerate(_alone(words, verb)) if one][: len(needed)]
     if len(alone) < len(needed):
         missing = needed[len(alone)]
-        raise ValueError(f"{task.name}: {str(missing.name).upper()} is missing: {missing.help}")
+        raise ValueError(f"{verb.name}: {missing.name.upper()} is missing: {missing.help}")
     first = [words[index] for index in alone]
     return [*first, *(word for index, word in enumerate(words) if index not in alone)]
 
 
-def is_place(argument: Argument) -> bool:
-    """Tell whether a verb needs it, as a word alone; invoke says so of what may be repeated, too."""
-    return bool(argument.positional) and argument.kind is not list
+def with_command(words: Sequence[str], verb: Verb, by_option: bool = False) -> list[str]:
+    """Return a verb's words with ``--`` before the command: the second word that stands alone begins it.
 
-
-def with_command(words: Sequence[str], task: Task[Any], by_option: bool = False) -> list[str]:
-    """Return a task's words with ``--`` before the command: the second word that stands alone begins it.
-
-    With ``by_option`` so does an option that is none of the task's, behind the first such word.
+    With ``by_option`` so does an option that is none of the verb's, behind the first such word.
     """
-    alone = [index for index, one in enumerate(_alone(words, task)) if one]
+    alone = [index for index, one in enumerate(_alone(words, verb)) if one]
     further = alone[1:2]
     if by_option and alone:
-        further += [index for index in _unknown(words, task) if index > alone[0]][:1]
+        further += [index for index in _unknown(words, verb) if index > alone[0]][:1]
     if not further:
         return list(words)
     return [*words[: min(further)], DASHES, *words[min(further) :]]
@@ -86,21 +78,21 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:at]), list(words[at + 1 :])
 
 
-def check_options(words: Sequence[str], task: Task[Any]) -> None:
-    """Raise ValueError, with what comes nearest, for an option that is none of the task's."""
-    for index in _unknown(words, task):
+def check_options(words: Sequence[str], verb: Verb) -> None:
+    """Raise ValueError, with what comes nearest, for an option that is none of the verb's."""
+    for index in _unknown(words, verb):
         word, _, _ = words[index].partition("=")
-        raise ValueError(f"{task.name}: no option {word}{meant(word, options_of(task))}")
+        raise ValueError(f"{verb.name}: no option {word}{meant(word, verb.typed())}")
 
 
-def check_numbers(words: Sequence[str], task: Task[Any]) -> None:
+def check_numbers(words: Sequence[str], verb: Verb) -> None:
     """Raise ValueError, with option and value, for what is no number where an option wants one."""
-    for option, value, argument in _valued(words, task):
+    for typed, value, option in _valued(words, verb):
         try:
-            argument.kind(value)
+            option.kind(value)
         except ValueError:
-            kind = "a whole number" if argument.kind is int else "a number"
-            raise ValueError(f"{option}: {value!r} is not {kind}") from None
+            kind = "a whole number" if option.kind is int else "a number"
+            raise ValueError(f"{typed}: {value!r} is not {kind}") from None
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -109,31 +101,21 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found}?" if found else ""
 
 
-def options_of(task: Task[Any]) -> dict[str, Argument]:
-    """Return a task's options as they are typed, each with what takes it."""
-    return {_typed(name): argument for argument in task.get_arguments() for name in argument.names if name}
-
-
-def _typed(name: str) -> str:
-    return f"--{name.replace('_', '-').strip('-')}" if len(name) > 1 else f"-{name}"
-
-
-def _valued(words: Sequence[str], task: Task[Any]) -> Iterator[tuple[str, str, Argument]]:
-    """Yield each option that has a value, with the value and what takes it."""
-    known: Mapping[str, Argument] = options_of(task)
+def _valued(words: Sequence[str], verb: Verb) -> Iterator[tuple[str, str, Option]]:
+    """Yield each option that has a value, as it is typed, with the value and what it is."""
+    known = verb.typed()
     for word, after in zip(words, [*words[1:], ""], strict=False):
         if word == DASHES:
             return
-        option, equals, value = word.partition("=")
-        argument = known.get(option)
-        if argument is not None and argument.takes_value:
-            yield option, value if equals else after, argument
+        typed, equals, value = word.partition("=")
+        option = known.get(typed)
+        if option is not None and option.takes_value:
+            yield typed, value if equals else after, option
 
 
-def _unknown(words: Sequence[str], task: Task[Any]) -> Iterator[int]:
-    """Yield which words, before ``--``, are options and none of the task's."""
-    known = options_of(task)
-    valued = {name for name, argument in known.items() if argument.takes_value}
+def _unknown(words: Sequence[str], verb: Verb) -> Iterator[int]:
+    """Yield which words, before ``--``, are options and none of the verb's."""
+    known, valued = verb.typed(), verb.valued()
     for index, (before, word) in enumerate(zip(["", *words], split(words)[0], strict=False)):
         if not word.startswith("-") or word == "-" or before in valued:
             continue
@@ -143,9 +125,9 @@ def _unknown(words: Sequence[str], task: Task[Any]) -> Iterator[int]:
             yield index
 
 
-def _alone(words: Sequence[str], task: Task[Any]) -> list[bool]:
+def _alone(words: Sequence[str], verb: Verb) -> list[bool]:
     """Tell of each word whether it stands alone: no option, no option's value, nothing behind ``--``."""
-    valued = {name for name, argument in options_of(task).items() if argument.takes_value}
+    valued = verb.valued()
     end = words.index(DASHES) if DASHES in words else len(words)
     return [
         not word.startswith("-") and before not in valued and index < end

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.cli import exits
+from bench.cli import statuses
 from docs.parts.table import table
 
 
 def render() -> str:
     """Return the table as Markdown."""
-    return table(["Status", "Means"], ([status, words] for status, words in exits.MEANINGS.items()))
+    return table(["Status", "Means"], ([status, words] for status, words in statuses.MEANINGS.items()))

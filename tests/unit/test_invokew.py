@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import pages
-from bench.cli.tasks import VERBS
+from bench.cli.table import VERBS
 from testbed.kubernetes import requirements
 from testbed.resources import version
 from testbed.supplies import images, programs, runner
@@ -145,11 +145,10 @@ def looked(checkout: Path, *words: str, cwd: Path | None = None) -> tuple[int, s
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("verb", [task.name for task in VERBS.tasks()])
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_is_there_before_anything_is(verb: str, bare: Path) -> None:
     before = listing(bare)
-    task = next(one for one in VERBS.tasks() if one.name == verb)
-    page = pages.verb(task, task.get_arguments(), VERBS, "invokew", pages.USUAL)
+    page = pages.verb(VERBS[verb], "invokew", pages.USUAL)
     assert looked(bare, verb, "--help") == looked(bare, "--help", verb) == (0, f"{page}\n", "")
     assert listing(bare) == before
 
@@ -157,7 +156,7 @@ def test_help_is_there_before_anything_is(verb: str, bare: Path) -> None:
 @pytest.mark.parametrize("line", ["", "--help", "-h", "help", "--list", "-l"])
 def test_so_is_the_first_page(line: str, bare: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    page = pages.front(VERBS, "invokew", pages.USUAL)
+    page = pages.front("invokew", pages.USUAL)
     assert looked(bare, *line.split()) == (0, f"{page}\n", "")
     assert looked(bare, *line.split(), cwd=elsewhere) == (0, f"{page}\n", "")
 

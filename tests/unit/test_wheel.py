@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import tasks
+from bench.cli.table import VERBS
 from testbed.resources import version
 from tests.paths import ROOT
 from tests.wheels import build
@@ -101,7 +101,8 @@ def test_it_names_commands_as_they_are_to_be_typed_there(installed: Path, tmp_pa
 def test_it_has_the_verbs_that_need_no_repository(installed: Path) -> None:
     listed = {line.split()[0] for line in run(installed, "--list").stdout.splitlines()[2:] if line.strip()}
     assert {"bench", "figures", "up", "doctor", "image.build"} <= listed
-    assert not listed & {*tasks.OF_THE_REPOSITORY, "test.default"}
+    of_the_repository = {name for name, verb in VERBS.items() if verb.of_the_repository}
+    assert not listed & {*of_the_repository, "test.default"}
 
 
 def test_it_writes_nothing_into_itself(installed: Path, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What the command line does, verb by verb; ``tasks.py`` only names the verbs and their options."""
+"""What the command line does, verb by verb; ``table.py`` names the verbs and their options."""

@@ -22,8 +22,8 @@ LONGEST = 86_400  # seconds, as of one transfer
 class Options(TypedDict):
     """The options that everything has that measures."""
 
-    overrides: Sequence[str]
-    scale: float
+    set_: Sequence[str]
+    scale: float | str  # bench, and nothing else, takes a text: auto, or a number
     duration: NotRequired[str]  # seconds of traffic; empty: as the scenario says
     provider: str
     orchestrator: str
@@ -64,7 +64,7 @@ def overrides(enforcement: str, repetitions: str | None) -> list[str]:
 AUTO = "auto"  # the scale that a calibration finds
 
 
-def scale(words: str) -> tuple[float, bool]:
+def scale(words: float | str) -> tuple[float, bool]:
     """Return the factor for rates that is asked for, and whether a calibration is to find it.
 
     Raises LookupError.
@@ -100,7 +100,8 @@ def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest
 def _frozen(options: Options) -> Any:
     duration = options.get("duration", "")
     lasting = seconds("--duration", duration) if duration else None
-    return {**options, "overrides": tuple(options["overrides"]), "duration": lasting}
+    rest = {name: value for name, value in options.items() if name != "set_"}
+    return {**rest, "overrides": tuple(options["set_"]), "duration": lasting}
 
 
 def seconds(option: str, words: str) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from bench.cli import documents
-from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli.documents import Document
+from bench.cli.statuses import HELD, INVALID, VIOLATED
 from bench.cli.terminal import lead, say
 
 if TYPE_CHECKING:
@@ -24,35 +26,21 @@ def compare(
     one: str,
     other: str,
     across_machines: bool,
-    json: bool,
-    reports: Path,
-    size: Sequence[str] | None = None,
+    told: Document,
+    reports: str | Path,
+    size: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Compare recordings, matrices or directories of recordings, and return the worst finding's status.
 
-    ``size``: preset, width, font size and formats of a figure of both, empty where it was not said; None:
-    none is drawn.
+    ``size``: preset, width, font_size and format of the figure of both, as far as said.
     """
-    from bench.presentation.figures import sheet
-
-    wanted = None if size is None else sheet.asked(*size) or sheet.PAGE
-    with documents.document(json) as told:
-        return _compare(one, other, across_machines, reports, wanted, told)
-
-
-def _compare(
-    one: str,
-    other: str,
-    across_machines: bool,
-    reports: Path,
-    sheet: Sheet | None,
-    told: documents.Document,
-) -> int:
     from bench.analysis import compare as comparing
     from bench.analysis import next_steps
     from bench.presentation import following
+    from bench.presentation.figures import sheet as sheets
     from bench.studies import sides
 
+    reports, sheet = Path(reports), sheets.asked(**size) or sheets.PAGE
     places = sides.find(one, reports), sides.find(other, reports)
     found, others = (sides.runs(place) for place in places)
     both = [name for name in found if name in others]
@@ -62,10 +50,9 @@ def _compare(
     for name in both:
         runs = sides.read(found[name]), sides.read(others[name])
         comparisons.append(comparing.compare(*runs, name, across_machines))
-        if sheet is not None:
-            expected = comparing.expected(*runs, comparisons[-1].scale)
-            drawn = _drawn((found[name], others[name]), comparisons[-1], expected, sheet)
-            figures += _kept(drawn, comparisons[-1], sheet, reports)
+        expected = comparing.expected(*runs, comparisons[-1].scale)
+        drawn = _drawn((found[name], others[name]), comparisons[-1], expected, sheet)
+        figures += _kept(drawn, comparisons[-1], sheet, reports)
     alone = sorted(found.keys() ^ others.keys())
     findings = [comparison.finding for comparison in comparisons]
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Unpack
 from rich.console import Console
 
 from bench.cli import documents, exits
-from bench.cli.exits import HELD
+from bench.cli.documents import Document
+from bench.cli.statuses import HELD
 from bench.cli.verbs import asked, retries
 from bench.cli.verbs.retries import Judged
 from bench.recording import requests
@@ -28,67 +29,81 @@ PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 
 
 def bench(
-    scenarios: Sequence[str],
-    kubeconfigs: Sequence[str],
+    scenario: Sequence[str],
+    kubeconfig: Sequence[str],
     resume: str,
-    json: bool = False,
+    told: Document,
     retry: int = retries.MOST,
-    auto: bool = False,
+    enforcement: str = "",
+    repetitions: str | None = None,
     **options: Unpack[asked.Options],
 ) -> int:
     """Run scenarios one after another, or go on with a run; judge them, and return the worst exit status.
 
     With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes. A run that proves
-    nothing because of the machine leads to at most ``retry`` others; one that is gone on with, to none. With
-    ``auto`` it is begun at the largest scale at which a calibration says that this machine can tell.
+    nothing because of the machine leads to at most ``retry`` others; one that is gone on with, to none. At
+    scale auto it is begun at the largest at which a calibration says that this machine can tell.
     """
+    wanted, auto = _wanted(scenario, kubeconfig, enforcement, repetitions, options)
     allowance = retries.Allowance(asked.retries(retry))
-    wanted = [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER]
-    with documents.document(json) as told:
-        if resume:
-            reports = options["reports"]
-            asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
-            judged = [resume_bench(resume, Path(reports))]
-            told["runs"] = [documents.run(*one) for one in judged]
-            return exits.worst(one.summary.verdict for one in judged)
-        # All are read before the first is started: a mistake in the second is no reason to lose it.
-        for request in wanted:
-            requests.read(request)
-        answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
-        told["runs"] = [
-            {**documents.run(*made.judged), "scale": made.request.scale}
-            for one in answers
-            for made in one.attempts
-        ]
+    if resume:
+        reports = options["reports"]
+        asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
+        judged = [resume_bench(resume, Path(reports))]
+        told["runs"] = [documents.run(*one) for one in judged]
+        return exits.worst(one.summary.verdict for one in judged)
+    # All are read before the first is started: a mistake in the second is no reason to lose it.
+    for request in wanted:
+        requests.read(request)
+    answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
+    told["runs"] = [
+        {**documents.run(*made.judged), "scale": made.request.scale}
+        for one in answers
+        for made in one.attempts
+    ]
     return exits.worst(one.asked.judged.summary.verdict for one in answers)
 
 
-def plan(
+def _wanted(
     scenarios: Sequence[str],
     kubeconfigs: Sequence[str],
+    enforcement: str,
+    repetitions: str | None,
+    options: asked.Options,
+) -> tuple[list[Request], bool]:
+    """Return what is asked for of each run, and whether a calibration is to find the scale."""
+    options["set_"] = [*options["set_"], *asked.overrides(enforcement, repetitions)]
+    options["scale"], auto = asked.scale(options["scale"])
+    return [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER], auto
+
+
+def plan(
+    scenario: Sequence[str],
+    kubeconfig: Sequence[str],
     resume: str,
     retry: int = retries.MOST,
-    auto: bool = False,
+    enforcement: str = "",
+    repetitions: str | None = None,
     **options: Unpack[asked.Options],
 ) -> int:
     """Say what ``bench`` would do, as far as that can be known before. Raises LookupError, as it does."""
     from bench.cli.terminal import say
 
+    wanted, auto = _wanted(scenario, kubeconfig, enforcement, repetitions, options)
     asked.retries(retry)
     if resume:
         from bench.recording import directory
 
         say(f"{directory.find_unfinished(resume, Path(options['reports'])).directory}: gone on with")
-    for name in [] if resume else scenarios or PAPER:
-        request = asked.request(name, kubeconfigs, **options)
-        scenario = requests.read(request)
-        admit(Addressing(scenario))
-        times = scenario.measurement.repetitions
-        where = "clusters that exist" if kubeconfigs else f"{len(scenario.nodes)} nodes ({request.provider})"
+    for request in [] if resume else wanted:
+        one = requests.read(request)
+        admit(Addressing(one))
+        times = one.measurement.repetitions
+        where = "clusters that exist" if kubeconfig else f"{len(one.nodes)} nodes ({request.provider})"
         say(
-            f"{scenario.name}: on {where}, {len(scenario.pods)} pods by {request.orchestrator}, "
-            f"guarantees by {scenario.kept_by}; {len(scenario.transfers)} transfers in "
-            f"{scenario.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
+            f"{one.name}: on {where}, {len(one.pods)} pods by {request.orchestrator}, "
+            f"guarantees by {one.kept_by}; {len(one.transfers)} transfers in "
+            f"{one.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
             f"{'; at the scale that a calibration finds' if auto else ''}"
         )
     say("--dry: nothing was done")
@@ -174,16 +189,11 @@ def _shown(recording: Recording, summary: Summary, reports: Path | None = None) 
     return Judged(recording, summary, step)
 
 
-def draw_figures(run: str, reports: Path, json: bool = False, sheet: Sheet | None = None) -> int:
+def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = None) -> int:
     """Make everything that follows from a recording, or from a study's recordings, again, and show it.
 
     What is packed is unpacked into ``reports`` first. With a sheet, draw the figures for that, too.
     """
-    with documents.document(json) as told:
-        return _draw_figures(run, reports, told, sheet)
-
-
-def _draw_figures(run: str, reports: Path, told: documents.Document, sheet: Sheet | None) -> int:
     from bench import pipeline
     from bench.cli import progress
     from bench.cli.verbs import studies
@@ -223,14 +233,14 @@ def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
             say(f"drawn: {file}")
 
 
-def pack(run: str, to: str, reports: Path) -> int:
+def pack(run: str, to: str, reports: str | Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
     from bench.cli import progress
     from bench.cli.terminal import say
     from bench.recording import archive
 
     with progress.counted("packed") as counted:
-        archives = archive.pack(to_pack(run, reports), Path(to), counted)
+        archives = archive.pack(to_pack(run, Path(reports)), Path(to), counted)
     for file in archives:
         say(f"packed: {file}")
     return HELD

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.cli.exits import HELD
+from bench.cli.statuses import HELD
 from bench.cli.terminal import say, timed
 from bench.recording.requests import scenario_file
 from testbed import assembly
@@ -14,24 +14,25 @@ from testbed.scenario import load
 
 
 def provision(
-    provider: str, file: str, overrides: Sequence[str], scale: float, directory: str, version: str
+    provider: str,
+    set_: Sequence[str],
+    scenario: str,
+    scale: float,
+    from_: str,
+    version: str,
+    reset: bool,
 ) -> int:
-    """Turn machines into the clusters of a scenario, and say what that has changed."""
+    """Turn machines into the clusters of a scenario, or take that away; say what that has changed."""
     from testbed.provisioning import provision
 
-    scenario = load(scenario_file(file), overrides, scale)
-    offered = Path(directory) if directory else None
-    machines = assembly.machines(provider, load(scenario_file(file)))
-    done = provision.provision(scenario, machines, offered, version, timed())
+    if reset:
+        machines = assembly.machines(provider, load(scenario_file(scenario)) if scenario else None)
+        return _show_changes(provision.reset(machines, timed()).changed, "is as it was before")
+    wanted = load(scenario_file(scenario), set_, scale)
+    offered = Path(from_) if from_ else None
+    machines = assembly.machines(provider, load(scenario_file(scenario)))
+    done = provision.provision(wanted, machines, offered, version, timed())
     return _show_changes(done.changed, "is as it should be")
-
-
-def reset(provider: str, file: str) -> int:
-    """Take away what provisioning has made on machines, and say what that has changed."""
-    from testbed.provisioning import provision
-
-    machines = assembly.machines(provider, load(scenario_file(file)) if file else None)
-    return _show_changes(provision.reset(machines, timed()).changed, "is as it was before")
 
 
 def _show_changes(changed: Mapping[str, int], words: str) -> int:
@@ -41,7 +42,7 @@ def _show_changes(changed: Mapping[str, int], words: str) -> int:
     return HELD
 
 
-def build_box(directory: str, version: str, upgrade: bool, mirror: str, security: str) -> int:
+def build_box(to: str, version: str, upgrade: bool, mirror: str, security: str) -> int:
     """Build the machines' box, and let Vagrant have it."""
     from testbed.supplies import cache
     from testbed.supplies.box import building
@@ -49,7 +50,7 @@ def build_box(directory: str, version: str, upgrade: bool, mirror: str, security
     def tell(stage: str) -> None:
         say(f"box: {stage}")
 
-    where = Path(directory).absolute() if directory else cache.directory() / "boxes"
+    where = Path(to).absolute() if to else cache.directory() / "boxes"
     found = building.build(where, version or building.of_today(), upgrade, tell, mirror, security)
     if shutil.which("vagrant") is None:
         tell(f"Vagrant is not installed here; where it is: vagrant box add {found}")

@@ -11,7 +11,7 @@ from typing import Unpack
 from rich.console import Console
 
 from bench.analysis import next_steps
-from bench.cli.exits import CHANGED, FAILED, HELD, INVALID, VIOLATED
+from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.cli.verbs.experiments import PAPER
@@ -44,6 +44,25 @@ def places(history: str, to: str, acknowledged: str) -> nightly.Places:
     return nightly.Places(Path(history), Path(to), file, must_exist=bool(acknowledged))
 
 
+def judge(
+    scenario: Sequence[str],
+    replay: Sequence[str],
+    repetitions: int,
+    history: str,
+    to: str,
+    acknowledged: str,
+    machine: bool,
+    **options: Unpack[asked.Options],
+) -> int:
+    """Run scenarios, or take recordings for them, and judge them; or print which machine this is."""
+    if machine:
+        return identify()
+    where = places(history, to, acknowledged)
+    if replay:
+        return again(replay, repetitions, where, Path(options["reports"]))
+    return run(scenario, repetitions, where, **options)
+
+
 def run(
     scenarios: Sequence[str], repetitions: int, places: nightly.Places, **options: Unpack[asked.Options]
 ) -> int:
@@ -54,10 +73,19 @@ def run(
     return _show(nightly.run(read, places, partial(Display, Console())), places, options["reports"])
 
 
-def plan(scenarios: Sequence[str], repetitions: int, **options: Unpack[asked.Options]) -> int:
+def plan(
+    scenario: Sequence[str],
+    replay: Sequence[str],
+    repetitions: int,
+    history: str,
+    to: str,
+    acknowledged: str,
+    machine: bool,
+    **options: Unpack[asked.Options],
+) -> int:
     """Check what ``run`` would run. Raises LookupError, as it does."""
-    for _, scenario in _asked(scenarios, repetitions, **options):
-        admit(Addressing(scenario))
+    for _, one in [] if machine or replay else _asked(scenario, repetitions, **options):
+        admit(Addressing(one))
     say("--dry: nothing was done")
     return HELD
 
@@ -66,7 +94,7 @@ def _asked(
     scenarios: Sequence[str], repetitions: int, **options: Unpack[asked.Options]
 ) -> list[tuple[Request, Scenario]]:
     _check_repetitions(repetitions)
-    options["overrides"] = [*options["overrides"], f"measurement.repetitions={repetitions}"]
+    options["set_"] = [*options["set_"], f"measurement.repetitions={repetitions}"]
     wanted = [asked.request(name, [], **options) for name in scenarios or PAPER]
     read = [(request, requests.read(request)) for request in wanted]
     names = [scenario.name for _, scenario in read]
@@ -75,7 +103,7 @@ def _asked(
     return read
 
 
-def replay(runs: Sequence[str], repetitions: int, places: nightly.Places, reports: Path) -> int:
+def again(runs: Sequence[str], repetitions: int, places: nightly.Places, reports: Path) -> int:
     """Do the same with recordings in place of runs."""
     _check_repetitions(repetitions)
     found = [_found(run, reports) for run in runs]

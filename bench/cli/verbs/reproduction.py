@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from bench.cli import documents, extensions, progress
-from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli import extensions, progress
+from bench.cli.documents import Document
+from bench.cli.statuses import HELD, INVALID, VIOLATED
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import experiments
 from bench.recording import atomic
@@ -20,32 +22,31 @@ if TYPE_CHECKING:
 
 def figures(
     run: str,
-    everything: bool,
+    all_: bool,
     check: bool,
-    reports: Path,
-    json: bool = False,
-    size: Sequence[str] = (),
+    reports: str | Path,
+    told: Document,
+    size: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Make again what follows from one recording or study, or from all; or check all.
 
-    ``size``: preset, width, font size and formats of figures to draw besides, empty where it was not said.
+    ``size``: preset, width, font_size and format of figures to draw besides, as far as said.
     """
     from bench.presentation.figures import sheet
 
-    wanted = sheet.asked(*size)
+    wanted, reports = sheet.asked(**size), Path(reports)
     if wanted and not run:
         raise LookupError(
             "--preset, --width, --font-size, --format: for the figures of one recording or study"
         )
-    if everything == bool(run) or (check and not everything):
+    if all_ == bool(run) or (check and not all_):
         raise LookupError("figures: of which recording? Or of all of them: --all, or --all --check")
     if run:
-        return experiments.draw_figures(run, reports, json, wanted)
-    with documents.document(json) as told:
-        return check_all_figures(reports, told) if check else draw_all_figures(reports, told)
+        return experiments.draw_figures(run, reports, told, wanted)
+    return check_all_figures(reports, told) if check else draw_all_figures(reports, told)
 
 
-def draw_all_figures(reports: Path, told: documents.Document) -> int:
+def draw_all_figures(reports: Path, told: Document) -> int:
     """Make again all that follows from any recording or study, and say which files have changed."""
     from bench.studies.reproduction import regeneration
 
@@ -65,7 +66,7 @@ def draw_all_figures(reports: Path, told: documents.Document) -> int:
     return HELD
 
 
-def check_all_figures(reports: Path, told: documents.Document) -> int:
+def check_all_figures(reports: Path, told: Document) -> int:
     """Make all again, in an unusual environment; write nothing, and name each file that differs."""
     from bench.studies.reproduction import regeneration
 
@@ -108,14 +109,14 @@ def _pages(reports: Path) -> list[tuple[Path, bytes]]:
     ]
 
 
-def bundle(to: str, runs: Sequence[str], reports: Path) -> int:
+def bundle(to: str, run: Sequence[str], reports: str | Path) -> int:
     """Write one archive to deposit: the source at the last commit, its recordings and these runs."""
     from bench.studies.reproduction import bundle as bundles
 
     if not to.endswith(bundles.SUFFIX):
         raise LookupError(f"--to: {to or 'nothing'} is no name of an archive, as in bundle{bundles.SUFFIX}")
     source = bundles.source(HOME)
-    own = bundles.packed(experiments.to_pack(run, reports) for run in runs)
+    own = bundles.packed(experiments.to_pack(one, Path(reports)) for one in run)
     atomic.write(Path(to), bundles.render(source.commit, {**source.members, **own}))
     if source.changed:
         say("note: what is not committed is not in it")
@@ -124,35 +125,35 @@ def bundle(to: str, runs: Sequence[str], reports: Path) -> int:
 
 
 def reproduce(
-    names: Sequence[str], recorded: bool, quick: bool, listed: bool, seed: int, reports: Path
+    claim: Sequence[str], recorded: bool, quick: bool, list_: bool, seed: int, reports: str | Path
 ) -> int:
     """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
     from bench.analysis import next_steps
     from bench.presentation import following
     from bench.studies.reproduction import claims
 
-    if recorded + quick + listed > 1:
+    if recorded + quick + list_ > 1:
         raise LookupError("--recorded, --quick and --list: give one of them")
     known = claims.read()
-    wanted = known.named(names)
-    if listed:
-        for claim in wanted:
-            say(f"{claim.id:24} {claim.minutes:4g} min  {claim.machine:10} {claim.command}")
+    wanted = known.named(claim)
+    if list_:
+        for one in wanted:
+            say(f"{one.id:24} {one.minutes:4g} min  {one.machine:10} {one.command}")
         return HELD
     if recorded:
-        if not names:
+        if not claim:
             for recording, reason in known.missing.items():
                 say(f"not recorded: {recording}: {reason}")
-            wanted = [claim for claim in wanted if claim.recording not in known.missing]
+            wanted = [one for one in wanted if one.recording not in known.missing]
         status, doubted = _read_again(wanted)
-        quick = not names or all(claim.quick for claim in wanted)
+        quick = not claim or all(one.quick for one in wanted)
     else:
-        if not names:  # all that anyone can
-            ordinary = [claim for claim in wanted if known.machines[claim.machine].ordinary]
-            wanted = [claim for claim in ordinary if claim.quick or not quick]
-        status, doubted = _measured_again(wanted, quick, seed, reports)
+        if not claim:  # all that anyone can
+            ordinary = [one for one in wanted if known.machines[one.machine].ordinary]
+            wanted = [one for one in ordinary if one.quick or not quick]
+        status, doubted = _measured_again(wanted, quick, seed, Path(reports))
     if doubted is None:
-        step = next_steps.of_claims(names, recorded, quick, str(reports))
+        step = next_steps.of_claims(claim, recorded, quick, str(reports))
     else:
         step = next_steps.of_recording(str(doubted), str(reports))
     lead(following.said(step))

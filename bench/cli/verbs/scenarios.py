@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from bench.cli.exits import HELD
+from bench.cli.statuses import HELD
 from bench.cli.terminal import say
 from bench.recording.requests import scenario_file
 from testbed.resources import PROGRAM, SCENARIOS, shown
@@ -18,7 +18,7 @@ FIRST = "own"  # what a new one begins with: it says of each part what it is for
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?")  # as testbed.scenario.words has it
 
 
-def write_new(name: str, of: str) -> int:
+def write_new(name: str, from_: str) -> int:
     """Write NAME.yaml, with the comments of another scenario, and nothing if there is such a file.
 
     Raises LookupError for a bad name, for one that is taken, and for an unknown scenario to begin with.
@@ -26,7 +26,7 @@ def write_new(name: str, of: str) -> int:
     name = name.removesuffix(".yaml")
     if not NAME.fullmatch(name):
         raise LookupError(f"new: {name!r} is no name for a scenario; use letters, digits and dashes")
-    former = scenario_file(of or FIRST)
+    former = scenario_file(from_ or FIRST)
     load(former)  # what cannot be run is nothing to begin with
     file = Path(f"{name}.yaml")
     text = re.sub(r"(?m)^name: .*$", f"name: {name}", former.read_text(encoding="utf-8"), count=1)
@@ -47,12 +47,11 @@ def _schema_from(file: Path) -> str:
 def write_schema() -> int:
     """Write what is made of the code: the JSON Schema, the page of all verbs, what follows a verdict."""
     from bench.cli import pages
-    from bench.cli.line import Line
     from bench.presentation import next_page
 
     made = (
         (SCHEMA_FILE, render_schema()),
-        (pages.FILE, pages.render(Line.verbs)),
+        (pages.FILE, pages.render()),
         (next_page.FILE, next_page.render()),
     )
     for file, text in made:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Console
 
-from bench.cli import documents, exits
+from bench.cli import documents, exits, statuses
+from bench.cli.documents import Document
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.recording.records import StudyRequest
 from testbed.assembly import admit
 from testbed.scenario.addressing import Addressing
+
+# What a study alone may be asked for: texts that may be repeated, one, a number, or that it be so.
+Choices = Mapping[str, list[str] | str | int]
 
 if TYPE_CHECKING:
     from bench.studies.study import Promised, Study
@@ -22,11 +27,13 @@ if TYPE_CHECKING:
 
 def run(
     name: str,
-    choices: Mapping[str, Sequence[str]],
-    resume: str,
-    json: bool = False,
+    choices: Choices = MappingProxyType({}),
+    resume: str = "",
     gate: bool = False,
-    kubeconfigs: Sequence[str] = (),
+    kubeconfig: Sequence[str] = (),
+    choose: Sequence[str] = (),
+    *,
+    told: Document,
     **options: Unpack[asked.Options],
 ) -> int:
     """Run a study, or go on with one that was interrupted, and show it.
@@ -35,21 +42,21 @@ def run(
     """
     from bench.studies import known
 
+    wanted = chosen(choices, choose)
     study = known.named(name)
-    with documents.document(json) as told:
-        directory = _run(study, choices, resume, gate, kubeconfigs, **options)
-        told |= documents.study(study, directory, options["reports"])
-        status = show(study, directory, options["reports"])
-        return _gate(study.promised(directory)) if gate else status
+    directory = _run(study, wanted, resume, gate, kubeconfig, **options)
+    told |= documents.study(study, directory, options["reports"])
+    status = show(study, directory, options["reports"])
+    return _gate(study.promised(directory)) if gate else status
 
 
 def plan(
     name: str,
-    choices: Mapping[str, Sequence[str]],
-    resume: str,
-    json: bool = False,
+    choices: Choices = MappingProxyType({}),
+    resume: str = "",
     gate: bool = False,
-    kubeconfigs: Sequence[str] = (),
+    kubeconfig: Sequence[str] = (),
+    choose: Sequence[str] = (),
     **options: Unpack[asked.Options],
 ) -> int:
     """Say which cases ``run`` would run, which is asked for alike. Raises LookupError."""
@@ -58,7 +65,7 @@ def plan(
     study = known.named(name)
     if resume:
         say(f"{resume} would be gone on with")
-    wanted = _asked(study, choices, kubeconfigs, **options)
+    wanted = _asked(study, chosen(choices, choose), kubeconfig, **options)
     for case in study.cases(wanted):
         scenario = case.scenario
         if scenario:
@@ -70,7 +77,7 @@ def plan(
     if beside:
         say(f"beside recordings {remaining.words(sum(beside.values()))}, where testbeds are namespaces")
     say("--dry: nothing was done")
-    return exits.HELD
+    return statuses.HELD
 
 
 def _asked(
@@ -120,15 +127,18 @@ def _gate(promised: Sequence[Promised]) -> int:
     return exits.worst([case.verdict for case in promised] or ["invalid"])
 
 
-def chosen(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return what a study is asked for by ``--choose KEY=VALUE``. Raises LookupError."""
+def chosen(given: Choices, words: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return what a study is asked for, by its own options and ``--choose``. Raises LookupError."""
     choices: dict[str, list[str]] = {}
+    for name, value in given.items():
+        texts = value if isinstance(value, list) else ["yes" if value is True else str(value)]
+        choices[name.replace("_", "-")] = list(texts)
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
             raise LookupError(f"--choose: {word!r} is not KEY=VALUE, as in enforcement=pod")
         choices.setdefault(key, []).append(value)
-    return choices
+    return {**choices}
 
 
 def show(study: Study, directory: Path, reports: str) -> int:
@@ -152,4 +162,4 @@ def show(study: Study, directory: Path, reports: str) -> int:
     outcome = study.outcome(directory)
     if step := study.next_step(directory, reports):
         lead(following.said(step))
-    return exits.STATUS_OF_VERDICT[outcome]
+    return statuses.STATUS_OF_VERDICT[outcome]

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.cli import documents
-from bench.cli.exits import FAILED, HELD
+from bench.cli.documents import Document
+from bench.cli.statuses import FAILED, HELD
 from bench.cli.terminal import say, timed
 from testbed.testbed import ENTRIES
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 NO_FLANNELD = "none"  # instead of a file
 
 
-def examine(json: bool = False) -> int:
+def examine(told: Document) -> int:
     """Say what this machine lacks for a testbed."""
     from testbed import assembly, doctor
 
-    with documents.document(json) as told:
-        told["findings"] = []
-        for finding in doctor.examine(assembly.OPTIONAL):
-            _tell(finding)
-            told["findings"].append(asdict(finding))
+    told["findings"] = []
+    for finding in doctor.examine(assembly.OPTIONAL):
+        _tell(finding)
+        told["findings"].append(asdict(finding))
     lacking = any(finding["needed"] and not finding["fine"] for finding in told["findings"])
     return FAILED if lacking else HELD
 
@@ -38,15 +37,15 @@ def _tell(finding: Finding) -> None:
         say(f"         {finding.remedy}")
 
 
-def get_kubernetes(version: str, directory: str, download: bool, build: bool, flannel: str) -> int:
+def get_kubernetes(version: str, from_: str, download: bool, build: bool, flannel: str) -> int:
     """Provide Kubernetes' programs and the pods' images, and say where they are."""
     from testbed.supplies import debian, getting, images, release, versions
 
-    if sum([bool(directory), download, build]) > 1:
+    if sum([bool(from_), download, build]) > 1:
         raise LookupError("--from, --download and --build: give one of them")
     source: getting.Source | None = None
-    if directory:
-        source = getting.from_directory(Path(directory))
+    if from_:
+        source = getting.from_directory(Path(from_))
     elif download:
         source = release.download
     elif build:
@@ -73,14 +72,14 @@ def get_programs() -> int:
     return HELD
 
 
-def make_bundle(directory: str, version: str) -> int:
+def make_bundle(to: str, version: str) -> int:
     """Put what machines need of a Kubernetes version into a directory, and say what is there."""
     from testbed.supplies import binaries, bundle, versions
 
-    if not directory:
+    if not to:
         raise LookupError("--to: which directory?")
     tell = timed()
-    made = bundle.make(binaries.find(version or versions.DEFAULT), Path(directory))
+    made = bundle.make(binaries.find(version or versions.DEFAULT), Path(to))
     tell(f"Kubernetes {made.version} is in {made.directory}: {', '.join(made.files)}")
     return HELD
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.cli import documents
 from bench.cli.documents import Document
-from bench.cli.exits import BAD_INPUT, HELD, STATUS_OF_VERDICT
+from bench.cli.statuses import BAD_INPUT, HELD, STATUS_OF_VERDICT
 from bench.cli.terminal import complain, say
+from bench.cli.verbs import asked
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
@@ -29,12 +29,12 @@ from testbed.scenario.quantities import format_rate
 
 def bring_up(
     name: str | None,
-    file: str,
-    overrides: Sequence[str],
+    scenario: str,
+    set_: Sequence[str],
     scale: float,
     provider: str,
     orchestrator: str,
-    kubeconfigs: Sequence[str] = (),
+    kubeconfig: Sequence[str] = (),
     draw: str = "",
 ) -> int:
     """Bring up a lasting testbed of one scenario, or its virtual machines.
@@ -43,29 +43,28 @@ def bring_up(
     """
     from bench.cli.progress import Display
 
-    if kubeconfigs:
-        provider, orchestrator = on_clusters(kubeconfigs)
-    scenario = load(scenario_file(file), overrides, scale)
-    called = lasting.called(scenario, provider, name)
-    kept = lasting.up(scenario, provider, orchestrator, called, Display(Console(), called).stage)
+    if kubeconfig:
+        provider, orchestrator = on_clusters(kubeconfig)
+    wanted = load(scenario_file(scenario), set_, scale)
+    called = lasting.called(wanted, provider, name)
+    kept = lasting.up(wanted, provider, orchestrator, called, Display(Console(), called).stage)
     _show(kept.name, kept.state())
     _draw(kept, draw)
     return HELD
 
 
-def plan(file: str, overrides: Sequence[str], scale: float) -> int:
+def plan(scenario: str, set_: Sequence[str], scale: float, **_others: object) -> int:
     """Check the scenario of a testbed that ``bring_up`` would bring up. Raises LookupError, as it does."""
-    admit(Addressing(load(scenario_file(file), overrides, scale)))
+    admit(Addressing(load(scenario_file(scenario), set_, scale)))
     say("--dry: nothing was done")
     return HELD
 
 
-def show_status(name: str | None, json: bool = False, draw: str = "") -> int:
+def show_status(name: str | None, told: Document, draw: str = "") -> int:
     """Show one lasting testbed, or all of them; with ``draw`` draw one on the terminal and into a file."""
-    with documents.document(json) as told:
-        if draw:
-            _draw(_chosen(name or ""), draw)
-        told["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
+    if draw:
+        _draw(_chosen(name or ""), draw)
+    told["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
     return HELD
 
 
@@ -130,39 +129,42 @@ def show_kubeconfig(name: str, cluster: str) -> int:
     return HELD
 
 
-def execute(name: str, place: str, provider: str, file: str, command: Sequence[str]) -> int:
+def execute(name: str, place: str, provider: str, scenario: str, command: Sequence[str]) -> int:
     """Become a command in a pod, container or node."""
     if not command:
         complain(f"no command: write it after {place}, as in exec {place} ip address")
         return BAD_INPUT
-    lasting.execute(_chosen(name, provider, file), place, command)
+    lasting.execute(_chosen(name, provider, scenario), place, command)
     return HELD
 
 
 def capture(
-    name: str, place: str, interface: str, provider: str, file: str, expression: Sequence[str]
+    name: str, place: str, interface: str, provider: str, scenario: str, command: Sequence[str]
 ) -> int:
     """Become tcpdump on an interface of a pod, container or node."""
-    lasting.capture(_chosen(name, provider, file), place, interface, expression)
+    lasting.capture(_chosen(name, provider, scenario), place, interface, command)
     return HELD
 
 
-def log_in(name: str, node: str, provider: str, file: str, command: Sequence[str]) -> int:
+def log_in(name: str, node: str, provider: str, scenario: str, command: Sequence[str]) -> int:
     """Become a shell, or a command, on a node."""
-    lasting.log_in(_chosen(name, provider, file), node, command)
+    lasting.log_in(_chosen(name, provider, scenario), node, command)
     return HELD
 
 
-def measure_between(name: str, source: str, destination: str, seconds: int, provider: str, json: bool) -> int:
+def measure_between(
+    name: str, source: str, destination: str, duration: str, provider: str, told: Document
+) -> int:
     """Measure between two pods of a testbed that is up; judge what the sender was promised, if it was."""
     from tempfile import TemporaryDirectory
 
     from bench.cli.progress import Display
     from bench.measurement import between
 
+    seconds = asked.seconds("--duration", duration)
     kept = _chosen(name, provider)
     one = between.scenario(kept, source, destination, seconds)
-    with documents.document(json) as told, TemporaryDirectory(prefix="concorde-") as scratch:
+    with TemporaryDirectory(prefix="concorde-") as scratch:
         Display(Console(), kept.name).stage(f"{source} -> {destination} for {seconds} s")
         record = between.measure(kept, one, Path(scratch) / "between")
         from bench import pipeline  # half a second of pandas, which would delay the traffic
@@ -184,10 +186,10 @@ def measure_between(name: str, source: str, destination: str, seconds: int, prov
     return STATUS_OF_VERDICT[summary.verdict] if promised else HELD
 
 
-def take_down(name: str, provider: str, file: str, destroy: bool) -> int:
+def take_down(name: str, provider: str, scenario: str, destroy: bool) -> int:
     """Take a lasting testbed down, or virtual machines, or what runs have left on other machines."""
     # What is taken down is named: that nothing else is up is no reason.
-    kept = _chosen(name if provider else name or DEFAULT, provider, file)
+    kept = _chosen(name if provider else name or DEFAULT, provider, scenario)
     say(kept.destroy() if destroy else kept.down())
     return HELD
 

@@ -74,9 +74,9 @@ PRESETS = {
 }
 
 
-def asked(preset: str = "", width: str = "", font_size: str = "", formats: str = "") -> Sheet | None:
+def asked(preset: str = "", width: str = "", font_size: str = "", format: str = "") -> Sheet | None:
     """Return the sheet that options ask for; None if they ask for none. Raises LookupError."""
-    if not (preset or width or font_size or formats):
+    if not (preset or width or font_size or format):
         return None
     if preset and preset not in PRESETS:
         raise LookupError(f"--preset: must be one of {', '.join(PRESETS)}, not {preset!r}")
@@ -90,7 +90,7 @@ def asked(preset: str = "", width: str = "", font_size: str = "", formats: str =
     if sheet.room < NARROWEST:
         least = f"{NARROWEST * sheet.scale:.2g}in"
         raise LookupError(f"--width: must be at least {least} for text of {sheet.font:g} points")
-    return replace(sheet, formats=_formats(formats)) if formats else sheet
+    return replace(sheet, formats=_formats(format)) if format else sheet
 
 
 def _width(text: str) -> float:

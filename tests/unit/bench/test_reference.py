@@ -11,7 +11,7 @@ import pytest
 
 from bench.analysis import summary
 from bench.analysis.summary import Summary
-from bench.cli.exits import HELD, INVALID
+from bench.cli.statuses import HELD, INVALID
 from bench.cli.verbs import experiments
 from bench.pipeline import analyse
 from bench.recording import archive
@@ -85,7 +85,7 @@ def test_a_case_of_a_reference_study_gives_the_same_again(cell: str, tmp_path: P
 
 @pytest.mark.long(one_in=0)
 def test_the_reference_matrix_gives_the_same_again(tmp_path: Path) -> None:
-    status = experiments.draw_figures(str(REFERENCE / "matrix"), tmp_path)
+    status = experiments.draw_figures(str(REFERENCE / "matrix"), tmp_path, {})
     made, summaries = index.read(tmp_path / "matrix")
     # In one of its runs the processors may have been the limit.
     assert status == (INVALID if "invalid" in {of.verdict for of in summaries.values()} else HELD)

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from bench.cli.exits import MEANINGS
-from bench.cli.tasks import VERBS
+from bench.cli.statuses import MEANINGS
+from bench.cli.table import VERBS
 from testbed.scenario import render_schema
 from tests.pages import PAGES
 from tests.paths import ROOT
@@ -90,11 +90,9 @@ def test_every_page_is_on_it_and_is_found_from_the_first(site: Path, known: dict
 def test_the_reference_has_every_verb_option_field_and_status(site: Path, known: dict[Path, Page]) -> None:
     reference = {name: known[site / "docs" / "reference" / f"{name}.html"] for name in NAMES}
     commands = reference["commands"].text
-    for task in VERBS.tasks():
-        assert task.name.replace(".", "-") in reference["commands"].anchors
-        for argument in task.get_arguments():
-            if not argument.positional:
-                assert f"--{(argument.name or '').strip('_').replace('_', '-')}" in commands
+    for verb in VERBS.values():
+        assert verb.name.replace(".", "-") in reference["commands"].anchors
+        assert all(option.flag in commands for option in verb.options if not option.place)
     assert "<class" not in commands
     fields = reference["scenario-fields"].text
     schema = json.loads(render_schema())

@@ -38,7 +38,7 @@ FORESEEN = {
 IN_A_VERB = """
 import tasks
 from bench.cli.verbs import testbeds
-def fail(*_): raise {error}
+def fail(**_): raise {error}
 testbeds.show_status = fail
 tasks.main()
 """
@@ -46,11 +46,9 @@ tasks.main()
 IN_VERBS = """
 import os, sys, tasks
 from bench.cli import program
-from bench.cli.tasks import VERBS
 from bench.cli.verbs import testbeds
-def fail(*_): raise eval(error)
+def fail(**_): raise eval(error)
 testbeds.show_status = fail
-VERBS.tasks()
 place, *errors = sys.argv.pop(), *{errors!r}
 for number, error in enumerate(errors):
     child = os.fork()

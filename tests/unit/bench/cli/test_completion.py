@@ -1,30 +1,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from bench.cli import completion, words
-from bench.cli.tasks import VERBS
+from bench.cli import completion, values
 from bench.recording import requests
 from testbed.providers.netns import processes
 from tests.paths import ROOT
-
-TASKS = {one.name: one for one in VERBS.tasks()}
-
-
-def test_the_source_says_what_invoke_knows() -> None:
-    known = completion.verbs()
-    assert set(known) == set(TASKS)
-    for name, task in TASKS.items():
-        options = words.options_of(task)
-        assert set(known[name].named) == set(options), name
-        assert set(known[name].options) == {one for one in options if one.startswith("--")}, name
-        assert known[name].valued == {one for one, argument in options.items() if argument.takes_value}, name
-        places = [one.attr_name or one.name for one in task.get_arguments() if words.is_place(one)]
-        assert known[name].positional == places, name
-        assert known[name].alone == (VERBS.alone(name) or ""), name
 
 
 @pytest.mark.parametrize(
@@ -57,8 +43,8 @@ def test_a_line_may_become(typed: list[str], become: list[str], monkeypatch: pyt
 
 
 def test_every_scenario_that_it_names_is_found() -> None:
-    assert {"contmec", "partial-overlap"} <= set(completion.scenarios())
-    for name in completion.scenarios():
+    assert {"contmec", "partial-overlap"} <= set(values.scenarios())
+    for name in values.scenarios():
         assert requests.scenario_file(name)
 
 
@@ -80,7 +66,7 @@ def test_runs_are_the_last_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_testbed_s_places_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     state = {"places": {"A-1": {"kind": "pod"}, "worker-01": {"kind": "node"}}, "clusters": {"a": {}}}
-    monkeypatch.setattr(completion, "testbeds", lambda: {"mine": json.loads(json.dumps(state))})
+    monkeypatch.setattr(values, "testbeds", lambda: {"mine": json.loads(json.dumps(state))})
     assert completion.completions(["exec", ""]) == ["A-1", "worker-01"]
     assert completion.completions(["ssh", ""]) == ["worker-01"]
     assert completion.completions(["iperf", ""]) == completion.completions(["iperf", "A-1", ""]) == ["A-1"]
@@ -89,8 +75,8 @@ def test_a_testbed_s_places_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_testbeds_are_found_where_they_are_kept() -> None:
-    assert str(processes.INIT).endswith(completion.FIRST_PROCESS)
-    assert processes.STATE == completion.STATE
+    assert str(processes.INIT).endswith(values.FIRST_PROCESS)
+    assert processes.STATE == values.STATE
 
 
 def test_a_whole_line_is_taken_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,9 +87,10 @@ def test_a_whole_line_is_taken_apart(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_it_imports_nothing_that_takes_long() -> None:
-    source = Path(completion.__file__).read_text(encoding="utf-8")
-    assert not [
-        line
-        for line in source.splitlines()
-        if line.startswith(("from ", "import invoke", "import bench")) and "__future__" not in line
-    ]
+    """Isolated and without packages, as ./invokew starts it."""
+    script = str(Path(completion.__file__))
+    lines = f"import runpy, sys; runpy.run_path({script!r}, run_name='__main__'); print(*sys.modules)"
+    asked = [sys.executable, "-I", "-S", "-c", lines, "--complete", "--", "invokew", "bench", "--sca"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("--scale\n")
+    assert not {"ast", "dataclasses", "inspect", "pathlib", "invoke"} & set(done.stdout.split())

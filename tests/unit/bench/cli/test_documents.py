@@ -72,7 +72,8 @@ def test_figures_tell_the_summary_and_where_files_are(
 ) -> None:
     recording = recorded(name)
     monkeypatch.chdir(recording.directory.parent)  # so that a relative path is given
-    assert experiments.draw_figures(name, Path("reports"), json=True) == status
+    with documents.document(True) as filled:
+        assert experiments.draw_figures(name, Path("reports"), filled) == status
     told, words = document(capsys)
     (run,) = told["runs"]
     assert run["summary"] == json.loads(recording.summary_file.read_text())
@@ -85,8 +86,8 @@ def test_figures_tell_the_summary_and_where_files_are(
 def test_figures_of_half_a_record_tell_nothing(recorded: Recorded, capsys: Capture) -> None:
     recording = recorded("held")
     recording.run_file.write_text("{")
-    with pytest.raises(StoredError):
-        experiments.draw_figures(str(recording.directory), Path("reports"), json=True)
+    with pytest.raises(StoredError), documents.document(True) as filled:
+        experiments.draw_figures(str(recording.directory), Path("reports"), filled)
     assert capsys.readouterr().out == ""
 
 
@@ -96,7 +97,8 @@ def test_a_doctor_tells_its_findings(
 ) -> None:
     found = [Finding("HTB", True), Finding("iperf3", False, "apt-get install iperf3", needed)]
     monkeypatch.setattr(doctor, "examine", lambda _: iter(found))
-    assert supplies.examine(json=True) == status
+    with documents.document(True) as filled:
+        assert supplies.examine(filled) == status
     told, words = document(capsys)
     assert told["findings"] == [
         {"subject": "HTB", "fine": True, "remedy": "", "needed": True},
@@ -125,7 +127,8 @@ def test_a_status_tells_every_testbed(capsys: Capture, monkeypatch: pytest.Monke
     held = State(scenario="contmec", enforcement="pod", places={"A-1": pod}, notes=["it is slow"])
     there = [Kept("testbed", held), Kept("gone", None)]
     monkeypatch.setattr(lasting, "testbeds", lambda: there)
-    assert testbeds.show_status(None, json=True) == 0
+    with documents.document(True) as filled:
+        assert testbeds.show_status(None, filled) == 0
     told, words = document(capsys)
     whole, gone = told["testbeds"]
     place = {"kind": "pod", "node": "worker-01", "address": "172.16.1.3", "guarantee_bps": 10**9}
@@ -136,5 +139,6 @@ def test_a_status_tells_every_testbed(capsys: Capture, monkeypatch: pytest.Monke
     assert gone == {"name": "gone", "error": "gone does not answer"}
     assert "gone does not answer" in words
     monkeypatch.setattr(lasting, "testbeds", list)
-    assert testbeds.show_status(None, json=True) == 0
+    with documents.document(True) as filled:
+        assert testbeds.show_status(None, filled) == 0
     assert document(capsys) == ({"schema": 1, "testbeds": []}, "no testbed is up\n")

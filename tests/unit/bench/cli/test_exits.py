@@ -5,45 +5,25 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from invoke.context import Context
 from invoke.exceptions import Exit
-from invoke.tasks import Task, task
 
 from bench.cli.exits import ends_with_status
 from bench.cli.program import collected
-from bench.cli.words import as_options
+from bench.cli.table import Verb
 from tests import verbs
 from tests.paths import ROOT
 
 
-def test_a_dot_in_a_task_s_name_makes_a_part_of_the_command_line() -> None:
-    @task(name="down")
-    def take_down(_context: Context) -> None: ...
-
-    @task(name="kubernetes.get")
-    def get_kubernetes(_context: Context) -> None: ...
-
-    @task(name="kubernetes.forget")
-    def forget_kubernetes(_context: Context) -> None: ...
-
-    tasks = [take_down, get_kubernetes, forget_kubernetes]
-    assert sorted(collected(tasks).task_names) == ["down", "kubernetes.forget", "kubernetes.get"]
+def test_a_dot_in_a_verb_s_name_makes_a_part_of_the_command_line() -> None:
+    named = ["down", "kubernetes.forget", "kubernetes.get"]
+    assert sorted(collected(Verb(name, "", "") for name in named).task_names) == named
 
 
-def test_a_task_may_have_the_name_of_a_part() -> None:
-    @task(name="test")
-    def test(_context: Context) -> None: ...
-
-    @task(name="test.e2e")
-    def test_e2e(context: Context) -> None: ...
-
-    tasks: list[Task[Any]] = [test, test_e2e]
-    made = collected(tasks)
-    assert made["test"] is test
-    assert made["test.e2e"] is test_e2e
+def test_a_verb_may_have_the_name_of_a_part() -> None:
+    made = collected([Verb("test", "", ""), Verb("test.e2e", "", "")])
+    assert [made[name].name for name in ("test", "test.e2e")] == ["test", "test.e2e"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -120,14 +100,3 @@ def test_a_list_or_a_mistake_costs_no_import_of_what_does_the_work(line: str) ->
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stderr.splitlines()[-1] == "[]", done.stderr
-
-
-def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None:
-    @task(iterable=["claim"])
-    def reproduce(_context: Context, claim: list[str], seed: int = 0, list_: bool = False) -> None: ...
-
-    words = ["a", "--seed", "7", "-s", "8", "b", "--list", "c", "--claim=d"]
-    assert as_options(words, "claim", reproduce) == [
-        *("--claim=a", "--seed", "7", "-s", "8", "--claim=b", "--list", "--claim=c", "--claim=d")
-    ]
-    assert as_options([], "claim", reproduce) == []

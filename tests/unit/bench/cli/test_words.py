@@ -1,21 +1,19 @@
 from __future__ import annotations
 
 import pytest
-from invoke.context import Context
 
 from bench.cli import program, words
-from bench.cli.commands.options import SHORT, task
-from bench.cli.tasks import VERBS
+from bench.cli.table import MANY, SHORT, VERBS, Option, Verb, place
 
-
-@task(positional=["place"], help={"place": "a pod"})
-def execute(_context: Context, place: str, name: str = "", quiet: bool = False) -> None: ...
-
-
-@task(iterable=["claim"])
-def reproduce(
-    _context: Context, claim: list[str], seed: int = 0, to: str = "", list_: bool = False
-) -> None: ...
+execute = Verb(
+    "execute", "", "", (place("place", "a pod"), Option("name", "", ""), Option("quiet", False, ""))
+)
+reproduce = Verb(
+    "reproduce",
+    "",
+    "",
+    (Option("claim", MANY, ""), Option("seed", 0, ""), Option("to", "", ""), Option("list_", False, "")),
+)
 
 
 @pytest.mark.parametrize(
@@ -69,25 +67,17 @@ def test_what_is_one_is_not(typed: str) -> None:
 
 def test_a_short_option_means_one_thing_everywhere() -> None:
     meanings = {name: {f"--{long}"} for long, name in program.SHORT.items()}
-    for verb in VERBS.tasks():
-        for argument in verb.get_arguments():
-            long, *short = argument.names
-            for name in short:
-                meanings.setdefault(name, set()).add(f"--{long}")
+    for option in (one for verb in VERBS.values() for one in verb.options if one.short):
+        meanings.setdefault(option.short, set()).add(option.flag)
     assert {name: longs for name, longs in meanings.items() if len(longs) > 1} == {}
     assert set(meanings) == {*SHORT.values(), *program.SHORT.values()}
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_an_option_has_its_short_form_with_every_verb(name: str) -> None:
-    having = [
-        argument
-        for verb in VERBS.tasks()
-        for argument in verb.get_arguments()
-        if name in (argument.name, argument.attr_name) and not words.is_place(argument)
-    ]
+    having = [one for verb in VERBS.values() for one in verb.options if name == one.name and not one.place]
     assert having
-    assert all(SHORT[name] in argument.nicknames for argument in having)
+    assert all(one.short == SHORT[name] for one in having)
 
 
 @pytest.mark.parametrize("typed", ["--quiet A-1 --name t", "--name t --quiet A-1", "A-1 --name t --quiet"])
@@ -111,9 +101,8 @@ def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None
 
 
 def test_an_option_that_takes_one_value_takes_no_two_words() -> None:
-    up = next(one for one in VERBS.tasks() if one.name == "up")
     with pytest.raises(ValueError, match="one scenario at a time, not contmec and latency"):
-        words.as_options(["contmec", "latency"], "scenario", up)
+        words.as_options(["contmec", "latency"], "scenario", VERBS["up"])
 
 
 @pytest.mark.parametrize("typed", [["--seed", "x"], ["--seed=x"], ["--list", "--seed", "x"]])

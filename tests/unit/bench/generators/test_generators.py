@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import generators
-from bench.cli.exits import BAD_INPUT
+from bench.cli.statuses import BAD_INPUT
 from bench.generators.iperf3 import Iperf3
 from testbed.scenario import Scenario, ScenarioError, load, render_yaml, texts
 from tests.paths import ROOT
@@ -41,7 +41,7 @@ def test_a_generator_there_is_not_is_named_with_its_place() -> None:
 
 def test_the_command_line_knows_the_generators_before_it_reads_a_scenario() -> None:
     wanted = ["bench", "--set", "flows[0].generator=x", "--scenario", "contmec"]
-    start = "from bench.cli import program, tasks; program.main(tasks.VERBS)"
+    start = "from bench.cli import program; program.main()"
     code = f"import sys; sys.argv[1:] = {wanted}; {start}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == BAD_INPUT, done.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench import pipeline
-from bench.cli import program, tasks
+from bench.cli import program
 from bench.measurement import experiment
 from bench.recording.records import Request
 from bench.studies import loop
@@ -82,7 +82,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> TypeIn:
         assert typed == "./invokew"
         monkeypatch.setattr(sys, "argv", ["invokew", *words])
         with pytest.raises(SystemExit) as end:
-            program.main(tasks.VERBS)
+            program.main()
         assert end.value.code == 4, line  # it was begun
         return begun.pop()
 

@@ -48,7 +48,7 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports = tmp_path_factory.mktemp("reports")
-    experiments.draw_figures(str(ROOT / "reports" / "reference" / "matrix"), reports)
+    experiments.draw_figures(str(ROOT / "reports" / "reference" / "matrix"), reports, {})
     return reports / "matrix" / "matrix.html"
 
 

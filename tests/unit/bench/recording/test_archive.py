@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bench.analysis import summary
-from bench.cli.exits import HELD
+from bench.cli.statuses import HELD
 from bench.cli.verbs import experiments
 from bench.pipeline import analyse
 from bench.recording import archive, atomic, inventory
@@ -147,7 +147,7 @@ def test_figures_of_a_packed_recording_are_made_beside_the_other_runs(
     archive.pack(held.directory, tmp_path / "to")
     packed = files_of(tmp_path / "to")
     for named in ("to", "to/recording.tar.xz"):  # the second time it is unpacked already
-        assert experiments.draw_figures(str(tmp_path / named), tmp_path / "reports") == HELD
+        assert experiments.draw_figures(str(tmp_path / named), tmp_path / "reports", {}) == HELD
     assert files_of(tmp_path / "to") == packed
     (unpacked,) = (tmp_path / "reports").iterdir()
     said = capsys.readouterr().out
@@ -185,7 +185,7 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     assert experiments.pack(study.name, str(to), tmp_path) == HELD
     packed = {f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json", *beside}
     assert set(files_of(to)) == packed
-    assert experiments.draw_figures(str(to), tmp_path / "reports") == HELD
+    assert experiments.draw_figures(str(to), tmp_path / "reports", {}) == HELD
     made = files_of(tmp_path / "reports" / "matrix")
     assert made["matrix.json"] == (to / "matrix.json").read_bytes()
     assert {"matrix.html", "figures/matrix.svg", f"{name}/report.html"} <= made.keys()
@@ -244,7 +244,7 @@ def test_what_is_no_packed_recording_is_refused_and_leaves_nothing(
     file = tmp_path / "some.tar.xz"
     file.write_bytes(content)
     with pytest.raises(LookupError, match=rf"some\.tar\.xz: no packed recording: .*({said})"):
-        experiments.draw_figures(str(file), tmp_path / "reports")
+        experiments.draw_figures(str(file), tmp_path / "reports", {})
     assert list(tmp_path.iterdir()) == [file]
 
 

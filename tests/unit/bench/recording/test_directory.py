@@ -94,7 +94,7 @@ def test_what_is_no_name_of_a_recording_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # what lies beside this project is nobody's business
-    for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path)):
+    for search in (lambda: find(name, tmp_path), lambda: experiments.draw_figures(name, tmp_path, {})):
         with pytest.raises(LookupError, match="no recording"):
             search()
     with pytest.raises(LookupError, match="no scenario"):

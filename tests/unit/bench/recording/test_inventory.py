@@ -111,7 +111,7 @@ def quick(undrawn: None) -> Iterator[None]:
 def refused_or_invalid(recording: Recording, path: str) -> bool:
     """Tell whether ``figures`` refuses it or calls it invalid, and names the file."""
     try:
-        status = experiments.draw_figures(str(recording.directory), Path("reports"))
+        status = experiments.draw_figures(str(recording.directory), Path("reports"), {})
     except (ScenarioError, StoredError) as error:
         return str(error).startswith(f"{recording.directory / path}: ")
     summary = atomic.read_json(recording.summary_file)

@@ -41,9 +41,7 @@ def test_it_is_found_by_its_name_under_its_own(tmp_path: Path) -> None:
     recording = finished(tmp_path)
     assert find("latest", tmp_path).directory == recording.directory
     assert find(str(tmp_path / "latest"), Path("elsewhere")).directory == recording.directory
-    options = asked.Options(
-        overrides=[], scale=1.0, provider="netns", orchestrator="cni", reports=str(tmp_path)
-    )
+    options = asked.Options(set_=[], scale=1.0, provider="netns", orchestrator="cni", reports=str(tmp_path))
     assert asked.request("latest", (), **options).scenario == RUN
     shutil.rmtree(recording.directory)
     with pytest.raises(LookupError, match=r"no recording 'latest' \(recordings: none yet\)"):

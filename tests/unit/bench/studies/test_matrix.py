@@ -10,6 +10,8 @@ from matplotlib.lines import Line2D
 from rich.console import Console
 
 from bench.analysis.summary import Summary
+from bench.cli import documents
+from bench.cli.documents import Document
 from bench.cli.verbs import experiments, studies
 from bench.cli.verbs.asked import Options
 from bench.pipeline import analyse
@@ -184,7 +186,7 @@ def test_a_file_that_is_damaged_is_named(
     else:
         (directory / path).write_bytes(content)
     with pytest.raises((StoredError, ScenarioError), match=f"^{directory / path}: {words}"):
-        experiments.draw_figures(str(directory), Path("reports"))
+        experiments.draw_figures(str(directory), Path("reports"), {})
 
 
 def test_a_matrix_without_some_of_its_cells_is_refused(directory: Path) -> None:
@@ -269,7 +271,7 @@ def test_on_links_with_a_rate_only_who_shares_them_promises() -> None:
 
 
 OPTIONS: Options = {
-    "overrides": [],
+    "set_": [],
     "scale": 1.0,
     "provider": "netns",
     "orchestrator": "cni",
@@ -304,21 +306,21 @@ def test_a_gate_is_about_the_cases_that_shall_hold(
     with_verdict(directory / "contmec", contmec)
     with_verdict(directory / "kubernetes", kubernetes)
     monkeypatch.setattr(loop, "run", lambda *_: directory)
-    assert studies.run("matrix", {}, "", **OPTIONS) == as_ever
+    assert studies.run("matrix", {}, "", told={}, **OPTIONS) == as_ever
     assert "gate:" not in capsys.readouterr().out
-    assert studies.run("matrix", {}, "", gate=True, **OPTIONS) == gated
+    assert studies.run("matrix", {}, "", gate=True, told={}, **OPTIONS) == gated
     assert f"gate: contmec, pod shall hold: {contmec}" in capsys.readouterr().out
 
 
 def test_a_gate_is_not_about_cases_that_promise_nothing(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = directory / "contmec" / "scenario.yaml"
     file.write_text(file.read_text().replace("enforcement: pod", "enforcement: none"))
     with_verdict(directory / "contmec", "violated")
     monkeypatch.setattr(loop, "run", lambda *_: directory)
-    assert studies.run("matrix", {}, "", gate=True, json=True, **OPTIONS) == 0
-    told = json.loads(capsys.readouterr().out)
+    told: Document = {}
+    assert studies.run("matrix", {}, "", gate=True, told=told, **OPTIONS) == 0
     assert told["promised"] == [{"case": "kubernetes, pod", "recording": "kubernetes", "verdict": "held"}]
 
 
@@ -331,14 +333,15 @@ def test_a_network_given_by_its_path_is_called_by_its_name() -> None:
 
 def test_a_gate_without_a_case_that_shall_hold_is_refused() -> None:
     with pytest.raises(LookupError, match="--gate: none of these cases shall hold"):
-        studies.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, **OPTIONS)
+        studies.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, told={}, **OPTIONS)
 
 
 def test_programs_are_told_the_index_and_every_run(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     atomic.write_model(directory / REQUEST, asked("pod", "node"))
-    assert experiments.draw_figures(str(directory), directory, json=True) == 0
+    with documents.document(True) as filled:
+        assert experiments.draw_figures(str(directory), directory, filled) == 0
     said = capsys.readouterr()
     told = json.loads(said.out)
     assert told["next"]["command"] == f"./invokew places --reports {directory}"

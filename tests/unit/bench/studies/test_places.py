@@ -205,7 +205,7 @@ def test_a_study_from_before_is_still_drawn_again(
         {"place": "vtep", "classes": "one", "reason": "tc ended with 1"},
     ]
     atomic.write_json(tmp_path / "places.json", {"schema_version": 1, "rows": rows})
-    assert experiments.draw_figures(str(tmp_path), Path("reports")) == 3
+    assert experiments.draw_figures(str(tmp_path), Path("reports"), {}) == 3
     assert [row["verdict"] for row in atomic.read_json(tmp_path / "places.json")["rows"]] == ["held", None]
     assert (tmp_path / "figures" / "places.svg").stat().st_size > 1000
     assert "not run: vtep, one: tc ended with 1" in capsys.readouterr().out

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from invoke.exceptions import Exit
 
-from bench.cli import exits
+from bench.cli import exits, statuses
 from bench.cli.verbs import asked, experiments, studies
 from bench.pipeline import analyse
 from bench.recording import atomic, inventory
@@ -34,7 +34,7 @@ from tests.unit.bench.builders import DATA
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 Damage = Callable[[Path], None]
-OPTIONS = asked.Options(overrides=[], scale=1.0, provider="netns", orchestrator="cni", reports="reports")
+OPTIONS = asked.Options(set_=[], scale=1.0, provider="netns", orchestrator="cni", reports="reports")
 
 
 def half(file: Path) -> None:
@@ -159,8 +159,8 @@ def test_a_recording_that_says_no_more_what_was_run_is_refused(
 ) -> None:
     damage(recording.directory / path)
     before = contents(recording.directory)
-    status, said = ended(capsys, experiments.draw_figures, str(recording.directory), Path("reports"))
-    assert status == exits.BAD_INPUT
+    status, said = ended(capsys, experiments.draw_figures, str(recording.directory), Path("reports"), {})
+    assert status == statuses.BAD_INPUT
     named = path if path != "raw" else "raw/run.json"
     assert said.startswith(f"{recording.directory / named}: {words}")
     assert said.endswith(remedy.format(recording.directory) + "\n")
@@ -187,8 +187,8 @@ def test_a_recording_that_lacks_something_else_is_invalid(
 ) -> None:
     damage(recording.directory / path)
     before = contents(recording.directory)
-    status, said = ended(capsys, experiments.draw_figures, str(recording.directory), Path("reports"))
-    assert status == exits.INVALID
+    status, said = ended(capsys, experiments.draw_figures, str(recording.directory), Path("reports"), {})
+    assert status == statuses.INVALID
     assert path in said
     after = contents(recording.directory)
     assert {file: after[file] for file in before} == before
@@ -211,10 +211,10 @@ def test_nothing_is_gone_on_with_that_cannot_be_read(
     before = contents(directory)
 
     def resume() -> int:
-        return experiments.bench([], [], str(directory), **OPTIONS)
+        return experiments.bench([], [], str(directory), {}, **OPTIONS)
 
     status, said = ended(capsys, resume)
-    assert status == exits.BAD_INPUT
+    assert status == statuses.BAD_INPUT
     assert said.startswith(f"{directory / path}: ")
     assert said.endswith(remedy.format(directory) + "\n")
     assert contents(directory) == before
@@ -248,8 +248,8 @@ def test_a_study_of_what_cannot_be_read_is_refused(
 ) -> None:
     damage(matrix / path)
     before = contents(matrix)
-    status, said = ended(capsys, experiments.draw_figures, str(matrix), Path("reports"))
-    assert status == exits.BAD_INPUT
+    status, said = ended(capsys, experiments.draw_figures, str(matrix), Path("reports"), {})
+    assert status == statuses.BAD_INPUT
     assert said.startswith(f"{matrix / path}{'/summary.json' if path == 'case' else ''}: {words}")
     assert said.endswith(remedy.format(matrix) + "\n")
     assert contents(matrix) == before
@@ -269,10 +269,10 @@ def test_no_study_is_gone_on_with_that_cannot_be_read(
     before = contents(directory)
 
     def resume() -> int:
-        return studies.run("matrix", {}, str(directory), **OPTIONS)
+        return studies.run("matrix", {}, str(directory), told={}, **OPTIONS)
 
     status, said = ended(capsys, resume)
-    assert status == exits.BAD_INPUT
+    assert status == statuses.BAD_INPUT
     assert said.startswith(f"{directory / path}: ")
     assert said.endswith(f"{remedy}\n")
     assert contents(directory) == before
@@ -299,13 +299,13 @@ def test_what_may_not_be_read_is_named(path: str, recording: Recording) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     (recording.directory / path).chmod(0o700)
-    assert (done.returncode, done.stdout) == (exits.BAD_INPUT, "")
+    assert (done.returncode, done.stdout) == (statuses.BAD_INPUT, "")
     assert done.stderr.startswith(f"{recording.run_file}: Permission denied\n")
     assert contents(recording.directory) == before
 
 
 def test_nothing_is_written_for_no_repetitions(tmp_path: Path) -> None:
     done = verbs.run("bench", "--repetitions", "0", "--reports", str(tmp_path / "reports"))
-    assert done.returncode == exits.BAD_INPUT
+    assert done.returncode == statuses.BAD_INPUT
     assert done.stderr == "--repetitions: '0' is no number of times; write 1 or more\n"
     assert list(tmp_path.iterdir()) == []

@@ -6,11 +6,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli.documents import Document
+from bench.cli.statuses import HELD, INVALID, VIOLATED
+from bench.cli.verbs import compare as verb
 from bench.cli.verbs.compare import compare
 from bench.recording import archive
 from bench.recording.atomic import StoredError
@@ -19,6 +20,7 @@ from tests.paths import ROOT
 
 REFERENCE = ROOT / "reports" / "reference"
 ONE = "machines-contmec"  # of one repetition
+DRAWN = verb._drawn
 MEANS = [1.0, 1.0005, 0.9995, 1.0]
 
 
@@ -49,8 +51,10 @@ def recorded(unpacked: Path, tmp_path: Path) -> Callable[..., Path]:
     return leave
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> Any:
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture(autouse=True)
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of a comparison's time."""
+    monkeypatch.setattr(verb, "_drawn", lambda *_: {})
 
 
 def test_the_status_is_that_of_the_worst_flow(
@@ -58,9 +62,9 @@ def test_the_status_is_that_of_the_worst_flow(
 ) -> None:
     recorded("before")
     recorded("after", less=0.03)
-    assert compare("before", "before", False, False, tmp_path) == HELD
-    assert compare("before", "after", False, False, tmp_path) == VIOLATED
-    assert compare("after", "before", False, False, tmp_path) == HELD  # it is better
+    assert compare("before", "before", False, {}, tmp_path) == HELD
+    assert compare("before", "after", False, {}, tmp_path) == VIOLATED
+    assert compare("after", "before", False, {}, tmp_path) == HELD  # it is better
     text = capsys.readouterr().out
     assert "-3.00" in text
     assert "worse" in text
@@ -68,9 +72,9 @@ def test_the_status_is_that_of_the_worst_flow(
     assert all(len(line.rstrip()) <= 80 for line in lines if not line.startswith("next: "))
     assert last == f"next: ./invokew figures {tmp_path / 'before'} --reports {tmp_path}"
 
-    compare("before", "after", False, True, tmp_path)
-    document = told(capsys)
-    assert (document["schema"], document["finding"], document["alone"]) == (1, "worse", [])
+    document: Document = {}
+    compare("before", "after", False, document, tmp_path)
+    assert (document["finding"], document["alone"]) == ("worse", [])
     assert document["next"]["command"] == f"./invokew figures {tmp_path / 'after'} --reports {tmp_path}"
     (comparison,) = document["comparisons"]
     worse = {(row["flow"], row["phase"]) for row in comparison["rows"] if row["finding"] == "worse"}
@@ -78,41 +82,43 @@ def test_the_status_is_that_of_the_worst_flow(
 
 
 def test_both_are_drawn_in_one_figure(
-    recorded: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded("before")
     recorded("after")
-    assert compare("before", "after", False, True, tmp_path, ["column", "", "", "svg"]) == HELD
-    (figure,) = told(capsys)["figures"]
+    monkeypatch.setattr(verb, "_drawn", DRAWN)
+    document: Document = {}
+    size = {"preset": "column", "format": "svg"}
+    assert compare("before", "after", False, document, tmp_path, size) == HELD
+    (figure,) = document["figures"]
     assert Path(figure).name == "comparison-column.svg"
     assert Path(figure).is_relative_to(tmp_path / "compared")
     drawn = Path(figure).read_text()
     assert ">B compared with A: same</text>" in drawn
     assert ">(2) A-2 → A-3</text>" in drawn
     with pytest.raises(LookupError, match="--format: must be one or more of"):
-        compare("before", "after", False, False, tmp_path, ["", "", "", "gif"])
+        compare("before", "after", False, {}, tmp_path, {"format": "gif"})
 
 
 def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
     recorded("here")
     recorded("there", machine="aarch64")
-    assert compare("here", "there", False, False, tmp_path) == INVALID
-    assert compare("here", "there", True, False, tmp_path) == HELD
+    assert compare("here", "there", False, {}, tmp_path) == INVALID
+    assert compare("here", "there", True, {}, tmp_path) == HELD
 
 
-def test_packed_recordings_and_directories_of_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compare(ONE, str(REFERENCE / ONE / archive.ARCHIVE), False, True, REFERENCE) == INVALID
-    (comparison,) = told(capsys)["comparisons"]
+def test_packed_recordings_and_directories_of_them(tmp_path: Path) -> None:
+    document: Document = {}
+    one = REFERENCE / ONE
+    assert compare(str(one), str(one / archive.ARCHIVE), False, document, tmp_path) == INVALID
+    (comparison,) = document["comparisons"]
     assert comparison["runs"][0] == comparison["runs"][1] != ""
     assert {row["reason"] for row in comparison["rows"]} == {"fewer than 3 repetitions"}
 
     bundle = tmp_path / "bundle" / "reports" / "reference"
     for name in (ONE, "matrix"):
         shutil.copytree(REFERENCE / name, bundle / name)
-    assert compare(str(tmp_path / "bundle"), str(tmp_path / "bundle"), False, True, tmp_path) == INVALID
-    document = told(capsys)
+    assert compare(str(tmp_path / "bundle"), str(tmp_path / "bundle"), False, document, tmp_path) == INVALID
     names = [comparison["name"] for comparison in document["comparisons"]]
     assert names[0] == f"reports/reference/{ONE}"
     assert "reports/reference/matrix/congested, node" in names
@@ -124,13 +130,13 @@ def test_what_only_one_of_two_directories_has_cannot_be_told(
 ) -> None:
     for name in ("old/one", "old/two", "new/one"):
         recorded(name)
-    assert compare("old", "new", False, True, tmp_path) == INVALID
-    document = told(capsys)
+    document: Document = {}
+    assert compare("old", "new", False, document, tmp_path) == INVALID
     assert [comparison["finding"] for comparison in document["comparisons"]] == ["same"]
     assert document["alone"] == ["two"]
     recorded("other/three")
     with pytest.raises(LookupError, match="no recording of the same name"):
-        compare("old", "other", False, True, tmp_path)
+        compare("old", "other", False, {}, tmp_path)
 
 
 def test_what_is_not_finished_is_refused(recorded: Callable[..., Path], tmp_path: Path) -> None:
@@ -138,11 +144,11 @@ def test_what_is_not_finished_is_refused(recorded: Callable[..., Path], tmp_path
     begun = recorded("begun.unfinished")
     for name in ("begun", "begun.unfinished"):
         with pytest.raises(LookupError, match=r"begun.unfinished is not finished; go on with it first"):
-            compare("whole", name, False, False, tmp_path)
+            compare("whole", name, False, {}, tmp_path)
     shutil.move(begun, tmp_path / "cut")
     (tmp_path / "cut" / "raw" / "run.json").unlink()
     with pytest.raises(LookupError, match="cut is not finished"):
-        compare("cut", "whole", False, False, tmp_path)
+        compare("cut", "whole", False, {}, tmp_path)
 
 
 def test_other_bad_input_names_the_file(recorded: Callable[..., Path], tmp_path: Path) -> None:
@@ -151,15 +157,15 @@ def test_other_bad_input_names_the_file(recorded: Callable[..., Path], tmp_path:
     run = half / "raw" / "run.json"
     run.write_text(run.read_text()[:100])
     with pytest.raises(StoredError, match=r"raw/run\.json"):
-        compare("whole", "half", False, False, tmp_path)
+        compare("whole", "half", False, {}, tmp_path)
     (recorded("bare") / "summary.json").unlink()
     with pytest.raises(StoredError, match=r"summary.json: there is none; make it: ./invokew figures"):
-        compare("whole", "bare", False, False, tmp_path)
+        compare("whole", "bare", False, {}, tmp_path)
     with pytest.raises(LookupError, match="no recording 'nothing'"):
-        compare("whole", "nothing", False, False, tmp_path)
+        compare("whole", "nothing", False, {}, tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(LookupError, match="empty: there is no recording"):
-        compare("whole", "empty", False, False, tmp_path)
+        compare("whole", "empty", False, {}, tmp_path)
 
 
 def test_a_machine_is_known_by_what_boots_do_not_change() -> None:

@@ -8,7 +8,7 @@ from bench.cli.verbs import experiments, studies
 from bench.cli.verbs.asked import Options
 
 NOTHING: Options = {
-    "overrides": [],
+    "set_": [],
     "scale": 1.0,
     "provider": "netns",
     "orchestrator": "cni",
@@ -18,12 +18,15 @@ NOTHING: Options = {
 
 def test_a_study_asked_for_wrongly_is_bad_input() -> None:
     with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
-        studies.run("moon", {}, "", **NOTHING)
+        studies.run("moon", {}, "", told={}, **NOTHING)
     with pytest.raises(LookupError, match=r"--choose: matrix has no 'place' \(scenario, enforcement, rep"):
-        studies.run("matrix", {"place": ["bridge"]}, "", **NOTHING)
+        studies.run("matrix", {"place": ["bridge"]}, "", told={}, **NOTHING)
     with pytest.raises(LookupError, match="--choose: 'pod' is not KEY=VALUE"):
-        studies.chosen(["a=b=c", "pod"])
-    assert studies.chosen(["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
+        studies.chosen({}, ["a=b=c", "pod"])
+    assert studies.chosen({}, ["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
+    own: studies.Choices = {"profile": ["floor"], "attack_own_pods": True, "repetitions": 3, "link": "1G"}
+    asked_for = {"profile": ["floor"], "attack-own-pods": ["yes"], "repetitions": ["3"], "link": ["1G"]}
+    assert studies.chosen(own, []) == asked_for
 
 
 def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,15 +36,15 @@ def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureF
     assert lines[-2] == "beside recordings about 1 min, where testbeds are namespaces"
 
 
-@pytest.mark.parametrize("other", [{"scale": 0.1}, {"overrides": ["name=x"]}, {"provider": "ssh:x"}])
+@pytest.mark.parametrize("other", [{"scale": 0.1}, {"set_": ["name=x"]}, {"provider": "ssh:x"}])
 def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
     options: Options = {**NOTHING, **other}
     with pytest.raises(LookupError, match="leave out all but --reports"):
-        studies.run("places", {}, "somewhere", **options)
+        studies.run("places", {}, "somewhere", told={}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):
-        experiments.bench([], [], "somewhere", **options)
+        experiments.bench([], [], "somewhere", {}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):
-        experiments.bench([], ["a=config"], "somewhere", **NOTHING)
+        experiments.bench([], ["a=config"], "somewhere", {}, **NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +53,9 @@ def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
         ("kubernetes", {**NOTHING, "scale": math.nan}, "--scale: input should be a finite number"),
         ("kubernetes", {**NOTHING, "reports": "\udcff"}, "--reports: not UTF-8 text"),
         ("\udcff", NOTHING, "--scenario: not UTF-8 text"),
-        ("kubernetes", {**NOTHING, "overrides": ["title=\udcff"]}, "--set: not UTF-8 text"),
+        ("kubernetes", {**NOTHING, "set_": ["title=\udcff"]}, "--set: not UTF-8 text"),
     ],
 )
 def test_what_is_no_text_or_no_number_is_bad_input(scenario: str, options: Options, words: str) -> None:
     with pytest.raises(LookupError, match=words):
-        experiments.bench([scenario], [], "", **options)
+        experiments.bench([scenario], [], "", {}, **options)

@@ -8,7 +8,7 @@ from bench.presentation.figures.sheet import FORMATS, PAGE, PRESETS, Sheet
 
 def test_nothing_asked_for_is_no_sheet_of_its_own() -> None:
     assert sheet.asked() is None
-    assert sheet.asked(formats="png") == Sheet(formats=("png",))
+    assert sheet.asked(format="png") == Sheet(formats=("png",))
     assert sheet.asked("page") == PAGE
     assert sheet.asked("column") == PRESETS["column"]
 
@@ -46,8 +46,8 @@ def test_width_and_size_change_a_preset_and_formats_are_chosen() -> None:
         ({"width": "3.5in", "font_size": "12"}, r"--width: must be at least 4.5in for text of 12 points"),
         ({"font_size": "3"}, r"--font-size: must be a number of points from 4 to 40, not '3'"),
         ({"font_size": "big"}, r"--font-size: must be a number of points"),
-        ({"formats": "pdf,gif"}, r"--format: must be one or more of svg, pdf, png, not 'gif'"),
-        ({"formats": ","}, r"--format: must be one or more of svg, pdf, png, not ''"),
+        ({"format": "pdf,gif"}, r"--format: must be one or more of svg, pdf, png, not 'gif'"),
+        ({"format": ","}, r"--format: must be one or more of svg, pdf, png, not ''"),
     ],
 )
 def test_what_cannot_be_is_said(given: dict[str, str], words: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from bench.cli.exits import CHANGED, FAILED, HELD, INVALID, VIOLATED
+from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.cli.verbs import nightly as verb
 from bench.cli.verbs.asked import Options
 from bench.measurement import environment, experiment
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 Recorded = Callable[[str], Recording]
 OPTIONS: Options = {
-    "overrides": [],
+    "set_": [],
     "scale": 0.1,
     "provider": "netns",
     "orchestrator": "cni",
@@ -69,7 +69,7 @@ def test_a_recording_gives_a_line_and_exports(
     recorded: Recorded, places: nightly.Places, name: str, status: int, result: list[type]
 ) -> None:
     recording = recorded(name)
-    assert verb.replay([str(recording.directory)], 5, places, Path("reports")) == status
+    assert verb.again([str(recording.directory)], 5, places, Path("reports")) == status
     line, record = only_night(places), recording.run_record()
     assert line["run_id"].startswith(record.run_id)
     assert line["schema_version"] == 1
@@ -89,7 +89,7 @@ def test_numbers_are_exported_by_what_is_better(recorded: Recorded, places: nigh
     recording = recorded("held")
     record = recording.run_record().model_copy(update={"add_s": {"A": 0.01, "B": 0.03, "C": 0.02}})
     atomic.write_model(recording.run_file, record)
-    verb.replay([str(recording.directory)], 5, places, Path("reports"))
+    verb.again([str(recording.directory)], 5, places, Path("reports"))
     bigger, smaller = (
         {one["name"].rpartition("/")[2]: one for one in atomic.read_json(places.exports / file)}
         for file in ("bigger.json", "smaller.json")
@@ -106,12 +106,12 @@ def test_numbers_are_exported_by_what_is_better(recorded: Recorded, places: nigh
 def test_the_same_recordings_are_one_night(recorded: Recorded, places: nightly.Places) -> None:
     recording = str(recorded("held").directory)
     for _ in range(2):
-        assert verb.replay([recording], 5, places, Path("reports")) == HELD
+        assert verb.again([recording], 5, places, Path("reports")) == HELD
     first = {file.name: file.read_bytes() for file in places.exports.iterdir()}
     assert only_night(places)
     for file in places.exports.iterdir():
         file.unlink()
-    verb.replay([recording], 5, places, Path("reports"))
+    verb.again([recording], 5, places, Path("reports"))
     assert {file.name: file.read_bytes() for file in places.exports.iterdir()} == first
 
 
@@ -280,7 +280,7 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_repetition_is_bad_input(places: nightly.Places, repetitions: int) -> None:
     words = f"--repetitions: {repetitions} is too few"
     bad(lambda: verb.run([], repetitions, places, **OPTIONS), places, words)
-    bad(lambda: verb.replay(["x"], repetitions, places, Path("reports")), places, words)
+    bad(lambda: verb.again(["x"], repetitions, places, Path("reports")), places, words)
 
 
 @pytest.mark.usefixtures("no_runs")
@@ -311,7 +311,7 @@ def test_half_a_record_is_bad_input(recorded: Recorded, places: nightly.Places) 
     recording = recorded("held")
     recording.run_file.write_bytes(recording.run_file.read_bytes()[:500])
     words = re.escape(f"{recording.run_file}: ")
-    bad(lambda: verb.replay([str(recording.directory)], 5, places, Path("reports")), places, words)
+    bad(lambda: verb.again([str(recording.directory)], 5, places, Path("reports")), places, words)
     assert not places.history.exists()
 
 
@@ -321,4 +321,4 @@ def test_recordings_of_two_machines_are_no_night(recorded: Recorded, places: nig
     changed["host"]["memory_bytes"] = 2**40
     atomic.write_json(other.environment_file, changed)
     runs = [str(one.directory), str(other.directory)]
-    bad(lambda: verb.replay(runs, 5, places, Path("reports")), places, "recordings of several machines")
+    bad(lambda: verb.again(runs, 5, places, Path("reports")), places, "recordings of several machines")

@@ -14,7 +14,7 @@ from junitparser import Failure, JUnitXml, Skipped
 
 from bench import pipeline
 from bench.analysis.summary import Summary
-from bench.cli.exits import CHANGED, HELD
+from bench.cli.statuses import CHANGED, HELD
 from bench.cli.verbs import nightly as verb
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -44,7 +44,7 @@ class Nights:
         atomic.write_model(self.recording.run_file, self.recording.run_record().model_copy(update=name))
         self._patch.setattr(pipeline, "analyse", lambda _: self._times(factor))
         self.number += 1
-        return verb.replay([str(self.recording.directory)], 5, self.places, Path("reports"))
+        return verb.again([str(self.recording.directory)], 5, self.places, Path("reports"))
 
     def pass_by(self, nights: int, factor: float) -> None:
         """Let nights pass that are as the last one in the history, but for the flow."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
-from bench.cli.exits import HELD
+from bench.cli.statuses import HELD
 from bench.cli.verbs import reproduction
 from bench.recording.directory import Recording
 from bench.studies.reproduction import bundle

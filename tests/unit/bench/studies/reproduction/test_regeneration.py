@@ -13,7 +13,7 @@ import pytest
 from bench import pipeline
 from bench.analysis import summary
 from bench.cli import extensions
-from bench.cli.exits import HELD, VIOLATED
+from bench.cli.statuses import HELD, VIOLATED
 from bench.cli.verbs import reproduction
 from bench.recording.directory import Recording
 from bench.studies.reproduction import regeneration
@@ -112,7 +112,7 @@ def test_a_check_names_each_file_that_differs_and_writes_nothing(
     summary = directory / "summary.json"
     summary.write_text(summary.read_text(encoding="utf-8").replace('"held"', '"violated"'), encoding="utf-8")
     before = files_of(tmp_path)
-    assert reproduction.figures("", True, True, tmp_path) == VIOLATED
+    assert reproduction.figures("", True, True, tmp_path, {}) == VIOLATED
     assert files_of(tmp_path) == before
     assert capsys.readouterr().out.splitlines() == [
         f"differs: {summary}",
@@ -127,7 +127,7 @@ def test_figures_are_of_one_recording_or_of_all(
     run: str, everything: bool, check: bool, tmp_path: Path
 ) -> None:
     with pytest.raises(LookupError, match="of which recording"):
-        reproduction.figures(run, everything, check, tmp_path)
+        reproduction.figures(run, everything, check, tmp_path, {})
 
 
 # What bytes must not depend on, and how a process is told of it.
@@ -250,13 +250,14 @@ def test_figures_of_other_sizes_are_beside_those_that_are_always_there(
 ) -> None:
     recording = recorded("held")
     run = str(recording.directory)
-    assert reproduction.figures(run, False, False, tmp_path, size=("column", "", "", "pdf")) == HELD
+    size = {"preset": "column", "format": "pdf"}
+    assert reproduction.figures(run, False, False, tmp_path, {}, size) == HELD
     drawn = recording.figures_directory / "throughput-column.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
     assert f"drawn: {drawn}" in capsys.readouterr().out
     names = {file.name for file in recording.figures_directory.iterdir()}
     assert names == {"throughput.svg", "throughput.pdf", "throughput.png", "throughput-column.pdf"}
     with pytest.raises(LookupError, match=r"--width: must be a number with its unit"):
-        reproduction.figures(run, False, False, tmp_path, size=("", "3.5", "", ""))
+        reproduction.figures(run, False, False, tmp_path, {}, size={"width": "3.5"})
     with pytest.raises(LookupError, match="for the figures of one recording or study"):
-        reproduction.figures("", True, False, tmp_path, size=("slide", "", "", ""))
+        reproduction.figures("", True, False, tmp_path, {}, size={"preset": "slide"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import extensions
-from bench.cli.exits import HELD, INVALID, VIOLATED
+from bench.cli.statuses import HELD, INVALID, VIOLATED
 from bench.cli.verbs import reproduction
 from bench.studies.reproduction import claims, page, regeneration, trial
 from bench.studies.reproduction.claims import Claim, Claims, Expected, Unfit

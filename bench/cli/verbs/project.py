@@ -1,4 +1,4 @@
-"""The project itself."""
+"""Verbs about the project itself: its docs and its tests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from invoke.context import Context
 from invoke.runners import Promise
 
 from bench.cli import exits
-from bench.cli.commands.options import task
 from bench.cli.terminal import say
+from bench.cli.verbs import supplies
 from testbed.resources import HOME, shown
 
 # Tests that judge a rate or a time are marked "alone". None is in tests/unit, which takes long to collect.
@@ -27,21 +27,7 @@ def _run(context: Context, program: str, variables: Mapping[str, str] | None = N
     context.run(f".venv/bin/{program}", env=dict(variables or {}))
 
 
-@task
-def schema(_context: Context) -> None:
-    """Write what is made of the code: the JSON Schema of scenarios, and the page of all verbs."""
-    from bench.cli.verbs import scenarios
-
-    exits.ends_with_status(scenarios.write_schema)()
-
-
-@task(
-    help={
-        "links": "look whether the links to elsewhere lead somewhere, and build nothing; needs a network",
-        "to": "the directory of the site (default: build/site of the checkout)",
-    }
-)
-def docs(context: Context, links: bool = False, to: str = "") -> None:
+def docs(context: Context, links: bool, to: str) -> None:
     """Build the site of these docs, with all figures; a warning is an error."""
     site = Path(to).absolute() if to else HOME / "build" / "site"
     page = shown(site / "index.html")
@@ -55,7 +41,6 @@ def docs(context: Context, links: bool = False, to: str = "") -> None:
         say(f"the site: {page}")
 
 
-@task
 def lint(context: Context) -> None:
     """Check style, types, and which part imports which."""
     os.chdir(HOME)
@@ -77,32 +62,23 @@ def lint(context: Context) -> None:
         playbooks.join()
 
 
-@task(name="test.setup")
-def set_up_tests(_context: Context) -> None:
+def set_up_tests(_: Context) -> None:
     """Install the packages that all tests need, and do no more."""
     say("all packages are there")
 
 
-@task(pre=[lint])
 def test(context: Context) -> None:
     """Check everything the project promises; needs no network and, with user namespaces, no root."""
+    lint(context)
     _run(context, f"pytest {SIDE_BY_SIDE} 'not alone'")
 
 
-OF_A_SHARE = {
-    "percent": "how much of the full counts, and of the cases; CONCORDE_SEED says which cases",
-    "shard": "a part of them: 2/4 is the second of four",
-}
-
-
-@task(name="test.long", help=OF_A_SHARE)
-def long_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
+def long_tests(context: Context, percent: int, shard: str) -> None:
     """Check at full length what test checks a part of; each count can be set by its variable."""
     _run(context, f"pytest {SIDE_BY_SIDE} 'long and not alone'", _share(percent, shard))
 
 
-@task(name="test.alone", help=OF_A_SHARE)
-def lone_tests(context: Context, percent: int = 100, shard: str = "1/1") -> None:
+def lone_tests(context: Context, percent: int, shard: str) -> None:
     """Check at full length, one after another, what is judged by a rate or a time; needs an idle machine."""
     _run(context, f"pytest {ALONE} alone", _share(percent, shard))
 
@@ -112,17 +88,8 @@ def _share(percent: int, shard: str) -> dict[str, str]:
     return {"CONCORDE_LONG": str(percent), "CONCORDE_SHARD": shard}
 
 
-@task(
-    name="test.e2e",
-    help={
-        "alone": "only what judges a rate or a time",
-        "beside": "only what may run beside other tests",
-    },
-)
-def e2e_tests(context: Context, alone: bool = False, beside: bool = False) -> None:
+def e2e_tests(context: Context, alone: bool, beside: bool) -> None:
     """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
-    from bench.cli.verbs import supplies
-
     exits.must(supplies.get_kubernetes, "", "", False, False, "")
     if alone or not beside:
         _run(context, "pytest tests/e2e -m alone")
@@ -130,7 +97,6 @@ def e2e_tests(context: Context, alone: bool = False, beside: bool = False) -> No
         _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
 
 
-@task(name="test.vm")
 def test_vm(context: Context) -> None:
     """Check virtual machines from their box - built, if there is none - to their end; needs root and time."""
     _run(context, "pytest tests/vm")

@@ -1,0 +1,120 @@
+"""What the value of an option may be, as far as that is known: scenarios, networks, runs, testbeds.
+
+A shell waits for this at each press of a key, so it imports nothing but Python's standard library. Of
+testbeds it knows those made of namespaces; to ask others takes too long.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+
+TYPE_CHECKING = False  # typing takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOME = os.path.dirname(os.path.dirname(HERE))
+SCRIPTS = os.path.join(HERE, "shells")
+SCENARIOS = os.path.join(HOME, "scenarios")
+CHECKOUT = os.path.exists(os.path.join(HOME, "invokew"))
+# As testbed.providers.netns.processes has them.
+FIRST_PROCESS = "testbed/providers/netns/init.py"
+STATE = "/run/testbed/state.json"
+
+
+def nothing() -> list[str]:
+    """Return nothing: anything may be typed."""
+    return []
+
+
+def one_of(*words: str) -> Callable[[], list[str]]:
+    """Return what returns these words."""
+    return lambda: list(words)
+
+
+def scenarios() -> list[str]:
+    """Return the scenarios that are found by their names."""
+    return [*_described(SCENARIOS), *_described(os.path.join(SCENARIOS, "examples"))]
+
+
+def networks() -> list[str]:
+    """Return the networks that are found by their names."""
+    return _described(os.path.join(SCENARIOS, "networks"))
+
+
+def interfaces() -> list[str]:
+    """Return the places of a datapath at which the study of places measures."""
+    return _described(os.path.join(SCENARIOS, "places"))
+
+
+def runs() -> list[str]:
+    """Return the recordings and studies below ``reports``, the last first."""
+    made = [one.name for one in _entries("reports") if re.fullmatch(r"\d{8}T\d{6}Z-[^.]+", one.name)]
+    kept = [f"reports/reference/{entry.name}" for entry in _entries("reports/reference")]
+    return [*(["latest"] if os.path.lexists("reports/latest") else []), *sorted(made)[::-1], *sorted(kept)]
+
+
+def unfinished() -> list[str]:
+    """Return the recordings and studies that can be gone on with."""
+    return sorted(entry.name for entry in _entries("reports") if entry.name.endswith(".unfinished"))
+
+
+def shells() -> list[str]:
+    """Return the shells that there is a script for."""
+    return sorted(file.removesuffix(".txt") for file in os.listdir(SCRIPTS))
+
+
+def testbeds() -> dict[str, dict[str, dict[str, dict[str, str]]]]:
+    """Return what the user's testbeds hold, by their names."""
+    found = {}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                words = file.read().decode(errors="replace").split("\0")[:-1]
+            if len(words) > 2 and words[-2].endswith(FIRST_PROCESS) and "." not in words[-1]:
+                with open(f"/proc/{process}/root{STATE}", encoding="utf-8") as state:
+                    found[words[-1]] = json.load(state)
+        except (OSError, ValueError):  # it has ended, is another's, or is coming
+            continue
+    return found
+
+
+def names() -> list[str]:
+    """Return the names of the user's testbeds."""
+    return list(testbeds())
+
+
+def places(kind: str = "") -> list[str]:
+    """Return the pods, containers and nodes of the user's testbeds; or those of a kind."""
+    known = [place for state in testbeds().values() for place in state["places"].items()]
+    return [name for name, where in known if kind in ("", where["kind"])]
+
+
+def nodes() -> list[str]:
+    """Return the nodes of the user's testbeds."""
+    return places("node")
+
+
+def pods() -> list[str]:
+    """Return the pods of the user's testbeds."""
+    return places("pod")
+
+
+def clusters() -> list[str]:
+    """Return the clusters of the user's testbeds."""
+    return [cluster for state in testbeds().values() for cluster in state["clusters"]]
+
+
+def _described(folder: str) -> list[str]:
+    files = sorted(glob.glob(os.path.join(folder, "*.yaml")))
+    return [os.path.basename(file).removesuffix(".yaml") for file in files]
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        return [entry for entry in os.scandir(directory) if entry.is_dir()]
+    except OSError:
+        return []
