@@ -8,11 +8,19 @@ from collections.abc import Callable
 PATIENCE = 60.0  # seconds; half of what a test may take
 
 
-def until(condition: Callable[[], object]) -> bool:
-    """Wait until something is true that is announced to nobody, and tell whether it was."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+def until(
+    what: Callable[[], object],
+    hint: Callable[[], str] = lambda: "",
+    *,
+    seconds: float = PATIENCE,
+    every: float = 0.01,
+) -> float:
+    """Wait until something is true that is announced to nobody, and return how long that took (seconds).
+
+    What costs something to ask is asked now and then: the answer takes processors that those waited for need.
+    """
+    begin = time.monotonic()
+    while not what():
+        assert time.monotonic() - begin < seconds, f"not after {seconds:g} s: {hint()}"
+        time.sleep(every)
+    return time.monotonic() - begin

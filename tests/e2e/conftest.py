@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from testbed.enforcements import concorde
 from testbed.kubernetes import requirements
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
+from tests import waiting
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
 # For what comes to be: tests wait, and benchmarks measure. How fast a machine is, is not what is tested.
 PATIENCE_SECONDS = 180
+until = partial(waiting.until, seconds=PATIENCE_SECONDS, every=1)
 MOST_SECONDS = 900  # of a test, with the clusters that it brings up
 
 
@@ -77,20 +79,6 @@ def invoke(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         [sys.executable, "tasks.py", *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment},
     )  # fmt: skip
-
-
-def until(what: Callable[[], object], seconds: float, hint: Callable[[], str] = lambda: "") -> float:
-    """Wait until something is true, and return how long that took.
-
-    An API is asked, which announces nothing to a test; now and then, for the answer takes processors that
-    those waited for need.
-    """
-    begin = time.monotonic()
-    deadline = begin + seconds
-    while not what():
-        assert time.monotonic() < deadline, f"not after {seconds:g} s: {hint()}"
-        time.sleep(1)
-    return time.monotonic() - begin
 
 
 def ledger(node: Node) -> list[dict[str, Any]]:

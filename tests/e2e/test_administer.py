@@ -114,7 +114,7 @@ class Stream:
         python = ["/usr/bin/python3", "-IS", "-c"]
         to = cluster.network_of(destination)
         self._receiver = to.start([*python, RECEIVE], stdout=self._file, stderr=errors)
-        until(lambda: "ready" in self._file.read_text(), PATIENCE_SECONDS, errors.read_text)
+        until(lambda: "ready" in self._file.read_text(), errors.read_text)
         send = [*python, SEND, to.address]
         self._sender = cluster.network_of(source).start(
             send, stdout=self._file.with_suffix(".out"), stderr=errors
@@ -128,7 +128,7 @@ class Stream:
     def flows(self) -> None:
         """Wait until others come than until now: what was lost in between shows."""
         last = max(self.came(), default=-1)
-        until(lambda: max(self.came(), default=-1) > last, PATIENCE_SECONDS, lambda: self.name)
+        until(lambda: max(self.came(), default=-1) > last, lambda: self.name)
 
     def longest_gap_seconds(self) -> float:
         """How long those were on their way that were lost one after the other, at the most."""
@@ -372,7 +372,7 @@ def in_its_place(b: Administered, streams: list[Stream], together: threading.Bar
     beside = Stream(b, "b-2", "b-3")
     streams.append(beside)
     b.type("kubectl apply -k plugin/deploy/overlays")
-    until(lambda: b.words().count("cni-b") >= 1, PATIENCE_SECONDS, b.words)
+    until(lambda: b.words().count("cni-b") >= 1, b.words)
     assert not any(INSTALLED in b.networks(node) for node in WORKERS)
     beside.flows()
     promised: list[Stream] = []
@@ -382,7 +382,7 @@ def in_its_place(b: Administered, streams: list[Stream], together: threading.Bar
             beside.end()
         b.type("kubectl drain", NODE=node)
         b.type("kubectl -n concorde exec POD -- chroot /node/root ip link", POD=b.pod_on(node), cni0="cni-b")
-        until(lambda node=node: INSTALLED in b.networks(node), PATIENCE_SECONDS, b.words)  # type: ignore[misc]
+        until(lambda node=node: INSTALLED in b.networks(node), b.words)  # type: ignore[misc]
         b.type("kubectl uncordon", NODE=node)
         b.promise(f"promised-{node[-1]}", node)
     b.rolled_out()
@@ -395,7 +395,7 @@ def in_its_place(b: Administered, streams: list[Stream], together: threading.Bar
         stream.flows()
         stream.end()
     b.type("kubectl -n concorde patch daemonset")
-    until(lambda: "pods are still attached" in b.words(), PATIENCE_SECONDS, b.words)
+    until(lambda: "pods are still attached" in b.words(), b.words)
     b.client.delete_pods()
     b.rolled_out()
     b.type("kubectl delete -f")
@@ -418,7 +418,7 @@ def debugged(a: Administered, testbed: Testbed, node: str) -> None:
     above = {versions.GUARANTEE: "2G", "kubernetes.io/egress-bandwidth": "1G"}
     a.client.apply([versions.pod("refused", node, above)])
     events = ["get", "events", "--field-selector=involvedObject.name=refused"]
-    until(lambda: "Traceback (most recent call last)" in a.client.run(*events).stdout, PATIENCE_SECONDS)
+    until(lambda: "Traceback (most recent call last)" in a.client.run(*events).stdout)
     assert "is above the" in a.client.run(*events).stdout
     assert "in add" in usual.place.run(["cat", f"{usual.directory}/log"]).stdout
     a.client.delete_pod("refused", wait=False)

@@ -11,7 +11,7 @@ import pytest
 
 from testbed.providers.netns import cgroups
 from testbed.providers.netns.sandbox import Sandbox
-from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
+from tests.e2e.conftest import invoke, until
 from tests.paths import ROOT
 
 STARTER = """
@@ -36,7 +36,7 @@ def test_what_a_killed_harness_leaves_ends_with_it_or_is_removed_by_the_next() -
     assert cgroups_named(mine)
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
-    until(lambda: not Path(f"/proc/{pid}").exists(), PATIENCE_SECONDS)
+    until(lambda: not Path(f"/proc/{pid}").exists())
     # The next may be another test's, and have removed it by now.
     Sandbox.start("next.test").stop()
     assert not cgroups_named(mine)

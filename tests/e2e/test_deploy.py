@@ -23,7 +23,7 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.supplies import binaries, images, installer
-from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
+from tests.e2e.conftest import invoke, until
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
 
@@ -84,10 +84,10 @@ class Existing:
         self.client.run("delete", "pods", "--all", "--namespace=default", "--wait=false")
         wanted = (*images.provide(), installer.provide())
         for cell in self.cells:
-            until(partial(is_empty, cell), PATIENCE_SECONDS)
+            until(partial(is_empty, cell))
             cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde*"])
             # Runtimes call it several times for a pod's end, and the last call would begin a ledger again.
-            until(partial(is_quiet, cell), PATIENCE_SECONDS)
+            until(partial(is_quiet, cell))
             cell.run(["sh", "-c", "rm -r /run/concorde; ip link delete cni-a"], check=False)
             for family in ("ip", "ip6", "bridge"):
                 cell.run(["nft", "delete", "table", family, "concorde"], check=False)
@@ -218,7 +218,7 @@ def test_a_testbed_that_lasts_is_reached_by_the_users_own_kubectl(directory: Pat
 
 
 def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existing) -> None:
-    until(lambda: existing.ready() == [False, False], PATIENCE_SECONDS)
+    until(lambda: existing.ready() == [False, False])
     refused = existing.bench("--enforcement", "none")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr
@@ -228,14 +228,13 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     client = existing.client
     until(
         lambda: existing.ready() == [False, False],
-        PATIENCE_SECONDS,
         lambda: "nodes without a network are not ready",
     )
     before = existing.shown()
 
     existing.install()
-    until(lambda: existing.started("install"), PATIENCE_SECONDS, existing.words)
-    until(lambda: existing.ready() == [True, True], PATIENCE_SECONDS, existing.words)
+    until(lambda: existing.started("install"), existing.words)
+    until(lambda: existing.ready() == [True, True], existing.words)
 
     refused = existing.bench("--enforcement", "node", "--set", "underlay.rate=1G")
     assert refused.returncode == 2
@@ -269,7 +268,7 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
         cell.run(["tee", f"{DIRECTORY}/net.d/10-other.conflist"], stdin=other)
     patch = (DEPLOY / "uninstall.yaml").read_text()
     client.run("patch", "daemonset", "concorde", "--namespace=concorde", "--patch", patch)
-    until(lambda: existing.started("uninstall"), PATIENCE_SECONDS, existing.words)
+    until(lambda: existing.started("uninstall"), existing.words)
     for cell in existing.cells:
         cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
     assert existing.shown() == before

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.scenario import load
 from testbed.testbed import Testbed
-from tests.e2e.conftest import PATIENCE_SECONDS, SCENARIOS, brought_up, until
+from tests.e2e.conftest import SCENARIOS, brought_up, until
 
 ANNOTATION = "flannel.alpha.coreos.com/"
 DIRECTORY = "/run/kubernetes/a"
@@ -78,5 +78,5 @@ def test_annotations_that_somebody_changed_are_put_right(testbed: Testbed) -> No
     (client,) = [one for one in testbed.clients if one.cluster == "a"]
     before = written(testbed)["worker-02"]
     client.run("annotate", "node", "worker-02", "--overwrite", f"{ANNOTATION}public-ip=192.168.56.99")
-    until(lambda: written(testbed)["worker-02"] == before, PATIENCE_SECONDS)
-    until(lambda: testbed.check() == [], PATIENCE_SECONDS)
+    until(lambda: written(testbed)["worker-02"] == before)
+    until(lambda: testbed.check() == [])

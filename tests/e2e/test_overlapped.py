@@ -154,7 +154,7 @@ def test_fifty_pods_come_and_go_in_each_cluster_while_components_are_killed(
     )
     with ThreadPoolExecutor() as pool:
         churning = [pool.submit(create, pair, client) for client in pair.clients]
-        until(lambda: created(pair) > 10, PATIENCE_SECONDS)
+        until(lambda: created(pair) > 10)
         for one in (api_server, containerd):
             one.kill()
             one.start()
@@ -162,11 +162,11 @@ def test_fifty_pods_come_and_go_in_each_cluster_while_components_are_killed(
         api_server.wait_until_it_answers(address, PATIENCE_SECONDS)
         for one in churning:
             one.result()
-    took = until(lambda: not differences(pair), PATIENCE_SECONDS, lambda: "\n".join(differences(pair)))
+    took = until(lambda: not differences(pair), lambda: "\n".join(differences(pair)))
     record_testsuite_property("agreed_after_s", round(took, 1))  # the goal: within a minute
     assert len([pod for pod in pods(pair) if stays(pod)]) == len(pair.scenario.pods) + 2 * CHURNED
     in_parallel(lambda client: delete(client, *churned(client.cluster)), pair.clients)
-    until(lambda: not differences(pair), PATIENCE_SECONDS, lambda: "\n".join(differences(pair)))
+    until(lambda: not differences(pair), lambda: "\n".join(differences(pair)))
     assert pair.check() == []
 
 
@@ -238,7 +238,7 @@ def test_what_is_killed_ends_in_its_container_too(pair: Testbed, tmp_path: Path,
     out = tmp_path / "out"
     words = ["sh", "-c", "echo begun; exec sleep 987654"]
     process = pair.place(place).start(words, stdout=out, stderr=tmp_path / "err")
-    until(lambda: "begun" in out.read_text(), PATIENCE_SECONDS)
+    until(lambda: "begun" in out.read_text())
     assert len(sleeping()) == 1
     process.kill()
     assert sleeping() == []
@@ -263,7 +263,7 @@ def test_a_pod_that_no_longer_fits_waits_and_says_why_until_there_is_room(
     b.apply([large])
     b.wait_until_ready(["large"], PATIENCE_SECONDS)
     a.apply([late])
-    until(lambda: "no room for a guarantee of 100 Mbit/s on eth0" in events(a, "late"), PATIENCE_SECONDS)
+    until(lambda: "no room for a guarantee of 100 Mbit/s on eth0" in events(a, "late"))
     words = events(a, "late")
     assert "are free; held by" in words
     assert "cluster-b 723" in words or "cluster-b" in words
@@ -271,13 +271,13 @@ def test_a_pod_that_no_longer_fits_waits_and_says_why_until_there_is_room(
     assert phase(a, "late") == "Pending"
     assert "default/late" not in {entry["pod"] for entry in ledger(pair.nodes["worker-01"])}
     delete(b, "large")
-    until(lambda: phase(a, "late") == "Running", PATIENCE_SECONDS, lambda: events(a, "late"))
+    until(lambda: phase(a, "late") == "Running", lambda: events(a, "late"))
     delete(a, "late")
 
 
 def test_a_pod_that_asks_for_more_than_any_node_has_is_not_placed(pair: Testbed, a: Client) -> None:
     a.apply([render(pair, "huge", Pod(cluster="a", node="worker-01", guarantee=2_000_000_000))])
-    until(lambda: "Insufficient concorde.contmec.dev/egress" in events(a, "huge"), PATIENCE_SECONDS)
+    until(lambda: "Insufficient concorde.contmec.dev/egress" in events(a, "huge"))
     assert "nodeName" not in a.get("pod", "huge")["spec"]
     delete(a, "huge")
 
@@ -293,4 +293,4 @@ def test_a_component_that_ends_is_a_fault_with_its_name(pair: Testbed) -> None:
 
 def test_no_pod_that_was_deleted_is_stuck(pair: Testbed) -> None:
     """The last of these tests: kubelets clear away once a minute what all of them have left."""
-    until(lambda: len(pods(pair)) == len(pair.scenario.pods), PATIENCE_SECONDS)
+    until(lambda: len(pods(pair)) == len(pair.scenario.pods))

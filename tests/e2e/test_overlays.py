@@ -142,7 +142,7 @@ def test_bytes_cross_between_pods_on_different_workers(
     before, places = received(), pair.pods
     listen = ["iperf3", "--server", "--one-off", "--forceflush"]
     server = places[destination].start(listen, stdout=tmp_path / "out", stderr=tmp_path / "err")
-    until(lambda: "listening" in (tmp_path / "out").read_text(), PATIENCE_SECONDS)
+    until(lambda: "listening" in (tmp_path / "out").read_text())
     send = ["iperf3", "--client", places[destination].address, "--time", "1", "--bitrate", "20M", "--json"]
     sent = places[source].run(send).json()["end"]
     assert server.wait(PATIENCE_SECONDS) == 0

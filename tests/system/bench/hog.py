@@ -50,16 +50,16 @@ class Watching(AbstractContextManager[Any], Protocol):
     def start(self, zero: float) -> None: ...
 
 
-def is_noted(
+def until_noted(
     watching: Watching, found: Callable[[], Sequence[Stretch]], processor: int, seconds: float
-) -> bool:
-    """Hold a processor that long; tell whether the middle of that is among what is found in the end."""
+) -> None:
+    """Hold a processor that long, and wait until the middle of that is among what is found."""
     zero = time.monotonic()
     with watching:
         watching.start(zero)
         begun, ended = _hold(processor, seconds)
         middle = (begun + ended) / 2 - zero
-        return until(lambda: _within(found(), middle))
+        until(lambda: _within(found(), middle))
 
 
 @contextmanager

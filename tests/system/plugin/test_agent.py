@@ -22,9 +22,9 @@ from tests.installation import build
 from tests.system.plugin.conftest import Document, Node, child_of
 from tests.system.plugin.test_installation import ask, listed
 from tests.system.plugin.uplinks import HOST, Pair, gained, on_uplink
+from tests.waiting import PATIENCE, until
 
 AT = "127.0.0.1:9725"
-PATIENCE_SECONDS = 60  # for what comes to be; it is not judged
 # A scraper: what `curl` would do, which need not be here.
 SCRAPE = (
     "import sys, urllib.request as r;"
@@ -51,14 +51,7 @@ class Agent:
         self.process.wait()
 
     def says(self, text: str) -> None:
-        until(lambda: text in self.log.read_text(), lambda: self.log.read_text())
-
-
-def until(what: Callable[[], object], hint: Callable[[], str] = lambda: "") -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not what():
-        assert time.monotonic() < deadline, hint()
-        time.sleep(0.02)
+        until(lambda: text in self.log.read_text(), self.log.read_text)
 
 
 @contextmanager
@@ -139,7 +132,7 @@ def test_what_was_flushed_comes_back_and_is_told(pair: Pair, agents: Callable[..
     until(lambda: looked(node))
     assert (value(node, "concorde_differences"), value(node, "concorde_repairs_total")) == (0, 0)
     node.run("nft", "flush", "ruleset")
-    until(lambda: value(node, "concorde_repairs_total") > 0, lambda: one.log.read_text())
+    until(lambda: value(node, "concorde_repairs_total") > 0, one.log.read_text)
     assert value(node, "concorde_differences") == value(node, "concorde_repairs_total")
     one.says("repaired: nftables: table ip concorde is missing")
     assert sorted(ruleset(node).splitlines()) == sorted(before.splitlines())
@@ -337,7 +330,7 @@ def test_a_newer_version_s_takes_the_place_of_an_older_and_not_the_other_way(
     old.says("serves /metrics")
     new = agents(on_uplink(cluster="b"), plugin=newer)
     old.says("a newer version's takes this one's place")
-    assert old.process.wait(PATIENCE_SECONDS) == 0
+    assert old.process.wait(PATIENCE) == 0
     new.says("serves /metrics")
     new.says("repaired: ")
     again = agents(on_uplink())

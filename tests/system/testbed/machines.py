@@ -162,7 +162,7 @@ class Machines:
         log = self.directory / f"{name}.log"
         self._daemons[name] = node.start([SSHD, "-D", "-e", "-f", str(configuration)], stdout=log, stderr=log)
         listening = ["ss", "-Hltn", "sport = :22"]
-        assert until(lambda: node.run(listening).stdout.strip()), log.read_text()
+        until(lambda: node.run(listening).stdout.strip(), log.read_text)
 
     def stop_sshd(self, name: str) -> None:
         """End a machine's sshd; its connections go on."""

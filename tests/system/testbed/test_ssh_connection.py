@@ -146,7 +146,7 @@ def test_more_commands_at_once_than_a_connection_may_have(node: SshNode) -> None
 
 def test_a_held_command_begins_when_it_is_released(node: SshNode, tmp_path: Path) -> None:
     process = start(node, held_back(["echo", "begun"]), tmp_path, held=True)
-    assert until(lambda: (tmp_path / "err").read_text() == "\n")  # it is in its place
+    until(lambda: (tmp_path / "err").read_text() == "\n")  # it is in its place
     assert process.wait(0.2) is None
     process.release()
     assert process.wait(PATIENCE) == 0
@@ -155,9 +155,9 @@ def test_a_held_command_begins_when_it_is_released(node: SshNode, tmp_path: Path
 
 def test_a_command_ends_with_its_caller(node: SshNode, tmp_path: Path) -> None:
     process = start(node, ["sleep", "78.5"], tmp_path)
-    assert until(lambda: running(node, "78.5"))
+    until(lambda: running(node, "78.5"))
     process.kill()
-    assert until(lambda: not running(node, "78.5"))
+    until(lambda: not running(node, "78.5"))
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None:
 
 def test_a_held_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None:
     process = start(beyond, held_back(["sh", "-c", "echo $FAR"]), tmp_path, held=True)
-    assert until(lambda: (tmp_path / "err").read_text() == "\n")
+    until(lambda: (tmp_path / "err").read_text() == "\n")
     assert process.wait(0.2) is None
     process.release()
     assert process.wait(PATIENCE) == 0
@@ -183,24 +183,24 @@ def test_a_held_command_beyond_a_machine(beyond: Remote, tmp_path: Path) -> None
 
 def test_a_command_beyond_a_machine_ends_with_its_caller(beyond: Remote, tmp_path: Path) -> None:
     process = start(beyond, ["sleep", "82.5"], tmp_path)
-    assert until(lambda: running(beyond, "82.5"))
+    until(lambda: running(beyond, "82.5"))
     process.kill()
-    assert until(lambda: not running(beyond, "82.5"))
+    until(lambda: not running(beyond, "82.5"))
 
 
 def test_a_command_beyond_a_machine_ends_with_the_connection(
     beyond: Remote, there: Machines, tmp_path: Path
 ) -> None:
     process = start(beyond, ["sleep", "83.5"], tmp_path)
-    assert until(lambda: running(beyond, "83.5"))
+    until(lambda: running(beyond, "83.5"))
     there.cut("worker-01")
     assert process.wait(PATIENCE) == LOST
-    assert until(lambda: not running(beyond, "83.5"))
+    until(lambda: not running(beyond, "83.5"))
 
 
 def test_a_connection_that_is_cut(node: SshNode, there: Machines, tmp_path: Path) -> None:
     process = start(node, ["sleep", "79.5"], tmp_path)
-    assert until(lambda: running(node, "79.5"))
+    until(lambda: running(node, "79.5"))
     caught: list[BaseException] = []
 
     def wait() -> None:
@@ -211,14 +211,14 @@ def test_a_connection_that_is_cut(node: SshNode, there: Machines, tmp_path: Path
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    assert until(lambda: running(there.nodes["worker-01"], "80.5"))
+    until(lambda: running(there.nodes["worker-01"], "80.5"))
     there.cut("worker-01")
     waiting.join(PATIENCE)
     assert "worker-01: sleep 80.5 ended with no answer: the connection was lost" in str(caught[0])
     assert process.wait(PATIENCE) == LOST
     assert "worker-01: the connection was lost after" in (tmp_path / "err").read_text()
     # The next command makes a new connection; over there the old one's command has ended.
-    assert until(lambda: not running(node, "79.5"))
+    until(lambda: not running(node, "79.5"))
 
 
 @pytest.mark.long(one_in=0)

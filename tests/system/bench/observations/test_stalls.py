@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bench.observations.stalls import StallWatcher
-from tests.system.bench.hog import PROCESSORS, is_noted, needs_root
+from tests.system.bench.hog import PROCESSORS, needs_root, until_noted
 
 
 @needs_root
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_stall_of_one_processor_is_noted(processor: int) -> None:
     watcher = StallWatcher()
-    assert is_noted(watcher, lambda: watcher.stalls, processor, 0.1)
+    until_noted(watcher, lambda: watcher.stalls, processor, 0.1)

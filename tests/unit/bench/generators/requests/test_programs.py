@@ -66,7 +66,7 @@ def make(requests: Requests, count: int, tmp_path: Path, stop: bool = False) -> 
             asker.stdin.write(b"\n")
             asker.stdin.flush()
             if stop:
-                assert until(lambda: unread(addressing.port_of(requests)) == count * requests.size)
+                until(lambda: unread(addressing.port_of(requests)) == count * requests.size)
                 os.kill(server.pid, signal.SIGCONT)
             out, errors = asker.communicate(timeout=PATIENCE)
             assert errors == b""
@@ -89,7 +89,7 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 def wait_until_it_listens(server: subprocess.Popen[bytes], port: int) -> None:
     """As ``ss`` tells, without a connection, which would be the client's."""
-    assert until(lambda: connections(port, "listening") or server.poll() is not None)
+    until(lambda: connections(port, "listening") or server.poll() is not None)
     assert server.poll() is None, server.communicate()[1]
 
 
