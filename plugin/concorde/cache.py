@@ -11,7 +11,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 
 from . import files, names, requests, results, strict_json
-from .cni import VERSIONS, CniError, in_words
+from .cni import TYPE, VERSIONS, CniError, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "/var/lib/cni/results"
 KIND = "cniCacheV1"
-TYPE = "concorde"
 _LONGEST = 4 << 20
 
 

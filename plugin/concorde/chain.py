@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from . import files, strict_json
-from .cni import CniError
+from .cni import TYPE, CniError
 from .configuration import invalid
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from .configuration import Configuration
 
-TYPE = "concorde"
 # What of the reference plugins makes an interface; so does what gives addresses, or lets another do so.
 MAKERS = ("bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy")
 _MAKES = ("ipam", "delegate")

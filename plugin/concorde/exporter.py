@@ -9,30 +9,13 @@ import os
 from time import monotonic
 
 try:
-    from _socket import (
-        AF_INET,
-        AF_INET6,
-        SHUT_WR,
-        SO_REUSEADDR,
-        SOCK_STREAM,
-        SOL_SOCKET,
-        inet_pton,
-        socket,
-    )
+    import _socket as sockets
 except ImportError:  # it is Python's own, and may go
-    from socket import (  # type: ignore[assignment]
-        AF_INET,
-        AF_INET6,
-        SHUT_WR,
-        SO_REUSEADDR,
-        SOCK_STREAM,
-        SOL_SOCKET,
-        inet_pton,
-        socket,
-    )
+    import socket as sockets  # type: ignore[no-redef]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from collections.abc import Callable
 
     Place = tuple[str, int]
@@ -55,7 +38,7 @@ def place(text: str) -> Place:
     if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError
     try:
-        inet_pton(_family(address), address)
+        sockets.inet_pton(_family(address), address)
     except OSError:
         raise ValueError from None
     return address, int(port)
@@ -63,9 +46,9 @@ def place(text: str) -> Place:
 
 def listening(at: Place) -> socket:
     """A socket that waits for connections there. Raises OSError."""
-    made = socket(_family(at[0]), SOCK_STREAM | os.O_CLOEXEC)
+    made = sockets.socket(_family(at[0]), sockets.SOCK_STREAM | os.O_CLOEXEC)
     try:
-        made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        made.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         made.bind(at)
         made.listen(_WAITING)
         made.setblocking(False)
@@ -84,7 +67,7 @@ def accepted(listener: socket, at: Place) -> socket | None:
         descriptor, peer = listener._accept()  # type: ignore[attr-defined]  # what socket.accept() calls
     except OSError:
         return None
-    connection = socket(fileno=descriptor)
+    connection = sockets.socket(fileno=descriptor)
     if _is_loopback(at[0]) and not _is_loopback(peer[0]):
         connection.close()
         return None
@@ -99,7 +82,7 @@ def answer(connection: socket, collect: Callable[[], str]) -> None:
             page = response(request, collect)
             connection.settimeout(_PATIENCE_SECONDS)
             connection.sendall(page)
-            connection.shutdown(SHUT_WR)
+            connection.shutdown(sockets.SHUT_WR)
     except OSError:
         pass  # the other end is slow, or gone
     finally:
@@ -159,7 +142,7 @@ def _left(deadline: float) -> float:
 
 
 def _family(address: str) -> int:
-    return AF_INET6 if ":" in address else AF_INET
+    return sockets.AF_INET6 if ":" in address else sockets.AF_INET
 
 
 def _is_loopback(address: str) -> bool:

@@ -19,8 +19,7 @@ from . import (
     surroundings,
     tools,
 )
-from .chain import TYPE
-from .cni import INVALID_CONFIGURATION, LATEST, VERSIONS, CniError, shown
+from .cni import INVALID_CONFIGURATION, LATEST, TYPE, VERSIONS, CniError, shown
 from .configuration import Configuration, Identity, invalid, text
 from .database import existing
 from .names import is_host_veth
