@@ -17,6 +17,7 @@ STORE, LEDGER = "leases.sqlite", "ledger.sqlite"
 ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
 MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
 AGENT_LOCK, REFUSALS = "agent.lock", "refusals"  # the agent's, beside them
+ORDER = "order"  # ADD's: when it last read the network's list, and found nothing wrong
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
 
 DAMAGED = ".damaged-"  # and a number: what `rebuild` put aside
@@ -99,7 +100,7 @@ def is_ours(name: str) -> bool:
         return False
     for suffix in BESIDE:
         whole = whole.removesuffix(suffix)
-    return whole in (*MARKS, AGENT_LOCK, REFUSALS, STORE + NEW, LEDGER + NEW)
+    return whole in (*MARKS, AGENT_LOCK, REFUSALS, ORDER, STORE + NEW, LEDGER + NEW)
 
 
 def _directory(path: str) -> None:

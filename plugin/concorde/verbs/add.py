@@ -7,7 +7,9 @@ pod passes by its class.
 
 from __future__ import annotations
 
-from .. import chain, enforcements, links, names, results
+import os
+
+from .. import enforcements, links, names, owned, results
 from ..cni import COMMAND_FAILED, CniError
 from ..configuration import Configuration, invalid
 from ..lease_terms import terms
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 def add(request: Request) -> dict[str, Any]:
     """Attach the pod and return the result; what fails is undone. Raises CniError, tools.CommandError."""
     configuration = Configuration(request.document)
-    chain.require(configuration)
+    _require_order(configuration)
     if configuration.previous is not None:
         _attach(request, configuration, None, configuration.node_mtu())
         return results.of_previous(request.version, configuration.previous)
@@ -36,6 +38,28 @@ def add(request: Request) -> dict[str, Any]:
     lease, default = _attach(request, configuration, subnet, mtu)
     assert lease.link is not None
     return results.of_link(request.version, lease.link, request.netns, configuration.dns, default)
+
+
+def _require_order(configuration: Configuration) -> None:
+    """Read the network's list, unless nothing in its directory changed since it was found right.
+
+    Raises CniError 7 and 108.
+    """
+    directory, mark = configuration.lists, f"{configuration.directory}/{owned.ORDER}"
+    try:
+        read = os.stat(mark).st_mtime_ns
+        places = [directory, *(f"{directory}/{name}" for name in os.listdir(directory))]
+        if all(os.stat(place).st_ctime_ns < read for place in places):
+            return
+    except OSError:
+        pass  # a first pod, or no lists
+    from .. import chain
+
+    chain.require(configuration)
+    if os.path.lexists(configuration.directory):
+        owned.directory(configuration.directory)
+        owned.touch(mark)
+        os.utime(mark)
 
 
 def _attach(
@@ -86,7 +110,9 @@ def _install(
     link = lease.link
     entry = attachments.entry_of(configuration, lease, settings, netns)
     if not entry.way:
-        raise invalid("prevResult", f"{lease.interface} has no end on the node: {chain.UNGUARDED}")
+        from ..chain import UNGUARDED
+
+        raise invalid("prevResult", f"{lease.interface} has no end on the node: {UNGUARDED}")
     if link is not None:
         links.make(link, netns)
     attachments.enter(entry, settings, lock, enforcements.reserves)

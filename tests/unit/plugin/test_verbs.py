@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, batches, host_interfaces, links, names, rebuild, routing, rtnetlink, tools
+from concorde import (
+    addresses,
+    batches,
+    chain,
+    host_interfaces,
+    links,
+    names,
+    rebuild,
+    routing,
+    rtnetlink,
+    tools,
+)
 from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, UNSUITABLE, CniError
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
@@ -21,6 +33,7 @@ from concorde.verbs.check import check
 from concorde.verbs.delete import delete
 
 from tests.unit.plugin.node.kernels import NotingKernel, failure
+from tests.waiting import until
 
 NETNS = "/proc/self/ns/net"  # some path that is there
 SUBNET = addresses.parse_subnet("172.16.1.0/24")
@@ -194,6 +207,42 @@ def test_an_unsuitable_node_is_refused_before_a_networks_first_pod_and_not_asked
     node.unsuitable = ["what came later"]
     add(node.request("b"))
     assert node.leases() == ["a", "b"]
+
+
+def test_a_list_is_read_again_when_something_in_its_directory_has_changed(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists, clock, read = tmp_path / "net.d", tmp_path / "clock", 0
+    listed = chain.listed
+
+    def counted(name: str, directory: str) -> list[dict[str, Any]]:
+        nonlocal read
+        read += 1
+        return listed(name, directory)
+
+    def write(name: str, *others: dict[str, str]) -> None:
+        file = lists / name
+        file.write_text(json.dumps({"name": "net", "plugins": [{"type": "concorde"}, *others]}))
+        until(lambda: clock.write_text("") == 0 and clock.stat().st_mtime_ns > file.stat().st_ctime_ns)
+
+    def attach(pod: str) -> None:
+        add(node.request(pod, confDir=str(lists)))
+
+    monkeypatch.setattr(chain, "listed", counted)
+    lists.mkdir()
+    write("10-net.conflist")
+    for pod in "abcd":
+        attach(pod)
+    assert read == 2  # before and after there was a place to write that down
+    for name, pod in (("10-net.conflist", "e"), ("05-new.conflist", "f")):
+        write(name, {"type": "tuning", "mac": POD_MAC})
+        for _ in range(2):
+            with pytest.raises(CniError, match="leave that out"):
+                attach(pod)
+        write(name)
+        attach(pod)
+    shutil.rmtree(lists)
+    attach("g")
 
 
 @pytest.fixture
