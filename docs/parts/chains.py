@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import string
 import subprocess
 from collections import Counter
@@ -41,7 +42,8 @@ every order of Concorde with the others, also before the plugin that makes the i
   its interface, whatever redirects its packets;
 - CHECK finds nothing, `reconcile` and `rebuild` change nothing, and DEL leaves nothing.
 
-What does not is refused by STATUS and ADD with the words below, and so by `concorde examine`.
+What does not is refused by STATUS and ADD with the words below, and so by `concorde examine`, unless it fails
+without Concorde, too. `plugins[n]` is a place in the list, the first being 0.
 """
 
 
@@ -56,8 +58,9 @@ def read() -> Record:
 
 
 def note(record: Record, plugins: Sequence[str], enforcement: str, outcome: str) -> None:
-    """Write down what became of a list."""
+    """Write down what became of a list; whichever place in it that names, it is one outcome."""
     outcomes, name = record["outcomes"], ", ".join(plugins)
+    outcome = re.sub(r"\[\d+\]", "[n]", outcome)
     if outcome not in outcomes:
         outcomes.append(outcome)
     letters = list(record["lists"].get(name, MISSING * len(ENFORCEMENTS)))
