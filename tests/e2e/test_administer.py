@@ -39,6 +39,7 @@ MOST_SECONDS = 1800
 # A hundred datagrams a second, each with its number: each shows a hundredth of it.
 EACH_SECONDS = 0.01
 MOST_LOST_SECONDS = 1.0
+OFTEN_SECONDS = 0.1  # between two looks at a file, which asks no API
 SEND = f"""
 import socket, struct, sys, time
 to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -114,7 +115,7 @@ class Stream:
         python = ["/usr/bin/python3", "-IS", "-c"]
         to = cluster.network_of(destination)
         self._receiver = to.start([*python, RECEIVE], stdout=self._file, stderr=errors)
-        until(lambda: "ready" in self._file.read_text(), errors.read_text)
+        until(lambda: "ready" in self._file.read_text(), errors.read_text, every=OFTEN_SECONDS)
         send = [*python, SEND, to.address]
         self._sender = cluster.network_of(source).start(
             send, stdout=self._file.with_suffix(".out"), stderr=errors
@@ -128,7 +129,7 @@ class Stream:
     def flows(self) -> None:
         """Wait until others come than until now: what was lost in between shows."""
         last = max(self.came(), default=-1)
-        until(lambda: max(self.came(), default=-1) > last, lambda: self.name)
+        until(lambda: max(self.came(), default=-1) > last, lambda: self.name, every=OFTEN_SECONDS)
 
     def longest_gap_seconds(self) -> float:
         """How long those were on their way that were lost one after the other, at the most."""
@@ -217,9 +218,9 @@ class Administered:
 
     @contextmanager
     def prompt(self) -> Iterator[None]:
-        """Let a kubelet before 1.21 say at once that a pod is ready: it looks when the pod changes.
+        """Let a kubelet before 1.21 say at once that a pod is ready, or gone: it looks when the pod changes.
 
-        By itself it says so up to a minute later.
+        By itself it says so up to a minute later, or ten seconds.
         """
         ended = threading.Event()
 
@@ -227,10 +228,9 @@ class Administered:
             count = 0
             while not ended.wait(1):
                 count += 1
-                late = [pod for pod in self.pods() if is_late(pod)]
-                for name in (pod["metadata"]["name"] for pod in late):
-                    change = ["label", "--overwrite", "--namespace=concorde", "pod", name, f"looked={count}"]
-                    self.client.run(*change, check=False)
+                if late := [pod["metadata"]["name"] for pod in self.pods() if is_late(pod)]:
+                    change = ["label", "--overwrite", "--namespace=concorde", "pods", *late]
+                    self.client.run(*change, f"looked={count}", check=False)
 
         thread = threading.Thread(target=touch)
         thread.start()
@@ -243,6 +243,10 @@ class Administered:
     def rolled_out(self) -> None:
         with self.prompt():
             self.type("kubectl -n concorde rollout status")
+
+    def delete(self) -> None:
+        with self.prompt():
+            self.type("kubectl delete -f")
 
     def version(self, node: str) -> str:
         """What the plugin says to be that the node's runtime calls; empty without one."""
@@ -287,9 +291,10 @@ class Administered:
 
 
 def is_late(pod: dict[str, Any]) -> bool:
-    """Whether a pod has started, and the API does not know that it is ready."""
+    """Whether a pod has started or is to end, and the API does not know that it is ready or gone."""
     states = pod["status"].get("containerStatuses", [])
-    return any(state.get("started") and not state["ready"] for state in states)
+    ending = "deletionTimestamp" in pod["metadata"]
+    return ending or any(state.get("started") and not state["ready"] for state in states)
 
 
 @pytest.fixture(scope="module")
@@ -349,21 +354,26 @@ def chained(a: Administered, testbed: Testbed, streams: list[Stream], together: 
     a.promise("promised-1", first)
     ledger = "kubectl -n concorde exec POD -- chroot /node/root /opt/cni/bin/concorde ledger"
     assert "default/promised-1" in a.type(ledger, POD=a.pod_on(first))
-    a.type("kubectl apply -k plugin/deploy/overlays")
-    a.rolled_out()
-    assert [a.networks(node)[0] for node in WORKERS] == [INSTALLED] * 2
-    a.promise("promised-2", second)
-    own.append(Stream(a, "promised-1", "promised-2"))
-    streams.append(own[-1])
-    flow(own)
-    debugged(a, testbed, first)
+    with debugging(a, testbed, first) as log:
+        in_parallel(lambda part: part(), (partial(everywhere, a, second), partial(refused, a, first, log)))
+        own.append(Stream(a, "promised-1", "promised-2"))
+        streams.append(own[-1])
+        flow(own)
     flow(own)
     another_version_and_back(a, own, together)
 
     a.type("kubectl -n concorde patch daemonset")
     a.rolled_out()
-    a.type("kubectl delete -f")
+    a.delete()
     flow(own)  # what was promised runs on, as do those that were there before
+
+
+def everywhere(a: Administered, second: str) -> None:
+    """From one node to all nodes."""
+    a.type("kubectl apply -k plugin/deploy/overlays")
+    a.rolled_out()
+    assert [a.networks(node)[0] for node in WORKERS] == [INSTALLED] * 2
+    a.promise("promised-2", second)
 
 
 def in_its_place(b: Administered, streams: list[Stream], together: threading.Barrier) -> None:
@@ -398,13 +408,14 @@ def in_its_place(b: Administered, streams: list[Stream], together: threading.Bar
     until(lambda: "pods are still attached" in b.words(), b.words)
     b.client.delete_pods()
     b.rolled_out()
-    b.type("kubectl delete -f")
+    b.delete()
     b.client.apply([versions.pod("after", first, {})])
     b.client.wait_until_ready(["after"], PATIENCE_SECONDS)
 
 
-def debugged(a: Administered, testbed: Testbed, node: str) -> None:
-    """With the variable in its runtime's environment, an error says where in the plugin it came from."""
+@contextmanager
+def debugging(a: Administered, testbed: Testbed, node: str) -> Iterator[Callable[[], str]]:
+    """Lend a node's runtime with the variable in its environment, and what it has logged."""
     assert isinstance(testbed.orchestrator, KubernetesOrchestrator)
     (usual,) = (
         one
@@ -415,15 +426,20 @@ def debugged(a: Administered, testbed: Testbed, node: str) -> None:
     asked = replace(usual, env={**usual.env, "CONCORDE_DEBUG": "1"})
     asked.start()
     asked.wait_until_it_answers(CONTAINERD_SOCKET, PATIENCE_SECONDS)
+    yield lambda: usual.place.run(["cat", f"{usual.directory}/log"]).stdout
+    usual.restart()
+    usual.wait_until_it_answers(CONTAINERD_SOCKET, PATIENCE_SECONDS)
+
+
+def refused(a: Administered, node: str, log: Callable[[], str]) -> None:
+    """An error says where in the plugin it came from."""
     above = {versions.GUARANTEE: "2G", "kubernetes.io/egress-bandwidth": "1G"}
     a.client.apply([versions.pod("refused", node, above)])
     events = ["get", "events", "--field-selector=involvedObject.name=refused"]
     until(lambda: "Traceback (most recent call last)" in a.client.run(*events).stdout)
     assert "is above the" in a.client.run(*events).stdout
-    assert "in add" in usual.place.run(["cat", f"{usual.directory}/log"]).stdout
+    assert "in add" in log()
     a.client.delete_pod("refused", wait=False)
-    usual.restart()
-    usual.wait_until_it_answers(CONTAINERD_SOCKET, PATIENCE_SECONDS)
 
 
 def flow(streams: Iterable[Stream]) -> None:
