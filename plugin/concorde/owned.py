@@ -17,7 +17,7 @@ STORE, LEDGER = "leases.sqlite", "ledger.sqlite"
 ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
 MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
 AGENT_LOCK, REFUSALS = "agent.lock", "refusals"  # the agent's, beside them
-ORDER = "order"  # ADD's: when it last read the network's list, and found nothing wrong
+ORDER = "order"  # of the time of the youngest list when ADD found the network's right
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
 
 DAMAGED = ".damaged-"  # and a number: what `rebuild` put aside

@@ -46,10 +46,11 @@ def _require_order(configuration: Configuration) -> None:
     Raises CniError 7 and 108.
     """
     directory, mark = configuration.lists, f"{configuration.directory}/{owned.ORDER}"
+    newest = 0
     try:
-        read = os.stat(mark).st_mtime_ns
         places = [directory, *(f"{directory}/{name}" for name in os.listdir(directory))]
-        if all(os.stat(place).st_ctime_ns < read for place in places):
+        newest = max(os.stat(place).st_ctime_ns for place in places)
+        if os.stat(mark).st_mtime_ns == newest:
             return
     except OSError:
         pass  # a first pod, or no lists
@@ -59,7 +60,7 @@ def _require_order(configuration: Configuration) -> None:
     if os.path.lexists(configuration.directory):
         owned.directory(configuration.directory)
         owned.touch(mark)
-        os.utime(mark)
+        os.utime(mark, ns=(newest, newest))
 
 
 def _attach(
