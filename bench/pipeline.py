@@ -122,7 +122,10 @@ def judge(recording: Recording, scenario: Scenario, record: RunRecord) -> Summar
 
 def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
     """Return each file that is no longer as the run left it."""
-    return [Cause("measurement", words, topics=("files",)) for words in inventory.faults(recording, record)]
+    return [
+        Cause(kind="measurement", text=words, topics=("files",))
+        for words in inventory.faults(recording, record)
+    ]
 
 
 def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed: Sequence[Cause]) -> _Judged:

@@ -82,7 +82,16 @@ def _judge(
         f"{format_share(share)} of the {format_bps(allowed, unit)} that the ceiling of {pod}, "
         f"{format_bps(ceiling, unit)}, leaves (at most {format_share(MOST)})"
     )
-    return Cause("promise", text, most, None, number, observed, MOST * allowed, ("ceiling",))
+    return Cause(
+        kind="promise",
+        text=text,
+        flow=most,
+        phase=None,
+        repetition=number,
+        observed=observed,
+        required=MOST * allowed,
+        topics=("ceiling",),
+    )
 
 
 def _covered(spans: Iterable[tuple[float, float]]) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator
 
 from bench.analysis import phases, statistics
 from bench.generators import Exchange, RawDataError, exchanger_of, idle
-from bench.observations.causes import Cause
+from bench.observations.causes import Cause, Part
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Requests, Scenario
@@ -31,23 +32,21 @@ COLUMNS = {
     "phase": "str",  # in which it counts; warm-up: in none
 }
 DIGITS = 7  # of a time in seconds: as many as are recorded
+Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, DIGITS))]
+Moment = Literal["before", "after"]
 ANSWERED = "answered"  # in time; with any other status an exchange counts as lost
-MOMENTS = {"before": idle.BEFORE, "after": idle.AFTER}  # when idle paths are looked at, and where that is
+# When idle paths are looked at, and where that is.
+MOMENTS: dict[Moment, str] = {"before": idle.BEFORE, "after": idle.AFTER}
 
 
-@dataclass(frozen=True)
-class IdlePath:
-    """What exchanges take where nothing else is under way, seconds."""
+class IdlePath(Part):
+    """What exchanges take where nothing else is under way: medians, seconds."""
 
-    moment: str  # before or after the traffic
-    exchange_s: float  # median, from when they were due
-    echo_s: float | None  # median of what ping would tell; None: nobody answers there
-    round_trip_s: float | None  # median of TCP's own; None: not known
-
-    @property
-    def overhead_s(self) -> float | None:
-        """What client and server add to what ping tells."""
-        return None if self.echo_s is None else self.exchange_s - self.echo_s
+    moment: Moment  # before or after the traffic
+    exchange_s: Time  # from when they were due
+    echo_s: Time | None  # what ping would tell; null: nobody answers there
+    overhead_s: Time | None  # what client and server add to that
+    round_trip_s: Time | None  # TCP's own; null: not known
 
 
 class Readings(NamedTuple):
@@ -141,7 +140,7 @@ def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[Idle
     return found, faults
 
 
-def _path(moment: str, requests: Requests, asked: Path, echoed: Path) -> IdlePath:
+def _path(moment: Moment, requests: Requests, asked: Path, echoed: Path) -> IdlePath:
     """Return what an idle path takes. Raises RawDataError; without pings it is known all the same."""
     exchanger, count = exchanger_of(requests), idle.sample(requests).count
     found = exchanger.read_exchanges(asked, count)
@@ -158,7 +157,14 @@ def _path(moment: str, requests: Requests, asked: Path, echoed: Path) -> IdlePat
     except RawDataError:
         echoes = []
     trips = [one.round_trip_s for one in found if one.round_trip_s is not None]
-    return IdlePath(moment, took, _median(echoes), _median(trips))
+    echo = _median(echoes)
+    return IdlePath(
+        moment=moment,
+        exchange_s=took,
+        echo_s=echo,
+        overhead_s=None if echo is None else took - echo,
+        round_trip_s=_median(trips),
+    )
 
 
 def _median(values: list[float]) -> float | None:
@@ -168,7 +174,9 @@ def _median(values: list[float]) -> float | None:
 def _lost(requests: Requests, words: str, repetition: int | None = None) -> Cause:
     which = "" if repetition is None else f", repetition-{repetition}"
     text = f"{requests.label}{which}: {words}"
-    return Cause("measurement", text, requests.label, repetition=repetition, topics=("transfer",))
+    return Cause(
+        kind="measurement", text=text, flow=requests.label, repetition=repetition, topics=("transfer",)
+    )
 
 
 def latencies(table: pd.DataFrame) -> statistics.Floats:

@@ -1,17 +1,21 @@
 """What machine and kernel had to do in each repetition, so that odd results have a cause.
 
 All of it was recorded as differences over the repetition. What was not recorded, by an earlier version or
-because nothing here can read it, is None.
+because nothing here can read it, is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from bench.analysis import samples
-from bench.recording.records import Delayed, RunRecord
+from bench.observations import delays
+from bench.observations.causes import Fine, Part
+from bench.observations.delays import Trunk
+from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -23,26 +27,26 @@ if TYPE_CHECKING:
 IRREGULAR = 0.1
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(Part):
     """How regular a receiver's reporting intervals are."""
 
-    share: float  # of those that are off by more than a tenth
-    longest_s: float
+    share: Fine  # of those that are off by more than a tenth
+    longest_s: Fine
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Part):
     """One repetition."""
 
     repetition: int
-    softirq: Mapping[str, list[float]] | None  # by machine, of each processor: share of its time
-    pressure: float | None  # share of time in which something waited for a processor, where most did
-    dropped: Mapping[str, int] | None  # packets, by queue on a transfer's way
-    default_class_bytes: Mapping[str, int] | None  # by queue that has a default class
-    retransmits: Mapping[str, int]  # segments, by flow whose generator counts them
-    irregular: Mapping[str, Intervals]  # by flow
-    delayed: Sequence[Delayed] | None = None  # by trunks that take time
+    softirq: dict[str, list[Fine]] | None  # by machine, of each processor: share of its time
+    pressure: Fine | None  # share of time in which something waited for a processor, where most did
+    dropped: dict[str, int] | None  # packets, by queue on a transfer's way
+    default_class_bytes: dict[str, int] | None  # by queue that has a default class
+    retransmits: dict[str, int]  # segments, by flow whose generator counts them
+    irregular: dict[str, Intervals]  # by flow
+    # By trunks that take time; what else was observed, by observation. Not in the file if there is nothing.
+    delayed: list[Trunk] | None = Field(None, exclude_if=lambda trunks: trunks is None)
+    observed: dict[str, dict[str, Any]] = Field({}, exclude_if=lambda found: not found)
 
 
 def observe(
@@ -65,7 +69,8 @@ def observe(
                     flow.label: _intervals(table, scenario.measurement.interval)
                     for flow, table in samples.received(tables, scenario.traffic, number)
                 },
-                delayed=repetition.delayed,
+                delayed=delays.told(repetition),
+                observed=repetition.observed,
             )
         )
     return found
@@ -74,4 +79,4 @@ def observe(
 def _intervals(received: pd.DataFrame, interval_s: float) -> Intervals:
     lengths = (received["end_s"] - received["start_s"]).to_numpy()
     off = abs(lengths - interval_s) > IRREGULAR * interval_s
-    return Intervals(float(off.mean()), float(lengths.max()))
+    return Intervals(share=float(off.mean()), longest_s=float(lengths.max()))

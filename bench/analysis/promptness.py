@@ -90,14 +90,14 @@ def _cause(
 ) -> Cause:
     which = f", repetition-{repetition}" if len(latency.repetitions) > 1 else ""
     return Cause(
-        kind,
-        f"{latency.requests.label}, {latency.phase}{which}: {text}",
-        latency.requests.label,
-        latency.phase,
-        repetition,
-        observed,
-        required,
-        topics,
+        kind=kind,
+        text=f"{latency.requests.label}, {latency.phase}{which}: {text}",
+        flow=latency.requests.label,
+        phase=latency.phase,
+        repetition=repetition,
+        observed=observed,
+        required=required,
+        topics=topics,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -15,20 +15,10 @@ from bench.analysis import promptness, spread
 from bench.analysis.exchanges import DIGITS, IdlePath
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import Phase
-from bench.analysis.summary_parts import IntervalSummary, Part, interval
-from bench.observations.causes import Topic
+from bench.analysis.spread import IntervalSummary
+from bench.observations.causes import Part, Topic
 from testbed.scenario import Requests, Scenario
 from testbed.scenario.words import Title
-
-
-class IdleSummary(Part):
-    """What requests took where nothing else was under way: medians."""
-
-    moment: Literal["before", "after"]  # the traffic
-    exchange_s: float
-    echo_s: float | None  # what ping would tell; null: nobody answered
-    overhead_s: float | None  # what client and server add to that
-    round_trip_s: float | None  # TCP's own; null: not known
 
 
 class TookSummary(Part):
@@ -79,7 +69,7 @@ class RequestsSummary(Part):
     guarantee_bps: float | None  # what the asking pod was promised
     latency_s: float | None  # the most that 99 % may take; null: not judged
     lost_share: float | None  # the most that may be lost; null: not judged
-    idle: list[IdleSummary]
+    idle: list[IdlePath]
     phases: dict[Phase, RequestsPhaseSummary]
 
 
@@ -110,16 +100,7 @@ def _requests(
         guarantee_bps=None if guarantee is None else float(guarantee),
         latency_s=requests.latency,
         lost_share=requests.lost,
-        idle=[
-            IdleSummary(
-                moment="before" if path.moment == "before" else "after",
-                exchange_s=round(path.exchange_s, DIGITS),
-                echo_s=_seconds(path.echo_s),
-                overhead_s=_seconds(path.overhead_s),
-                round_trip_s=_seconds(path.round_trip_s),
-            )
-            for path in idle
-        ],
+        idle=list(idle),
         phases={one.phase: _phase(one, one.overall) for one in observed if one.overall is not None},
     )
 
@@ -147,7 +128,7 @@ def _phase(latency: Latency, overall: Took) -> RequestsPhaseSummary:
 
 def _interval(percentiles: Sequence[float]) -> IntervalSummary | None:
     known = spread.over_repetitions(percentiles)
-    return None if known is None else interval(known, "repetitions", DIGITS)
+    return None if known is None else spread.interval(known, "repetitions", DIGITS)
 
 
 def _took(took: Took) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def received(tables: Tables, traffic: Iterable[Traffic], repetition: int) -> Rec
 
 def _lost(label: str, repetition: int, words: str) -> Cause:
     text = f"{label}, repetition-{repetition}: {words}"
-    return Cause("measurement", text, flow=label, repetition=repetition, topics=("transfer",))
+    return Cause(kind="measurement", text=text, flow=label, repetition=repetition, topics=("transfer",))
 
 
 def table(file: Path) -> pd.DataFrame:

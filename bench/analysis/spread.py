@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.analysis import intervals
 from bench.analysis.intervals import Interval
+from bench.observations.causes import Part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +62,20 @@ class Difference:
     unit: Unit
     value: float
     interval: Interval
+
+
+class IntervalSummary(Part):
+    """What is estimated lies between both ends in ``level`` of the cases."""
+
+    low: float
+    high: float
+    level: float
+    unit: Unit  # what was drawn: repetitions, or blocks of samples, which tell of this run alone
+
+    @property
+    def half(self) -> float:
+        """Half its width: what stands behind a plus-minus."""
+        return (self.high - self.low) / 2
 
 
 def spread(repetitions: Sequence[Series]) -> Spread | None:
@@ -113,6 +128,16 @@ def over_repetitions(values: Sequence[float]) -> Interval | None:
     if len(values) < FEWEST_REPETITIONS or not all(map(math.isfinite, values)):
         return None
     return intervals.student(values)
+
+
+def interval(known: Interval, unit: Unit, digits: int) -> IntervalSummary:
+    """Return an interval as it is told."""
+    return IntervalSummary(
+        low=round(known.low, digits),
+        high=round(known.high, digits),
+        level=intervals.LEVEL,
+        unit=unit,
+    )
 
 
 def _block(repetitions: Sequence[Series]) -> int | None:

@@ -14,23 +14,17 @@ from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import role_of
 from bench.analysis.summary import (
     CalibrationSummary,
-    CauseSummary,
-    DelayedSummary,
     EffectSummary,
     FlowSummary,
-    IntervalsSummary,
-    MachineSummary,
     PhaseSummary,
     RepetitionSummary,
     SecondsSummary,
     SpreadSummary,
     Summary,
 )
-from bench.analysis.summary_parts import interval
 from bench.analysis.verdict import Verdict, missed
-from bench.observations import delays
 from bench.observations.causes import Cause, Topic
-from bench.recording.records import Delayed, Foreseen, RunRecord
+from bench.recording.records import Foreseen, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
 
@@ -61,7 +55,7 @@ def build(
         enforcement=scenario.kept_by,
         verdict=verdict.outcome,
         reasons=verdict.reasons,
-        causes=[_cause(cause) for cause in verdict.causes],
+        causes=verdict.causes,
         notes=[*verdict.notes, *_once(record)],
         flows=[
             _flow(scenario, traffic, observed.get(traffic.label, []), verdict.causes)
@@ -69,7 +63,7 @@ def build(
         ],
         requests=list(requests),
         calibration=_calibration(record),
-        machine=[_machine(one) for one in machines],
+        machine=list(machines),
         seconds=SecondsSummary(
             up=round(record.seconds.up, 3),
             calibration=round(record.seconds.calibration, 3),
@@ -133,9 +127,9 @@ def _intervals(observation: FlowPhase) -> SpreadSummary | None:
         return None
     expected = observation.expected_bps
     return SpreadSummary(
-        mean_bps=interval(known.mean, known.unit, 1),
-        attainment=None if expected is None else interval(known.attainment, known.unit, 6),
-        shortfall=None if expected is None else interval(known.shortfall(expected), known.unit, 6),
+        mean_bps=spread.interval(known.mean, known.unit, 1),
+        attainment=None if expected is None else spread.interval(known.attainment, known.unit, 6),
+        shortfall=None if expected is None else spread.interval(known.shortfall(expected), known.unit, 6),
         block_length=known.block,
         seed=None if known.block is None else intervals.SEED,
         lag1=_share(known.lag1),
@@ -156,7 +150,7 @@ def _effect(
     low, high = found.interval
     return EffectSummary(
         share=round(found.value / expected, 6),
-        interval=interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
+        interval=spread.interval(intervals.Interval(low / expected, high / expected), found.unit, 6),
         threshold=scenario.thresholds.effect,
     )
 
@@ -173,59 +167,6 @@ def _samples(measured: Measured) -> dict[str, Any]:
         "samples": measured.samples,
         "cpu_busy": _share(measured.cpu_busy),
     }
-
-
-def _cause(cause: Cause) -> CauseSummary:
-    return CauseSummary(
-        kind=cause.kind,
-        flow=cause.flow,
-        phase=cause.phase,
-        repetition=cause.repetition,
-        observed=_number(cause.observed),
-        required=_number(cause.required),
-        text=cause.text,
-        topics=cause.topics,
-    )
-
-
-def _number(value: float | None) -> float | None:
-    """Round a rate to a tenth of a bit, and a share to six digits."""
-    return None if value is None else round(value, 6 if abs(value) <= 1 else 1)
-
-
-def _machine(one: Machine) -> MachineSummary:
-    softirq = one.softirq
-    return MachineSummary(
-        repetition=one.repetition,
-        softirq=softirq and {name: [round(share, 6) for share in of] for name, of in softirq.items()},
-        pressure=_share(one.pressure),
-        dropped=_plain(one.dropped),
-        default_class_bytes=_plain(one.default_class_bytes),
-        retransmits=dict(one.retransmits),
-        irregular={
-            flow: IntervalsSummary(share=round(of.share, 6), longest_s=round(of.longest_s, 6))
-            for flow, of in one.irregular.items()
-        },
-        delayed=None if one.delayed is None else [_delayed(trunk) for trunk in one.delayed],
-    )
-
-
-def _delayed(one: Delayed) -> DelayedSummary:
-    return DelayedSummary(
-        zone=one.zone,
-        out=one.out,
-        means=one.means,
-        delay_s=one.delay_s,
-        frames=one.frames,
-        late=_share(delays.late_share(one)),
-        p99_s=_share(delays.lateness(one, 0.99)),
-        worst_s=_share(one.worst_s),
-        dropped=one.dropped,
-    )
-
-
-def _plain(counts: Mapping[str, int] | None) -> dict[str, int] | None:
-    return None if counts is None else dict(counts)
 
 
 def _calibration(record: RunRecord) -> CalibrationSummary | None:

@@ -14,12 +14,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from bench.analysis.machine import Machine
 from bench.analysis.phases import Phase
 from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import Role
-from bench.analysis.summary_parts import IntervalSummary, Part
+from bench.analysis.spread import IntervalSummary
 from bench.analysis.verdict import Outcome
-from bench.observations.causes import Kind, Topic
+from bench.observations.causes import Cause, Part, Topic
 from bench.recording import atomic
 from bench.recording.records import Foreseen
 from testbed.scenario.words import Title
@@ -45,19 +46,6 @@ class EffectSummary(Part):
     share: float  # of the expected goodput; negative: the flow got less
     interval: IntervalSummary
     threshold: float  # the least that matters, thresholds.effect of the scenario
-
-
-class CauseSummary(Part):
-    """One reason why a run is not *held*; see ``causes.Cause``. What it is not about is null."""
-
-    kind: Kind
-    flow: str | None
-    phase: Phase | None
-    repetition: int | None
-    observed: float | None
-    required: float | None
-    text: str
-    topics: tuple[Topic, ...] = Field((), exclude=True)  # not in the file
 
 
 class SamplesSummary(Part):
@@ -132,41 +120,6 @@ class CalibrationSummary(Part):
     foreseen: list[Foreseen] | None = Field(None, exclude_if=lambda known: known is None)
 
 
-class IntervalsSummary(Part):
-    """How regular a receiver's reporting intervals are."""
-
-    share: float  # of those that are off by more than a tenth
-    longest_s: float
-
-
-class DelayedSummary(Part):
-    """One direction of a trunk that takes time. What nobody counted is null."""
-
-    zone: str
-    out: bool  # from the zone to the others
-    means: str  # what made the delay: netem, or our own relay
-    delay_s: float
-    frames: int | None
-    late: float | None  # share of frames that were later than a tenth of the delay, beside the delay
-    p99_s: float | None  # how late the most punctual 99 % of the frames were at most, to a power of two
-    worst_s: float | None
-    dropped: int | None  # packets that it lost itself
-
-
-class MachineSummary(Part):
-    """What else is known of one repetition; see ``machine.Machine``. What was not recorded is null."""
-
-    repetition: int
-    softirq: dict[str, list[float]] | None
-    pressure: float | None
-    dropped: dict[str, int] | None
-    default_class_bytes: dict[str, int] | None
-    retransmits: dict[str, int]
-    irregular: dict[str, IntervalsSummary]
-    # Not in the file where no trunk takes time, as in those of earlier versions.
-    delayed: list[DelayedSummary] | None = Field(None, exclude_if=lambda trunks: trunks is None)
-
-
 class SecondsSummary(Part):
     """How long the parts took."""
 
@@ -193,13 +146,13 @@ class Summary(Part):
     enforcement: str
     verdict: Outcome
     reasons: list[str]
-    causes: list[CauseSummary] = Field([])  # one for each reason, in the same order
+    causes: list[Cause] = Field([])  # one for each reason, in the same order
     notes: list[str]
     flows: list[FlowSummary]
     # Not in the file without any, so that summaries of earlier versions stay what they are.
     requests: list[RequestsSummary] = Field([], exclude_if=lambda known: not known)
     calibration: CalibrationSummary | None
-    machine: list[MachineSummary] = Field([])
+    machine: list[Machine] = Field([])
     seconds: SecondsSummary
 
     def analysed(self, seconds: float) -> Summary:

@@ -144,8 +144,10 @@ def _recorded(record: RunRecord) -> Iterator[Cause]:
         for fault in repetition.faults:
             known.add(fault.text)
             topic: Topic = "kernel" if fault.kind == "state" else "clocks"
-            yield Cause(fault.kind, fault.text, repetition=number, topics=(topic,))
-    yield from (Cause("state", text, topics=("kernel",)) for text in record.faults if text not in known)
+            yield Cause(kind=fault.kind, text=fault.text, repetition=number, topics=(topic,))
+    yield from (
+        Cause(kind="state", text=text, topics=("kernel",)) for text in record.faults if text not in known
+    )
 
 
 def _gaps(
@@ -155,12 +157,14 @@ def _gaps(
     judged = [one for one in latencies if one.requests.judged]
     if not generators.guaranteed(scenario) and not any(one.judged for one in scenario.requests):
         lacking = "no flow has a guarantee" + (", and no requests a threshold" if scenario.requests else "")
-        yield Cause("measurement", f"{lacking}, so there is nothing to hold", topics=("unpromised",))
+        yield Cause(
+            kind="measurement", text=f"{lacking}, so there is nothing to hold", topics=("unpromised",)
+        )
         return
     wanted, done = scenario.measurement.repetitions, len(record.repetitions)
     if done < wanted:
         text = f"{done} of {wanted} repetitions were recorded"
-        yield Cause("measurement", text, observed=done, required=wanted, topics=("repetitions",))
+        yield Cause(kind="measurement", text=text, observed=done, required=wanted, topics=("repetitions",))
     for o in guaranteed:
         for number, measured in o.repetitions.items():
             count = measured.samples if measured else 0
@@ -169,7 +173,16 @@ def _gaps(
                     f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
                     f"(at least {FEWEST_SAMPLES})"
                 )
-                yield Cause("measurement", text, o.flow, o.phase, number, count, FEWEST_SAMPLES, ("samples",))
+                yield Cause(
+                    kind="measurement",
+                    text=text,
+                    flow=o.flow,
+                    phase=o.phase,
+                    repetition=number,
+                    observed=count,
+                    required=FEWEST_SAMPLES,
+                    topics=("samples",),
+                )
     looked_at = [*(o.phase for o in guaranteed), *(one.phase for one in judged)]
     if done and scenario.disturbances and all(phase == QUIET for phase in looked_at):
         what = (
@@ -178,7 +191,7 @@ def _gaps(
             else ("no guaranteed flow was")
         )
         text = f"{what} measured while anything disturbed it"
-        yield Cause("measurement", text, topics=("undisturbed",))
+        yield Cause(kind="measurement", text=text, topics=("undisturbed",))
 
 
 def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
@@ -188,7 +201,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         return
     if calibration.error:
         text = f"the calibration failed: {calibration.error}"
-        yield Cause("measurement", text, topics=("uncalibrated",))
+        yield Cause(kind="measurement", text=text, topics=("uncalibrated",))
         return
     reached, promise = math.fsum(calibration.bits_per_second.values()), promised.most(scenario)
     if promised.fit(promise, scenario, reached):
@@ -200,7 +213,7 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         "machine can do"
     )
     required = promise / PROMISE_LIMIT
-    yield Cause("machine", text, observed=reached, required=required, topics=("calibration",))
+    yield Cause(kind="machine", text=text, observed=reached, required=required, topics=("calibration",))
 
 
 def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
@@ -227,14 +240,14 @@ def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
             )
         first = next(iter(missed.values()))
         yield Cause(
-            "machine" if starved else "promise",
-            f"{observation.flow}, {observation.phase}{which}: {text}",
-            observation.flow,
-            observation.phase,
-            number,
-            first.observed,
-            first.required,
-            tuple(missed),
+            kind="machine" if starved else "promise",
+            text=f"{observation.flow}, {observation.phase}{which}: {text}",
+            flow=observation.flow,
+            phase=observation.phase,
+            repetition=number,
+            observed=first.observed,
+            required=first.required,
+            topics=tuple(missed),
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 # What a reason is about: a promise that was not kept; the kernel's state, which was not as configured; the
 # machine, which may have been the limit; or the measurement, of which something is missing or contradicts.
@@ -33,16 +34,33 @@ Topic = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Cause:
-    """One reason. What it is not about, or has no number for, is None."""
+class Part(BaseModel):
+    """Base of everything in ``summary.json``; fields of later additions are ignored when reading."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, populate_by_name=True, allow_inf_nan=False, defer_build=True
+    )
+
+
+# A share, or seconds, to six digits.
+Fine = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+
+
+def _rounded(value: float) -> float:
+    """Round a rate to a tenth of a bit, and a share to six digits."""
+    return round(value, 6 if abs(value) <= 1 else 1)
+
+
+class Cause(Part):
+    """One reason. What it is not about, or has no number for, is null."""
 
     kind: Kind
-    text: str
     flow: str | None = None  # its label
     phase: str | None = None
     repetition: int | None = None  # from 0
     # A rate in bits per second, a share from 0 to 1, or a count of samples or bytes; the text says of what.
-    observed: float | None = None
-    required: float | None = None
-    topics: tuple[Topic, ...] = ()  # of several thresholds that were missed: all, first that of the numbers
+    observed: Annotated[float, AfterValidator(_rounded)] | None = None
+    required: Annotated[float, AfterValidator(_rounded)] | None = None
+    text: str  # why, in its own words
+    # Of several thresholds that were missed: all, first that of the numbers; not in the file.
+    topics: tuple[Topic, ...] = Field((), exclude=True)

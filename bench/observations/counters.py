@@ -94,8 +94,8 @@ def contradictions(evidence: Evidence) -> Iterator[Cause]:
             mtu = path_of(scenario, flow.source)[0]
             for text, observed, required in _compare(flow, received, sent, transfer, mtu):
                 yield Cause(
-                    "measurement",
-                    f"{flow.label}, repetition-{number}: {text}",
+                    kind="measurement",
+                    text=f"{flow.label}, repetition-{number}: {text}",
                     flow=flow.label,
                     repetition=number,
                     observed=observed,

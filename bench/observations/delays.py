@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bench.observations.causes import Cause
+from bench.observations.causes import Cause, Fine, Part
 from bench.observations.observation import Evidence, Observation, Scene, Seen, Table
-from bench.recording.records import Delayed, Fault, RunRecord
+from bench.recording.records import Delayed, Fault, Repetition, RunRecord
 from testbed.access.place import in_parallel
 from testbed.scenario.units import format_digits, format_percentage, format_share
 
@@ -30,6 +30,20 @@ LEGEND = (
     "worst of all; packets that it lost. Times in milliseconds."
 )
 HEADINGS = ("trunk", "by", "delay, ms", "frames", "late", "99 % below, ms", "worst, ms", "lost")
+
+
+class Trunk(Part):
+    """One direction of a trunk that takes time, as the summary tells. What nobody counted is null."""
+
+    zone: str
+    out: bool  # from the zone to the others
+    means: str  # what made the delay: netem, or our own relay
+    delay_s: float
+    frames: int | None
+    late: Fine | None  # share of frames that were later than a tenth of the delay, beside the delay
+    p99_s: Fine | None  # how late the most punctual 99 % of the frames were at most, to a power of two
+    worst_s: Fine | None
+    dropped: int | None  # packets that it lost itself
 
 
 class Delays(Observation):
@@ -54,8 +68,8 @@ class Delays(Observation):
                 where = f"repetition-{number}: the {one.means} {words(one)}"
                 for text, observed, required in _faults(one, interval):
                     yield Cause(
-                        "machine",
-                        f"{where} {text}",
+                        kind="machine",
+                        text=f"{where} {text}",
                         repetition=number,
                         observed=observed,
                         required=required,
@@ -70,6 +84,16 @@ class Delays(Observation):
             for one in repetition.delayed or []
         ]
         return Table("Delays between zones", LEGEND, HEADINGS, rows, texts=2) if rows else None
+
+
+def told(repetition: Repetition) -> list[Trunk] | None:
+    """Return what trunks did in a repetition; None if none takes time."""
+    if repetition.delayed is None:
+        return None
+    return [
+        Trunk(**one.model_dump(exclude={"late", "lateness"}), late=late_share(one), p99_s=lateness(one, 0.99))
+        for one in repetition.delayed
+    ]
 
 
 def _faults(one: Delayed, interval: float) -> Iterator[tuple[str, float, float]]:

@@ -18,8 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench.analysis import ceilings, verdict
+from bench.analysis.machine import Machine
 from bench.analysis.phases import FEWEST_SAMPLES
-from bench.analysis.summary import MachineSummary, Summary
+from bench.analysis.summary import Summary
 from bench.observations.observation import OBSERVATIONS
 from bench.presentation import again, chart, folded, following, tables, words
 from bench.presentation.figures.known import FIGURES
@@ -190,7 +191,7 @@ def _chart(
     return {"title": TITLE, "data": chart.data(samples, scenario, record, summary), **library}
 
 
-def _details(repetition: Repetition, machine: MachineSummary) -> dict[str, Any]:
+def _details(repetition: Repetition, machine: Machine) -> dict[str, Any]:
     """Return what is unfolded of a repetition, by what it is."""
     observed = (one.details(repetition) for one in OBSERVATIONS.values())
     found = {name: value for details in observed for name, value in details.items()}

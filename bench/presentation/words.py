@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
+from bench.analysis.machine import Machine
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import MachineSummary, PhaseSummary, SamplesSummary, Summary
+from bench.analysis.summary import PhaseSummary, SamplesSummary, Summary
 from bench.observations.observation import NOT_RECORDED
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped
@@ -105,7 +106,7 @@ def idle(requests: RequestsSummary) -> str:
     return f"on the idle path {', '.join(parts)}" if parts else ""
 
 
-def softirq(machine: MachineSummary) -> str:
+def softirq(machine: Machine) -> str:
     """Return the share of each processor's time in software interrupts, machine by machine."""
     if machine.softirq is None:
         return NOT_RECORDED
@@ -114,19 +115,19 @@ def softirq(machine: MachineSummary) -> str:
     )
 
 
-def pressure(machine: MachineSummary) -> str:
+def pressure(machine: Machine) -> str:
     """Return the share of time in which something waited for a processor."""
     if machine.softirq is None:
         return NOT_RECORDED
     return "not readable" if machine.pressure is None else format_percentage(machine.pressure)
 
 
-def irregular(machine: MachineSummary) -> float | None:
+def irregular(machine: Machine) -> float | None:
     """Return the largest share of irregular intervals that a receiver had."""
     return max((one.share for one in machine.irregular.values()), default=None)
 
 
-def longest(machine: MachineSummary) -> str:
+def longest(machine: Machine) -> str:
     """Return the longest interval that a receiver had."""
     lengths = [one.longest_s for one in machine.irregular.values()]
     return f"{max(lengths):.3f} s" if lengths else NOT_RECORDED

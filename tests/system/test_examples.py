@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from bench.cli.progress import Display
+from bench.measurement import experiment
+from bench.recording import requests
+from bench.recording.records import Request
 from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
@@ -22,7 +29,7 @@ CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 @pytest.fixture(scope="module", autouse=True)
 def _registered() -> Iterator[None]:
     with parts.put_back():
-        for name in ("pinned_provider", "token_bucket_enforcement", "routed_network"):
+        for name in ("pinned_provider", "token_bucket_enforcement", "routed_network", "forks_observation"):
             runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)
         yield
 
@@ -65,6 +72,21 @@ def test_a_pod_network_from_outside_carries_packets_without_anything_around_them
         devices = testbed.nodes["worker-01"].run(["ip", "-j", "-d", "link", "show", "type", "vxlan"]).json()
         assert not [device for device in devices if device]
         _greet(testbed, "A-1", "A-4")
+
+
+def test_an_observation_from_outside_is_made_around_the_traffic(tmp_path: Path) -> None:
+    short = ("flows[0].duration=1", "flows[1].duration=1", "disturbances=[]")
+    request = Request(scenario="kubernetes", overrides=short, scale=0.05, reports=str(tmp_path))
+    display = Display(Console(file=io.StringIO()), "test")
+    recording = experiment.run(request, requests.read(request), display)
+    (repetition,) = recording.run_record().repetitions
+    found = repetition.observed["forks"]
+    assert found["forks"] >= 2 * len(repetition.transfers)  # a sender and a receiver each
+    assert found["per_second"] > 0
+    # The project's own are where they were.
+    assert repetition.dropped
+    assert repetition.loads
+    assert "forks" not in repetition.model_dump(exclude={"observed"})
 
 
 def _qdiscs(testbed: Testbed, pod: str) -> list[dict[str, Any]]:

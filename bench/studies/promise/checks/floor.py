@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.analysis import protection
-from bench.analysis.summary import CauseSummary
+from bench.observations.causes import Cause
 from bench.recording import arrivals, queues
 from bench.recording.atomic import StoredError
 from bench.recording.beside import Asked, Round, Rounds, Steps, Watched, Way
@@ -141,7 +141,7 @@ class Idle(Check):
         words = f"{format_bps(phase.mean_bps)}, {format_share(share)} of what the link carries"
         if share >= least:
             return Judgement("held", words, [number])
-        doubts: list[CauseSummary] = [one for one in ran.summary.causes if one.kind != "promise"]
+        doubts: list[Cause] = [one for one in ran.summary.causes if one.kind != "promise"]
         if doubts:
             return Judgement("invalid", f"{words}; {doubts[0].text}", [number])
         return Judgement("violated", words, [number])

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.analysis import ceilings
-from bench.analysis.summary import CauseSummary, FlowSummary
+from bench.analysis.summary import FlowSummary
+from bench.observations.causes import Cause
 from bench.studies.promise.check import Found, Judgement, Number, Ran, Short
 from testbed.scenario.units import format_bps, format_share, unit_for
 
@@ -125,7 +126,7 @@ def _why(ran: Ran, flow: str, repetition: int) -> str | None:
     return next((cause.text for cause in _causes(ran, flow, repetition)), None)
 
 
-def _causes(ran: Ran, flow: str, repetition: int) -> list[CauseSummary]:
+def _causes(ran: Ran, flow: str, repetition: int) -> list[Cause]:
     """Return what speaks against a run, or against what it says of a flow in one repetition."""
     return [
         cause

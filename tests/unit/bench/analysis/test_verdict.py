@@ -212,7 +212,7 @@ def test_without_calibration_there_is_a_note() -> None:
     assert "no calibration" in found.notes[0]
 
 
-LOST = Cause("measurement", "noise, repetition-0: iperf3: busy", flow="noise", repetition=0)
+LOST = Cause(kind="measurement", text="noise, repetition-0: iperf3: busy", flow="noise", repetition=0)
 
 
 def test_faults_make_a_run_invalid_even_if_a_guarantee_was_missed() -> None:
@@ -316,7 +316,9 @@ def test_a_ceiling_is_marked_in_the_phases_and_repetitions_that_were_above_it() 
     of = scenario()
     seen = observation(measured(), measured(1.2), measured(1.3), None)
     causes = [
-        Cause("promise", "above", flow, repetition=number, required=required, topics=("ceiling",))
+        Cause(
+            kind="promise", text="above", flow=flow, repetition=number, required=required, topics=("ceiling",)
+        )
         for flow, number, required in (
             ("A -> C", 0, 1.1 * EXPECTED),  # it was, but in another phase
             ("A -> C", 1, 1.1 * EXPECTED),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from bench import pipeline
 from bench.cli import extensions
+from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known as studies
@@ -48,6 +50,32 @@ def test_a_figure_from_outside_is_drawn_and_shown(
     page = recording.report_file.read_text(encoding="utf-8")
     assert page.count('src="data:image/png;base64,') == page.count("<figcaption>") == 2
     assert "Empirical distribution of every sample" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("rate", [12.5, 812.0])
+def test_an_observation_from_outside_is_told_shown_and_judged(
+    recorded: Callable[[str], Recording], extend: Extend, rate: float
+) -> None:
+    recording = recorded("held")
+    without = pipeline.summarise(recording)
+    extend(EXAMPLES / "forks_observation.py")
+    assert pipeline.summarise(recording) == without
+    record = recording.run_record()
+    found = {"forks": {"forks": 100, "per_second": rate}}
+    record.repetitions[0].observed.update(found)
+    atomic.write_model(recording.run_file, record)
+    summary = pipeline.analyse(recording)
+    assert summary.machine[0].observed == found
+    assert json.loads(recording.summary_file.read_text())["machine"][0]["observed"] == found
+    page = recording.report_file.read_text(encoding="utf-8")
+    assert "programs that began on this machine, a second; TCP segments sent again" in page
+    assert page.count("<th>forks/s</th>") == 1
+    assert f"<td>{rate:g}</td>" in page
+    words = "repetition-0: 812 programs a second began here (at most 500)"
+    (verdict, reasons) = (without.verdict, without.reasons) if rate < 500 else ("invalid", [words])
+    assert (summary.verdict, summary.reasons) == (verdict, reasons)
+    assert (words in page) == (rate > 500)
 
 
 def test_a_study_from_outside_is_known_by_its_name(extend: Extend) -> None:

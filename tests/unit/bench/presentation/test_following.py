@@ -9,10 +9,10 @@ import pytest
 
 from bench.analysis import next_steps
 from bench.analysis.next_steps import RULES, Ask, NextStep
-from bench.analysis.summary import CauseSummary, SecondsSummary, Summary
+from bench.analysis.summary import SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.table import VERBS
-from bench.observations.causes import Kind, Topic
+from bench.observations.causes import Cause, Kind, Topic
 from bench.presentation import following, next_page
 from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
@@ -41,7 +41,7 @@ def summary(verdict: Outcome, *causes: tuple[Kind, Topic], flow: str | None = No
         run_id=RUN, started_at="2026-01-01T00:00:00Z", scenario="any", title="", provider="netns",
         orchestrator="cni", enforcement="any", verdict=verdict, reasons=[topic for _, topic in causes],
         causes=[
-            CauseSummary(
+            Cause(
                 kind=kind, flow=flow, phase=None, repetition=0, observed=None, required=None, text=topic,
                 topics=(topic,),
             )

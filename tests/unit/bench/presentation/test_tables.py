@@ -134,7 +134,7 @@ def test_names_are_not_markup() -> None:
 
 
 def test_what_iperf3_says_is_no_order_to_the_terminal() -> None:
-    text = shown(1e8, faults=[Cause("measurement", "x: iperf3: \x1b[2J\x9b")])
+    text = shown(1e8, faults=[Cause(kind="measurement", text="x: iperf3: \x1b[2J\x9b")])
     assert "  - x: iperf3: \\x1b[2J\\x9b\n" in text
 
 

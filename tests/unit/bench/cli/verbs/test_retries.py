@@ -51,7 +51,7 @@ def summary(outcome: str, foreseen: dict[float, bool]) -> Summary:
     found = [Foreseen(scale=scale, margin=1.0, can_tell=can) for scale, can in foreseen.items()]
     calibrated = Calibration(seconds=1.0, bits_per_second={"A -> C": 5e9}, foreseen=found)
     made = record(of, calibration=calibrated, calibrations=[calibrated])
-    judged = Verdict(cast(Any, verdict), [Cause(cast(Any, kind), "why")] if kind else [], [])
+    judged = Verdict(cast(Any, verdict), [Cause(kind=cast(Any, kind), text="why")] if kind else [], [])
     return summarising.build(of, made, [], judged)
 
 

@@ -10,13 +10,13 @@ import pandas as pd
 from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import COLUMNS
 from bench.analysis.summary import (
-    CauseSummary,
     FlowSummary,
     PhaseSummary,
     RepetitionSummary,
     SecondsSummary,
     Summary,
 )
+from bench.observations.causes import Cause
 from bench.recording.directory import Recording
 from bench.studies.promise.check import Ran
 from testbed.scenario import Scenario, load
@@ -54,8 +54,8 @@ def flow(name: str, expected: float, guarantee: float, *means: float) -> FlowSum
     )
 
 
-def cause(kind: str, text: str, flow: str | None = None) -> CauseSummary:
-    return CauseSummary.model_validate(
+def cause(kind: str, text: str, flow: str | None = None) -> Cause:
+    return Cause.model_validate(
         {
             "kind": kind,
             "flow": flow,
@@ -70,7 +70,7 @@ def cause(kind: str, text: str, flow: str | None = None) -> CauseSummary:
 
 def ran(
     flows: list[FlowSummary],
-    causes: list[CauseSummary] | None = None,
+    causes: list[Cause] | None = None,
     samples: pd.DataFrame | None = None,
     directory: Path = Path("nowhere"),
     scenario: Scenario = RATES,
