@@ -11,15 +11,32 @@ address twice. `concorde rebuild` makes it again.
 from __future__ import annotations
 
 import os
+from sys import modules
+
+
+class _Functools:
+    """What _sqlite3 takes of functools, which takes 2 ms to load (CPython, Modules/_sqlite/module.c)."""
+
+    @staticmethod
+    def lru_cache(size: int) -> Any:
+        from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
+
+        return lambda function: _lru_cache_wrapper(function, size, False, None)
+
 
 # Not sqlite3, which is this and adapters for dates: loading datetime costs each ADD 2 ms.
 try:
-    from _sqlite3 import Connection, Error, IntegrityError, connect
-except ImportError:  # it is Python's own, and may go
+    modules.setdefault("functools", _Functools)  # type: ignore[arg-type]
+    try:
+        from _sqlite3 import Connection, Error, IntegrityError, connect
+    finally:
+        if modules["functools"] is _Functools:  # type: ignore[comparison-overlap]
+            del modules["functools"]
+except (ImportError, AttributeError):  # they are Python's own, and may go
     from sqlite3 import Connection, Error, IntegrityError, connect
 
-from . import owned
-from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError
+from . import owned  # noqa: E402
+from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ here has passed through names.py.
 
 from __future__ import annotations
 
-import _thread
 import os
 
 from . import addresses, batches, routing, rtnetlink, tools
@@ -120,33 +119,25 @@ def configure(link: Link, netns: str, default: bool | None) -> bool:
 class Removal:
     """The deletion of a link of the node, if it is there; the pod's end goes with it.
 
-    The kernel makes its caller wait for a grace period, some 20 ms, so a thread tells it, and other work can
-    be done meanwhile: `with Removal(name):`. At its end the link is gone; raises tools.CommandError.
+    The kernel makes its caller wait for a grace period, some 20 ms, in which other work can be done: `with
+    Removal(name):`. At its end the link is gone. Raises tools.CommandError.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._failure: tools.CommandError | None = None
-        self._gone = _thread.allocate_lock()
 
     def __enter__(self) -> None:
-        if exists(self._name):
-            self._gone.acquire()
-            _thread.start_new_thread(self._delete, ())
-
-    def _delete(self) -> None:
-        try:
-            batches.run("ip", f"link delete dev {self._name}\n")
-        except tools.CommandError as failure:
-            self._failure = failure
-        finally:
-            self._gone.release()
+        name = self._name
+        self._begun = batches.Begun("ip", f"link delete dev {name}\n") if exists(name) else None
 
     def __exit__(self, *_: object) -> None:
-        with self._gone:
+        try:
+            if self._begun is not None:
+                self._begun.finish()
+        except tools.CommandError:
             # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
-            if self._failure is not None and exists(self._name):
-                raise self._failure
+            if exists(self._name):
+                raise
 
 
 def remove(name: str) -> None:

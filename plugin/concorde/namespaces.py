@@ -100,11 +100,11 @@ def number(kernel: socket, netns: str, gives: bool = False) -> int:
         body = pack("=Bxxx", 0) + netlink.attribute(_FD, pack("=I", descriptor))
         for again in (False, True):
             found = -1
-            for message in netlink.ask_through(kernel, _GETNSID, 0, body):
+            for message in netlink.ask(_GETNSID, 0, body, kernel):
                 (found,) = unpack_from("=i", netlink.attributes(message, 4).get(_NSID, _NO_NUMBER))
             if found >= 0 or again or not gives:
                 break
-            netlink.tell(kernel, _NEWNSID, 0, body + netlink.attribute(_NSID, _NO_NUMBER))
+            netlink.tell(_NEWNSID, 0, body + netlink.attribute(_NSID, _NO_NUMBER), kernel)
         return found
     finally:
         os.close(descriptor)

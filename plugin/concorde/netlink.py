@@ -82,17 +82,28 @@ def message(kind: int, flags: int, body: bytes, sequence: int = 1) -> bytes:
     return head + body + bytes(-len(body) % 4)
 
 
-def ask(kind: int, flags: int, body: bytes, protocol: int = ROUTE) -> Iterator[bytes]:
-    """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number."""
-    kernel = opened(protocol)
+def ask(
+    kind: int, flags: int, body: bytes, kernel: socket | None = None, protocol: int = ROUTE
+) -> Iterator[bytes]:
+    """Send one message and yield the bodies of the answers. Raises OSError with the kernel's number.
+
+    It goes through a socket that is kept, for who has many questions, or through one of its own.
+    """
+    used = kernel or opened(protocol)
     try:
-        yield from ask_through(kernel, kind, flags, body)
+        yield from _answers(used, kind, flags, body)
     finally:
-        kernel.close()
+        if kernel is None:
+            used.close()
 
 
-def ask_through(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
-    """`ask` through a socket that is kept: for who has many questions. Raises OSError."""
+def tell(kind: int, flags: int, body: bytes, kernel: socket | None = None) -> None:
+    """Let something be done, and wait until it is. Raises OSError."""
+    for _ in ask(kind, flags | ACK, body, kernel):
+        pass
+
+
+def _answers(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
     kernel.send(message(kind, flags, body))
     while True:
         answer, at = kernel.recv(_LARGEST_ANSWER), 0
@@ -108,12 +119,6 @@ def ask_through(kernel: socket, kind: int, flags: int, body: bytes) -> Iterator[
             if not flags & (DUMP | ACK):
                 return
             at += length + 3 & ~3
-
-
-def tell(kernel: socket, kind: int, flags: int, body: bytes) -> None:
-    """Let something be done, and wait until it is. Raises OSError."""
-    for _ in ask_through(kernel, kind, flags | ACK, body):
-        pass
 
 
 def require(flags: int, content: bytes) -> None:

@@ -100,8 +100,7 @@ def has_default(netns: str) -> bool:
 def routes(kernel: socket | None = None) -> list[Route]:
     """All routes, of all tables, of a socket's namespace or of ours. Raises OSError."""
     found = []
-    asked = _GETROUTE, netlink.DUMP, _of_routes()
-    for message in netlink.ask(*asked) if kernel is None else netlink.ask_through(kernel, *asked):
+    for message in netlink.ask(_GETROUTE, netlink.DUMP, _of_routes(), kernel):
         prefix, table, kind, flags = unpack_from("=xBxxBxxBI", message)
         said = netlink.attributes(message, 12)
         if message[0] == _INET and not flags & _CLONED:

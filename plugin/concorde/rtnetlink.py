@@ -16,11 +16,11 @@ from .netlink import (
     EXCLUSIVE,
     REPLACE,
     ask,
-    ask_through,
     attribute,
     attributes,
     named,
     nested,
+    tell,
     text,
 )
 
@@ -162,10 +162,8 @@ def close_port(port: str, address: str) -> None:
     it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
-    for _ in ask(_NEWNEIGH, ACK | CREATE | REPLACE, _bound(index, address)):
-        pass
-    for _ in ask(_SETLINK, ACK, _port(index, 0, ALL_GROUPS, MOST_GROUPS)):
-        pass
+    tell(_NEWNEIGH, CREATE | REPLACE, _bound(index, address))
+    tell(_SETLINK, 0, _port(index, 0, ALL_GROUPS, MOST_GROUPS))
 
 
 def open_port(port: str, address: str) -> None:
@@ -174,11 +172,9 @@ def open_port(port: str, address: str) -> None:
     The address last: until the bridge learns it, frames for it are flooded.
     """
     index = index_of(port)
-    for _ in ask(_SETLINK, ACK, _port(index, 1, 0, 0)):
-        pass
+    tell(_SETLINK, 0, _port(index, 1, 0, 0))
     try:
-        for _ in ask(_DELNEIGH, ACK, _bound(index, address)):
-            pass
+        tell(_DELNEIGH, 0, _bound(index, address))
     except OSError as error:
         if error.errno != NO_SUCH_THING:
             raise
@@ -209,7 +205,7 @@ def qdisc_kind(index: int, parent: int) -> str:
 
 def root_htb(index: int, kernel: socket) -> tuple[int, int] | None:
     """Handle and default class of the HTB that a link has as its root, if it has one. Raises OSError."""
-    for message in ask_through(kernel, _GETQDISC, ACK | ECHO, pack("=BxxxiIII", 0, index, 0, _ROOT, 0)):
+    for message in ask(_GETQDISC, ACK | ECHO, pack("=BxxxiIII", 0, index, 0, _ROOT, 0), kernel):
         said = attributes(message, 20)
         if text(said[_QDISC_KIND]) == "htb":
             whole = attributes(said.get(_QDISC_OPTIONS, b"")).get(_HTB_INIT, bytes(20))
@@ -227,8 +223,7 @@ def has_fq_codel() -> bool:
     wanted += nested(_QDISC_OPTIONS, attribute(_FLOWS, pack("=I", 0)))
     asked = pack("=BxxxiIII", 0, _LOOPBACK, 0, _ROOT, 0)
     try:
-        for _ in ask(_NEWQDISC, ACK | CREATE | REPLACE | EXCLUSIVE, asked + wanted):
-            pass
+        tell(_NEWQDISC, CREATE | REPLACE | EXCLUSIVE, asked + wanted)
     except OSError as error:
         return error.errno == _INVALID
     return False
@@ -237,8 +232,7 @@ def has_fq_codel() -> bool:
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
     try:
-        for _ in ask(_NEWLINK, ACK, pack("=BxHiII", 0, 0, index_of(name), 0, _UP)):
-            pass
+        tell(_NEWLINK, 0, pack("=BxHiII", 0, 0, index_of(name), 0, _UP))
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
             raise
@@ -258,7 +252,7 @@ def _link(name: str) -> Attributes | None:
 def index_of(name: str, kernel: socket | None = None) -> int:
     """A link's number, in the namespace of a socket, or in ours. Raises OSError."""
     body = ifinfo() + named(_IFNAME, name)
-    for message in ask(_GETLINK, 0, body) if kernel is None else ask_through(kernel, _GETLINK, 0, body):
+    for message in ask(_GETLINK, 0, body, kernel):
         return int(unpack_from("=i", message, 4)[0])
     raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
 

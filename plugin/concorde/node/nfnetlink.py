@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import pack, unpack_from
 
 from .. import addresses, netlink
-from ..netlink import ACK, CREATE, DUMP, NETFILTER, ask_through, attribute, attributes, every, named, nested
+from ..netlink import ACK, CREATE, DUMP, NETFILTER, ask, attribute, attributes, every, named, nested
 from ..rtnetlink import NO_SUCH_THING
 from . import limits, tables
 
@@ -86,7 +86,7 @@ def tables_at(hook: int) -> list[tuple[str, str]]:
     """Family and name of each table, anybody's, that has a chain at a hook of its family. Raises OSError."""
     families = {number: family for family, number in _FAMILIES.items()}
     found = {}
-    for message in netlink.ask(_GET_CHAIN, DUMP, _header(0, 0), NETFILTER):
+    for message in ask(_GET_CHAIN, DUMP, _header(0, 0), protocol=NETFILTER):
         said = attributes(message, 4)
         where = attributes(said.get(_CHAIN_HOOK, b"")).get(_HOOK_NUMBER)
         if where == pack("!I", hook):
@@ -134,7 +134,7 @@ def counted(elements: Iterable[Element]) -> dict[Element, int]:
 
 def _generation(asked: socket) -> bytes:
     """What becomes another with each transaction."""
-    (answer,) = ask_through(asked, _GET_GENERATION, 0, _header(0, 0))
+    (answer,) = ask(_GET_GENERATION, 0, _header(0, 0), asked)
     return answer
 
 
@@ -142,7 +142,7 @@ def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int
     """Key and counter of each element of a set; none where there is no such set."""
     body = _header(_FAMILIES[family], 0) + _of_set(name)
     try:
-        for message in ask_through(asked, _GET_ELEMENTS, DUMP, body):
+        for message in ask(_GET_ELEMENTS, DUMP, body, asked):
             for content in every(attributes(message, 4).get(_ELEMENTS, b"")):
                 element = attributes(content)
                 expression = attributes(element.get(_EXPRESSION, b""))

@@ -60,8 +60,7 @@ def _is_unknown_kind(kind: str) -> bool:
 
 def _refusal(kind: int, body: bytes) -> int | None:
     try:
-        for _ in netlink.ask(kind, netlink.ACK | netlink.CREATE | netlink.EXCLUSIVE, body):
-            pass
+        netlink.tell(kind, netlink.CREATE | netlink.EXCLUSIVE, body)
     except OSError as error:
         return error.errno
     return None

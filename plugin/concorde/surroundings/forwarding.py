@@ -7,8 +7,6 @@ right; a policy alone says nothing. What cannot be told from the rules' text is 
 
 from __future__ import annotations
 
-from functools import partial
-
 from .. import routing, tools
 from ..node import nfnetlink, tables, underlay, uplinks
 from . import rules
@@ -96,9 +94,7 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
         if foreign and (family, table) == ("ip", "filter"):
             # nft shows of iptables' own matches no more than their names.
             chains = filters.saved(_said(_SAVE, "-t", "filter")) or chains
-        insert = (
-            _by_iptables if (family, table) == ("ip", "filter") else partial(_by_nft, f"{family} {table}")
-        )
+        insert = _by_iptables if (family, table) == ("ip", "filter") else _by_nft(f"{family} {table}")
         yield f"table {family} {table}", [base for base in hooked if base in chains], chains, insert
     if has_legacy:
         chains = filters.saved(_said(_LEGACY_SAVE, "-t", "filter"))
@@ -127,9 +123,12 @@ def _by_legacy(base: str, subnet: Subnet) -> str:
     return _by_iptables(base, subnet, "iptables-legacy")
 
 
-def _by_nft(table: str, base: str, subnet: Subnet) -> str:
-    rule = f"nft insert rule {table} {base} ip"
-    return f"{rule} saddr {subnet} accept; {rule} daddr {subnet} accept"
+def _by_nft(table: str) -> Callable[[str, Subnet], str]:
+    def commands(base: str, subnet: Subnet) -> str:
+        rule = f"nft insert rule {table} {base} ip"
+        return f"{rule} saddr {subnet} accept; {rule} daddr {subnet} accept"
+
+    return commands
 
 
 def _has_legacy() -> bool:

@@ -204,6 +204,20 @@ def test_a_pod_comes_and_goes_without_a_program_once_the_tables_are_there(
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
+@pytest.mark.skipif(not (REFERENCE / "bridge").exists(), reason=f"no bridge in {REFERENCE}")
+@pytest.mark.parametrize("enforcement", ["node", "pod"])
+def test_nor_does_one_behind_another_plugins_bridge(enforcement: str, node: Node) -> None:
+    added(node, "B-1", on_uplink("100M", cluster="b"))
+    _, previous, chained = chain(node, "bridge")
+    chained = {**chained, "enforcement": enforcement}
+    with without_tools(node):
+        assert node.call("ADD", "A-1", chained) == previous
+    assert node.call("CHECK", "A-1", chained) == {}
+    with without_tools(node):
+        assert node.call("DEL", "A-1", chained) == {}
+    assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
+
+
 def in_turns(node: Node) -> bool:
     """Whether flows can take turns in a queue of this kernel."""
     made = node.argv("tc", "qdisc", "add", "dev", "eth0-peer", "root", "fq_codel")
