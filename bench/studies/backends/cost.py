@@ -1,6 +1,8 @@
 """What packets cost: processor time for each, and the throughput of one flow.
 
-Both are the machine's, so both hold only where nothing else was at work.
+Both are the machine's, so both hold only where nothing else was at work. Busy is what was neither idle, nor
+waiting for a disk, nor taken by the hypervisor: the kernel counts idle time exactly and everything else by
+ticks. ``/proc/stat`` tells hundredths of a second (USER_HZ, proc(5)).
 """
 
 from __future__ import annotations
@@ -8,16 +10,43 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.recording.ways import Beside, Cost, Offered, Reading, Throughput
 from bench.studies.backends.index import PacketCost, Spread
-from bench.studies.backends.processors import spent
 from bench.studies.backends.spread import spread
 
 # Processors that others may take, on average: a process that wants all it can get takes one.
 MOST_OTHERS = 0.1
 LEAST_RECEIVED = 0.98  # of what was offered
 MOST_STOLEN = 0.01  # of all processors' time
+USER_HZ = 100
+STEAL = 7  # its place among the numbers
+
+
+class Spent(NamedTuple):
+    """What was spent between two readings."""
+
+    seconds: float  # that passed
+    processors: int
+    busy_s: float
+    stolen_s: float
+
+    @property
+    def busy(self) -> float:
+        """How many processors were busy, on average."""
+        return self.busy_s / self.seconds if self.seconds else 0.0
+
+
+def spent(first: Reading, last: Reading) -> Spent:
+    """Return what all processors together did between two readings, in seconds of one processor."""
+    before, after = cpu_ticks(first.stat), cpu_ticks(last.stat)
+    seconds, processors = (last.ns - first.ns) / 1e9, len(after) - 1
+    ticks = [b - a for a, b in zip(before["cpu"], after["cpu"], strict=True)]
+    stolen = ticks[STEAL] / USER_HZ
+    busy = seconds * processors - idle_ticks(ticks) / USER_HZ - stolen
+    return Spent(seconds, processors, max(busy, 0.0), stolen)
 
 
 def per_packet_ns(one: Offered) -> float:

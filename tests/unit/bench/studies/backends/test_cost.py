@@ -6,7 +6,7 @@ import pytest
 
 from bench.recording.ways import Offered
 from bench.studies.backends import cost
-from bench.studies.backends.processors import spent
+from bench.studies.backends.cost import spent
 from bench.studies.backends.spread import percentile, spread
 from tests.unit.bench.studies.backends import known
 
