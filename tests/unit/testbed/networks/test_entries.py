@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.networks.differences import difference, removal
+from testbed.networks.membership import difference, removal
 
 BEFORE = """\
 link add flannel.1 type vxlan id 1
