@@ -18,7 +18,7 @@ from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import Manifest
-from testbed.networks.joining import wait_until_joined
+from testbed.networks.daemons import wait_until_joined
 from testbed.networks.registry import of_cluster
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault

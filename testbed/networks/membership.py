@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from testbed.access.place import Node, in_parallel
 from testbed.access.steps import Step, take
 from testbed.networks import registry
-from testbed.networks.joining import Find, component_of, located
+from testbed.networks.daemons import Find, component_of, located
 from testbed.networks.pod_network import PodNetwork
 from testbed.scenario.addressing import Addressing
 

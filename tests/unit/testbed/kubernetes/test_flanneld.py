@@ -15,7 +15,7 @@ from testbed.kubernetes import flanneld
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane
 from testbed.kubernetes.flanneld import Flannel
-from testbed.networks import joining
+from testbed.networks import daemons
 from testbed.networks.backends.vxlan import Overlay
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
@@ -218,7 +218,7 @@ def test_one_that_ends_is_an_error_with_its_last_words(
 def test_one_that_does_not_finish_is_an_error_that_says_what_is_lacking(
     contmec: Addressing, joined: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "JOINED_SECONDS", 0.0)
+    monkeypatch.setattr(daemons, "JOINED_SECONDS", 0.0)
     joined["worker-02"].without = "master-01"
     with pytest.raises(ComponentError) as caught:
         begin(flannel(contmec, joined))

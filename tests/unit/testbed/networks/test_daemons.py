@@ -9,8 +9,8 @@ import pytest
 
 from testbed.access.components import ComponentError
 from testbed.access.place import Node, Result
-from testbed.networks import joining
-from testbed.networks.joining import Joining
+from testbed.networks import daemons
+from testbed.networks.daemons import Joining
 from testbed.networks.per_node import PerNode
 from testbed.networks.pod_network import Daemon
 from testbed.networks.seen import Seen
@@ -96,7 +96,7 @@ def test_a_daemon_is_given_its_files_started_and_waited_for(nodes: dict[str, Wor
 
 
 def test_it_is_up_when_nothing_is_lacking(nodes: dict[str, Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(daemons, "AGAIN_SECONDS", 0.0)
     joined(nodes, ["worker-01: a route"], ["worker-02: a route"]).up()
 
 
@@ -115,7 +115,7 @@ def test_a_daemon_that_ends_before_is_an_error(nodes: dict[str, Worker]) -> None
 def test_what_is_never_made_is_an_error_that_says_so(
     nodes: dict[str, Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "JOINED_SECONDS", 0.0)
+    monkeypatch.setattr(daemons, "JOINED_SECONDS", 0.0)
     with pytest.raises(
         ComponentError, match=r"not there after 0 s, on worker-02: a route; last words of teller"
     ):
