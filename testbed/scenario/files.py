@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 from testbed.scenario import described, reading, texts
 from testbed.scenario.faults import MOST_SHOWN, Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
-from testbed.scenario.nearest import UNKNOWN, counted, with_nearest
 from testbed.scenario.rules import faults
+from testbed.scenario.suggest import UNKNOWN, counted, with_nearest
 
 ENFORCEMENT, NETWORK = "enforcement", "network"  # two words for the same field
 # The fields that hold things by names of one's own: pods, nodes and so on.

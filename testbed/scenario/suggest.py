@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from testbed.nearest import nearest
 from testbed.scenario.faults import Fault, Path, render_path
 from testbed.scenario.model import Scenario
+from testbed.suggest import nearest
 
 UNKNOWN = "no such field"
 
