@@ -37,15 +37,11 @@ class Option(NamedTuple):
     """An option of a verb; or, as a place, a word that it needs."""
 
     name: str  # of the function's parameter
-    default: (
-        str | int | float | tuple[str, ...] | None
-    )  # its type is the value's; None: text that may be absent
+    default: str | int | float | tuple[str, ...] | None  # its type is the value's; None: a text, or None
     help: str
     values: Callable[[], list[str]] = values.nothing  # for completion
     place: bool = False
-    into: str = (
-        ""  # the parameter, a mapping, that gets it by its name if it was given; empty: one of its own
-    )
+    into: str = ""  # the parameter, a mapping, that has it if it was given; empty: it is one itself
 
     @property
     def kind(self) -> type:

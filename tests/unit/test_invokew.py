@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import pages
-from bench.cli.table import VERBS
+from bench.cli.table import SHORT, VERBS
 from testbed.kubernetes import requirements
 from testbed.resources import version
 from testbed.supplies import images, programs, runner
@@ -107,6 +107,19 @@ def test_what_a_part_needs_is_installed_however_it_is_asked_for(line: str, packa
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert re.search(rf":{package}(\s|$)", told.stdout), told.stdout
+
+
+@pytest.mark.parametrize(("option", "value"), [("orchestrator", "kubernetes"), ("provider", "vagrant")])
+def test_it_knows_every_form_of_an_option_that_needs_more(option: str, value: str) -> None:
+    for form in (f"--{option} {value}", f"--{option}={value}", f"-{SHORT[option]} {value}"):
+        assert form in SCRIPT
+
+
+def test_the_verbs_that_it_knows_are_verbs() -> None:
+    words = " ".join(re.findall(r"^    ([a-z][a-z0-9. |*]*)\)$", SCRIPT, re.MULTILINE))
+    named = {word.rstrip("*.") for word in re.split(r"[ |]+", words)} - {"dry", "help", "list", "version"}
+    assert named
+    assert all(any(verb.startswith(name) for verb in VERBS) for name in named), named
 
 
 def test_a_bug_of_its_own_has_a_status_of_its_own(tmp_path: Path) -> None:
