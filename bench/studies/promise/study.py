@@ -21,7 +21,7 @@ from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
 from bench.studies import remaining
-from bench.studies.promise import cost, takers
+from bench.studies.promise import attribution, cost
 from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run
 from bench.studies.promise.checks import (  # noqa: F401 - they register their checks
     ceiling,
@@ -331,7 +331,7 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
             "numbers": [NumberResult.of(number) for number in judgement.numbers],
             "recordings": [ran.recording.run_id for ran in recorded if ran.recording],
             "cpu_s_per_gbit": max(costs, default=None),
-            "took": takers.took(evidence, judgement.short),
+            "took": attribution.took(evidence, judgement.short),
         }
     )
 

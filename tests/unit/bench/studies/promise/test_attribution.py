@@ -8,7 +8,7 @@ from bench.recording import atomic, queues
 from bench.recording.beside import Round, Rounds, Watched, Way
 from bench.recording.directory import Recording
 from bench.recording.queues import Queue
-from bench.studies.promise import takers
+from bench.studies.promise import attribution
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short
 from bench.studies.promise.index import Took
 from tests.unit.bench.studies.promise.known import RATES
@@ -29,7 +29,7 @@ def readings(directory: Path, place: str, *moments: tuple[float, list[Queue]]) -
 def took(found: Recording, short: list[Short]) -> list[Took]:
     run = Ran(found)
     run.__dict__["scenario"] = RATES  # in place of what would be read (functools.cached_property)
-    return takers.took(Evidence({"run": run}), short)
+    return attribution.took(Evidence({"run": run}), short)
 
 
 def taken(found: Recording, *stretches: tuple[float, float]) -> list[tuple[str, str, int, int, int]]:
@@ -103,7 +103,7 @@ def test_of_a_round_it_is_told_by_what_was_kept_of_it(tmp_path: Path) -> None:
     )
     file = tmp_path / "attacks.json"
     atomic.write_model(file, Rounds(rounds=[one, one]))
-    (found,) = takers.took(Evidence({}, file), [Short(MEASURED, "100M", 1, 0.0, 1.0)])
+    (found,) = attribution.took(Evidence({}, file), [Short(MEASURED, "100M", 1, 0.0, 1.0)])
     assert (found.flow, found.recording, found.repetition) == ("100M", "measured/attacks.json", 1)
     assert [(each.place, each.bytes, each.drops) for each in found.queues] == [
         ("first", 9000, 2), ("worker-01", 9000, 2),
