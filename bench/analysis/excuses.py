@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench.analysis.phases import Span
 from bench.generators import generator_of
 from bench.recording.records import Repetition
-from testbed.scenario import Scenario, Traffic, frames, links
+from testbed.scenario import Scenario, Traffic, enforcements, frames, links
 from testbed.scenario.networks import path_of
+from testbed.scenario.units import format_share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,16 +51,21 @@ CPU_STOLEN = 0.1
 # round trip is short.
 IDLE_WINDOWS = 3
 
-# A link has room if what arrived over it is less than this share of the payload it can carry. Enforcement
-# node uses 0.99 of a link (testbed.enforcements.node.NODE_SHARE); flows that crowd others out fill 0.98
-# and more.
+# A link has room if what arrived over it is less than this share of the payload it can carry: flows that
+# crowd others out fill 0.98 of it and more.
 FULL_LINK = 0.96
+# Where an enforcement lets traffic have only a share of the nodes' links (enforcements.Kind.link_share), they
+# are full from this much below it on: the same 0.96 for a share of 0.99 (scenarios/networks/node.yaml).
+BELOW_SHARE = 0.03
 
 # A sample is this much later than it says: from its release on a sender takes 6 to 8 ms to its first packet
 # (docs/explanation/why-a-number-may-be-believed.md, "The clock of the samples").
 BEGIN_SECONDS = 0.01
 
 MOST = 0.5  # of the samples of a flow in one phase
+
+# With fewer samples, or exchanges, beyond doubt than this share of a phase's, no broken promise is shown.
+FEWEST_SOUND = 0.2
 
 
 class Moments(NamedTuple):
@@ -100,6 +106,16 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         else:
             merged.append(span)
     return merged
+
+
+def busy(share: float | None) -> str:
+    """Return why a miss may be the machine's by how busy all its processors were, for the end of its words.
+
+    Empty if it is not, or was not recorded.
+    """
+    if share is None or share < CPU_SATURATED:
+        return ""
+    return f"; the processors were {format_share(share)} busy, so it may be the machine"
 
 
 def stalled(starts: Floats, ends: Floats, repetition: Repetition, interval: float) -> Flags:
@@ -144,13 +160,20 @@ def room(
     flags = ~nothing
     for link, rate in passed:
         takes = overhead + scenario.underlay.frame_overhead
-        full = FULL_LINK * rate * frames.payload_share(mtu, "tcp", takes)
+        full = _full(link, scenario) * rate * frames.payload_share(mtu, "tcp", takes)
         carried = np.zeros(len(starts))
         for other, way in ways:
             if link in way:
                 carried += _carried(starts, ends, tables.get((other.label, repetition, "receiver")))
         flags &= carried / (ends - starts) < full
     return flags
+
+
+def _full(link: links.Link, scenario: Scenario) -> float:
+    """Return from which share of what a link carries on it is full. Nobody shares out trunks."""
+    if link.trunk:
+        return FULL_LINK
+    return min(FULL_LINK, enforcements.of(scenario).link_share - BELOW_SHARE)
 
 
 def _way(scenario: Scenario, traffic: Traffic) -> tuple[links.Link, ...]:

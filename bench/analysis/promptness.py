@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
-from bench.analysis.excuses import CPU_SATURATED
+from bench.analysis import excuses
 from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.observations.causes import Cause, Kind, Topic
@@ -27,7 +27,6 @@ LATE_SHARE = 0.1
 # A processor that sleeps takes this long to wake, and this is what one can hold a machine to: the lateness,
 # seconds, that is no fault up to so many exchanges a second. Beyond them there is none.
 ALLOWED = {100: 0.0006, 1000: 0.0003}
-FEWEST_SOUND = 0.2  # of the exchanges of a phase, for a miss to be beyond doubt
 
 
 class _Miss(NamedTuple):
@@ -120,14 +119,14 @@ def _misses(requests: Requests, took: Took) -> Mapping[Topic, _Miss]:
 
 def _excuse(requests: Requests, took: Took, missed: Set[Topic]) -> str:
     """Return why a miss may be the machine's, to be added to its words; empty if it is not."""
-    if took.cpu_busy is not None and took.cpu_busy >= CPU_SATURATED:
-        return f"; the processors were {format_share(took.cpu_busy)} busy, so it may be the machine"
+    if excuse := excuses.busy(took.cpu_busy):
+        return excuse
     if missed == {"latency"} and took.lateness_p99_s > LATE_SHARE * took.judged_s:
         late = format_seconds(took.lateness_p99_s)
         return f"; the generator itself was up to {late} late, so it may be the machine"
     if not took.doubtful:
         return ""
-    few = took.sound is None or took.sound.exchanges < FEWEST_SOUND * took.exchanges
+    few = took.sound is None or took.sound.exchanges < excuses.FEWEST_SOUND * took.exchanges
     if few or missed.isdisjoint(_misses(requests, took.sound or took)):
         return (
             f"; during {took.doubtful} exchanges the machine stood still, was saturated, or lacked what its "

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import promptness
+from bench.analysis import excuses, promptness
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.latency import Latency
@@ -37,9 +37,6 @@ Outcome = Literal["held", "violated", "invalid"]
 
 # From this difference between the first calibration and the last on, a machine was not one and the same.
 DRIFT = 0.2
-
-# Fewer samples that are beyond doubt than this share of a flow's in one phase do not show a broken promise.
-FEWEST_SOUND = 0.2
 
 
 @dataclass(frozen=True)
@@ -227,21 +224,16 @@ def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
             continue
         text = " and ".join(one.text for one in missed.values())
         which = f", repetition-{number}" if count > 1 else ""
-        starved = measured.cpu_busy is not None and measured.cpu_busy >= CPU_SATURATED
-        if starved:
-            text += (
-                f"; the processors were {format_share(measured.cpu_busy or 0)} busy, so it may be the machine"
-            )
-        elif _only_doubtful(scenario, measured, observation.expected_bps, missed.keys()):
-            starved = True
-            text += (
+        excuse = excuses.busy(measured.cpu_busy)
+        if not excuse and _only_doubtful(scenario, measured, observation.expected_bps, missed.keys()):
+            excuse = (
                 f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what its "
                 "host gave to others, or left the sender idle or the link with room, so it may be the machine"
             )
         first = next(iter(missed.values()))
         yield Cause(
-            kind="machine" if starved else "promise",
-            text=f"{observation.flow}, {observation.phase}{which}: {text}",
+            kind="machine" if excuse else "promise",
+            text=f"{observation.flow}, {observation.phase}{which}: {text}{excuse}",
             flow=observation.flow,
             phase=observation.phase,
             repetition=number,
@@ -261,7 +253,7 @@ def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, miss
     """
     if not measured.doubtful:
         return False
-    if measured.sound is None or measured.sound.samples < FEWEST_SOUND * measured.samples:
+    if measured.sound is None or measured.sound.samples < excuses.FEWEST_SOUND * measured.samples:
         return True
     return missed.isdisjoint(_shortfalls(scenario, measured.sound, expected))
 

@@ -31,6 +31,7 @@ class Kind:
     caps_guarantees: bool = False  # whether a guarantee is also the most that a pod gets
     admits_answers: bool = False  # whether acknowledgements can be promised a rate
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
+    link_share: float = 1.0  # of a node's link, that it lets traffic have
     on_underlay: bool = (
         False  # whether pods have addresses of the underlay, so that nothing is added to packets
     )
@@ -98,6 +99,7 @@ def kind_of(description: Description) -> Kind:
         caps_guarantees=description.caps_guarantees or description.annotations.guarantee is None,
         admits_answers=description.annotations.answers is not None,
         shares_links=description.link is not None,
+        link_share=description.link.share if description.link else 1.0,
         on_underlay=description.addresses == "underlay",
     )
 

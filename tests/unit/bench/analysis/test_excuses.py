@@ -6,7 +6,8 @@ import pytest
 
 from bench.analysis import excuses
 from bench.recording.records import CpuUse, Stall, Stretch
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, enforcements
+from testbed.scenario.enforcements import Kind
 from tests.unit.bench.builders import repetition, samples, scenario, with_senders
 
 STARTS = np.arange(0.0, 10.0, 0.1)
@@ -68,6 +69,16 @@ def test_without_the_senders_record_nobody_is_idle() -> None:
 @pytest.mark.parametrize(("share", "found"), [(0.95, True), (0.97, False)])
 def test_a_link_has_room_if_less_arrived_than_it_carries(share: float, found: bool) -> None:
     assert with_room(linked(), share * FULL).all() == found
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.86, True), (0.88, False)])
+def test_a_link_is_full_when_all_is_taken_that_its_enforcement_lets_traffic_have(
+    share: float, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = linked()
+    assert with_room(of, share * FULL).all()
+    monkeypatch.setattr(enforcements, "of", lambda _scenario: Kind("mean", link_share=0.9))
+    assert with_room(of, share * FULL).all() == found
 
 
 def test_a_machine_without_rates_on_its_links_has_no_room_to_speak_of() -> None:
