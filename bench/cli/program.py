@@ -221,7 +221,7 @@ class _Program(Program):
         given = words.places_first(given, verb)
         own, command = words.split(given)
         words.check_options(own, verb)
-        words.check_numbers(own, verb)
+        words.check_values(own, verb)
         if verb.alone:
             own = words.as_options(own, verb.alone, verb)
         return [*before, verb.name, *own, *([words.DASHES, *command] if words.DASHES in given else [])]
@@ -239,9 +239,6 @@ class _Program(Program):
     def _explained(self, error: ParseError) -> str:
         """Return what could not be understood, with what comes nearest."""
         unknown = re.fullmatch(r"No idea what '(.*)' is!", str(error))
-        lacking = re.fullmatch(r"Flag <Argument: ([\w-]+).*> needed value and was not given one!", str(error))
-        if lacking is not None:
-            return f"--{lacking[1]}: a value is missing"
         if unknown is None:
             return str(error)
         word, _, _ = unknown[1].partition("=")

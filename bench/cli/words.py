@@ -85,9 +85,11 @@ def check_options(words: Sequence[str], verb: Verb) -> None:
         raise ValueError(f"{verb.name}: no option {word}{meant(word, verb.typed())}")
 
 
-def check_numbers(words: Sequence[str], verb: Verb) -> None:
-    """Raise ValueError, with option and value, for what is no number where an option wants one."""
+def check_values(words: Sequence[str], verb: Verb) -> None:
+    """Raise ValueError, with the option, for a value that is missing, or no number where one is wanted."""
     for typed, value, option in _valued(words, verb):
+        if value is None:
+            raise ValueError(f"{option.flag}: a value is missing")
         try:
             option.kind(value)
         except ValueError:
@@ -101,16 +103,16 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found}?" if found else ""
 
 
-def _valued(words: Sequence[str], verb: Verb) -> Iterator[tuple[str, str, Option]]:
-    """Yield each option that has a value, as it is typed, with the value and what it is."""
+def _valued(words: Sequence[str], verb: Verb) -> Iterator[tuple[str, str | None, Option]]:
+    """Yield each option that has a value, as it is typed, with the value, if one follows, and what it is."""
     known = verb.typed()
-    for word, after in zip(words, [*words[1:], ""], strict=False):
-        if word == DASHES:
-            return
+    for word, after in zip(words, [*words[1:], None], strict=False):
         typed, equals, value = word.partition("=")
+        if not equals and not word.startswith(DASHES) and word[2:]:  # as in -r3
+            typed, equals, value = word[:2], "=", word[2:]
         option = known.get(typed)
         if option is not None and option.takes_value:
-            yield typed, value if equals else after, option
+            yield typed, value if equals else None if after in known else after, option
 
 
 def _unknown(words: Sequence[str], verb: Verb) -> Iterator[int]:

@@ -108,8 +108,14 @@ def test_an_option_that_takes_one_value_takes_no_two_words() -> None:
 @pytest.mark.parametrize("typed", [["--seed", "x"], ["--seed=x"], ["--list", "--seed", "x"]])
 def test_what_is_no_number_is_named_with_its_option(typed: list[str]) -> None:
     with pytest.raises(ValueError, match=r"^--seed: 'x' is not a whole number$"):
-        words.check_numbers(typed, reproduce)
-    words.check_numbers(["--seed", "3", "--", "--seed", "x"], reproduce)
+        words.check_values(typed, reproduce)
+    words.check_values(["--seed", "3", "-t4"], reproduce)
+
+
+@pytest.mark.parametrize("typed", ["--claim", "--to", "-t", "--seed --list", "--claim x --claim"])
+def test_a_value_that_is_missing_is_named_with_its_option(typed: str) -> None:
+    with pytest.raises(ValueError, match=r"^--(claim|to|seed): a value is missing$"):
+        words.check_values(typed.split(), reproduce)
 
 
 def test_what_is_meant_is_near() -> None:
