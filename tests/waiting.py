@@ -12,7 +12,7 @@ def until(
     what: Callable[[], object],
     hint: Callable[[], str] = lambda: "",
     *,
-    seconds: float = PATIENCE,
+    patience: float = PATIENCE,  # seconds
     every: float = 0.01,
 ) -> float:
     """Wait until something is true that is announced to nobody, and return how long that took (seconds).
@@ -21,6 +21,6 @@ def until(
     """
     begin = time.monotonic()
     while not what():
-        assert time.monotonic() - begin < seconds, f"not after {seconds:g} s: {hint()}"
+        assert time.monotonic() - begin < patience, f"not after {patience:g} s: {hint()}"
         time.sleep(every)
     return time.monotonic() - begin

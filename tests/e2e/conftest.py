@@ -26,7 +26,7 @@ from tests.paths import ROOT
 SCENARIOS = ROOT / "scenarios"
 # For what comes to be: tests wait, and benchmarks measure. How fast a machine is, is not what is tested.
 PATIENCE_SECONDS = 180
-until = partial(waiting.until, seconds=PATIENCE_SECONDS, every=1)
+until = partial(waiting.until, patience=PATIENCE_SECONDS, every=1)
 MOST_SECONDS = 900  # of a test, with the clusters that it brings up
 
 
