@@ -27,6 +27,7 @@ from testbed.registry import Registry
 from testbed.scenario import Scenario, ScenarioError, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
+from testbed.scenario.words import Part
 from testbed.supplies import binaries, packages
 from testbed.testbed import Parts, Testbed
 
@@ -56,13 +57,14 @@ class ProviderKind:
     """Where nodes come from, by name on the command line; and what can run pods there."""
 
     # Of what is to be addressed, what was given as its source, as in ssh:inventory.yaml, and whether clusters
-    # are on the nodes already.
-    make: Callable[[Addressing, str, bool], Provider]
+    # are on the nodes already; then the provider's settings, if it has any.
+    make: Callable[..., Provider]
     orchestrators: Mapping[str, OrchestratorKind]
     keeper: Callable[[], Keeper] | None = None  # what keeps testbeds there, if they can stay up
     makes_links: bool = False  # whether the links between nodes are as a scenario says, each by itself
     # What there is to log in to, if nodes are machines, given a source and a scenario.
     machines: Callable[[str, Scenario | None], Mapping[str, Machine]] | None = None
+    settings: Part | None = None  # its own, where a scenario says nothing
 
 
 def _cni(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
@@ -189,7 +191,7 @@ OWN = OrchestratorKind(_own, requirements.demand, has_agents=True, refuse=_refus
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
-PROVIDERS = Registry[ProviderKind]("provider")
+PROVIDERS = Registry[ProviderKind]("provider", word="provider")
 _SHIPPED = {
     "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper, makes_links=True),
     "ssh": ProviderKind(
@@ -269,7 +271,9 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
             f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
             "cannot change; leave it out, or take --provider netns"
         )
-    nodes = _kind(provider).make(addressing, provider.partition(":")[2], runner.finds_clusters)
+    name, _, source = provider.partition(":")
+    handed = PROVIDERS.handed(name, scenario.settings)
+    nodes = _kind(provider).make(addressing, source, runner.finds_clusters, *handed)
     return put_together(addressing, nodes, runner.make)
 
 

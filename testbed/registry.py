@@ -1,23 +1,39 @@
-"""Parts of one kind, by their names: how one becomes known, and what is said of a name that none has.
+"""Parts of one kind, by their names: how one becomes known, how it is set, and what is said of others.
 
-A file from outside makes its own known in the same way: docs/howto/extend.md.
+A part may have settings of its own. Its attribute ``settings`` is then what they are where nothing is said,
+an instance of the part's own model (testbed.scenario.words.Part); a scenario says ``settings.WORD.NAME``
+instead (testbed.scenario.settings), and the part is handed that. A file from outside makes its parts known in
+the same way: docs/howto/extend.md.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from testbed.suggest import nearest
 
 Part = TypeVar("Part")
+Settings = Mapping[str, Mapping[str, Any]] | None  # a scenario's, by kind and by the part's name
+
+KINDS: dict[str, Registry[Any]] = {}  # whose parts may have settings, by the kind's word there
 
 
 class Registry(dict[str, Part]):
     """The parts of one kind, in the order in which they were registered."""
 
-    def __init__(self, kind: str, plural: str | None = None) -> None:
-        """``kind`` is what people call one, as in "no study 'x' (studies: matrix, places)"."""
+    def __init__(self, kind: str, plural: str | None = None, word: str = "") -> None:
+        """``kind`` is what people call one, as in "no study 'x' (studies: matrix, places)".
+
+        ``word`` is what a scenario's settings call the kind; without one its parts have none.
+        """
         super().__init__()
         self.kind = kind
         self.plural = plural or f"{kind}s"
+        self.word = word
+        if word:
+            KINDS[word] = self
 
     def register(self, name: str, part: Part) -> None:
         """Make a part known. Raises ValueError for a name that is taken: nobody's part is replaced."""
@@ -34,6 +50,38 @@ class Registry(dict[str, Part]):
     def unknown(self, name: str) -> str:
         """Say that there is no such part, and which there are."""
         return f"no {self.kind} {name!r} ({self.plural}: {', '.join(self)})"
+
+    def check(self, name: object) -> str:
+        """Return the name of a part, for a model's field. Raises ValueError with those there are."""
+        if isinstance(name, str) and name in self:
+            return name
+        *others, last = map(repr, self)
+        known = f"{', '.join(others)} or {last}" if others else last
+        close = nearest(name, self) if isinstance(name, str) else None
+        raise ValueError(f"input should be {known}{f' (did you mean {close!r}?)' if close else ''}")
+
+    def describe(self, schema: dict[str, Any]) -> None:
+        """Say in a field's JSON Schema which names there are."""
+        schema["enum"] = list(self)
+
+    def having(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name of each part that has settings, with what these are where nothing is said."""
+        for name, part in self.items():
+            if (settings := getattr(part, "settings", None)) is not None:
+                yield name, settings
+
+    def handed(self, name: str, said: Settings) -> tuple[Any, ...]:
+        """Return what is handed to what makes or draws a part, last: its settings, or nothing without any."""
+        own = dict(self.having()).get(name)
+        return () if own is None else ((said or {}).get(self.word, {}).get(name, own),)
+
+    def configured(self, name: str, said: Settings) -> Part:
+        """Return a part whose ``settings`` are as a scenario says. Raises LookupError as ``named``."""
+        part = self.named(name)
+        for settings in self.handed(name, said):
+            part = copy.copy(part)
+            part.settings = settings  # type: ignore[attr-defined]  # as ``having`` has found
+        return part
 
 
 def _a(kind: str) -> str:

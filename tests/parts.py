@@ -19,7 +19,6 @@ from testbed import assembly
 from testbed.enforcements import registry as enforcements
 from testbed.networks import registry as networks
 from testbed.scenario import enforcements as kinds
-from testbed.scenario import names
 from testbed.scenario import networks as overlays
 
 DICTIONARIES: tuple[dict[str, Any], ...] = (
@@ -33,18 +32,12 @@ DICTIONARIES: tuple[dict[str, Any], ...] = (
     networks.MAKERS,
     overlays.KINDS,
 )
-LISTS = (names.ENFORCEMENTS._names, names.NETWORKS._names)
 
 
 @contextmanager
 def put_back() -> Iterator[None]:
     """Let parts be known as before when the block ends."""
-    lists = [list(one) for one in LISTS]
     with ExitStack() as dictionaries:
         for known in DICTIONARIES:
             dictionaries.enter_context(mock.patch.dict(known))
-        try:
-            yield
-        finally:
-            for known_names, former in zip(LISTS, lists, strict=True):
-                known_names[:] = former
+        yield

@@ -67,7 +67,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                 words = "the requests were not made" if transfer is None else transfer.error or ""
                 faults.append(_lost(requests, words, number))
                 continue
-            exchanger = exchanger_of(requests)
+            exchanger = exchanger_of(scenario, requests)
             file = recording.raw_file(number, transfer.slug, "sender", exchanger.suffix_of("sender"))
             try:
                 found = exchanger.read_exchanges(file, requests.count)
@@ -126,12 +126,12 @@ def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[Idle
     faults = []
     for moment, name in MOMENTS.items():
         directory = recording.raw_directory / name
-        asked = idle.files(scenario.requests, directory, "sender")
-        echoed = idle.files(scenario.requests, directory, "echo")
+        asked = idle.files(scenario, scenario.requests, directory, "sender")
+        echoed = idle.files(scenario, scenario.requests, directory, "echo")
         for requests in scenario.requests:
             file = asked[requests.label]
             try:
-                path = _path(moment, requests, file, echoed[requests.label])
+                path = _path(scenario, moment, requests, file, echoed[requests.label])
             except RawDataError as error:
                 words = f"the idle path is not known: {file.relative_to(recording.directory)}: {error}"
                 faults.append(_lost(requests, words))
@@ -140,9 +140,9 @@ def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[Idle
     return found, faults
 
 
-def _path(moment: Moment, requests: Requests, asked: Path, echoed: Path) -> IdlePath:
+def _path(scenario: Scenario, moment: Moment, requests: Requests, asked: Path, echoed: Path) -> IdlePath:
     """Return what an idle path takes. Raises RawDataError; without pings it is known all the same."""
-    exchanger, count = exchanger_of(requests), idle.sample(requests).count
+    exchanger, count = exchanger_of(scenario, requests), idle.sample(requests).count
     found = exchanger.read_exchanges(asked, count)
     took = _median([one.answered_s - one.due_s for one in found if one.answered_s is not None])
     if took is None:

@@ -152,7 +152,7 @@ def room(
 
     nothing = np.zeros(len(starts), dtype=np.bool_)
     ways = [(other, way) for other in scenario.traffic if (way := _way(scenario, other))]
-    full_packets = all(o.protocol == "tcp" and generator_of(o).saturates for o, _ in ways)
+    full_packets = all(o.protocol == "tcp" and generator_of(scenario, o).saturates for o, _ in ways)
     passed = [(link, rate) for link in _way(scenario, traffic) if (rate := links.rate(scenario, link))]
     if not passed or not full_packets:
         return nothing

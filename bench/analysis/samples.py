@@ -82,7 +82,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
             if transfer.error:
                 faults.append(_lost(traffic.label, number, transfer.error))
                 continue
-            generator, role = generator_of(traffic), role_of(scenario, traffic)
+            generator, role = generator_of(scenario, traffic), role_of(scenario, traffic)
             for source in SIDES:
                 file = recording.raw_file(number, transfer.slug, source, generator.suffix)
                 try:

@@ -19,6 +19,33 @@ def load() -> None:
         _import(Path(path))
 
 
+def settings() -> list[tuple[str, str]]:
+    """Return what of their parts a scenario can set: the path, and what it means. Raises LookupError."""
+    if not os.environ.get(VARIABLE):
+        return []
+    load()
+    from testbed.scenario import settings
+
+    return [(path, f"{about} (default: {default})") for path, default, about in settings.fields()]
+
+
+def brought(kind: str) -> list[str]:
+    """Return the names of a kind's parts that the files bring, or the paths of all ``settings``.
+
+    Raises LookupError.
+    """
+    if kind == "settings":
+        return [path for path, _ in settings()]
+    from bench.presentation.figures import known as _figures  # noqa: F401
+    from bench.studies import known as _studies  # noqa: F401
+    from testbed import assembly  # noqa: F401
+    from testbed.registry import KINDS
+
+    shipped = set(KINDS[kind])
+    load()
+    return [name for name in KINDS[kind] if name not in shipped]
+
+
 def _import(file: Path) -> None:
     name = f"concorde_extension:{file.resolve()}"
     if name in sys.modules:
@@ -36,3 +63,7 @@ def _import(file: Path) -> None:
             raise
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise LookupError(f"{VARIABLE}: {file}: {type(error).__name__}: {words}") from error
+
+
+if __name__ == "__main__":  # as completion asks
+    print("\n".join(brought(sys.argv[1])))  # noqa: T201

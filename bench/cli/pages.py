@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from bench.cli import statuses
-from bench.cli.table import GROUPS, Option, Verb
+from bench.cli.table import GROUPS, SET, Option, Verb
 from testbed import resources
 
 # Of all verbs; ./invokew prints its sections where no Python has been set up yet.
@@ -66,10 +66,13 @@ def front(name: str, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def verb(of: Verb, name: str, width: int | None = None) -> str:
+def verb(
+    of: Verb, name: str, width: int | None = None, settings: Callable[[], list[tuple[str, str]]] = list
+) -> str:
     """Return all that is said of a verb: what it does and takes, what that is unsaid, and how it ends.
 
-    Without a width, in columns, it is as wide as the terminal.
+    Without a width, in columns, it is as wide as the terminal. ``settings`` are those of parts from outside,
+    which are said of a verb that takes some.
     """
     width = width or _width()
     command = " [COMMAND ...]" if of.command else ""
@@ -78,6 +81,8 @@ def verb(of: Verb, name: str, width: int | None = None) -> str:
     lines = [f"Usage: {name} {of.name}{options}{places}{command}", "", *textwrap.wrap(of.about, width)]
     if of.options:
         lines += ["", "Options:", *_table(list(_options(of)), width)]
+    if SET in of.options and (rows := settings()):
+        lines += ["", "Settings of parts from outside, for --set:", *_table(rows, width)]
     lines += ["", "Exit statuses:", *_table(list(statuses.said(of.ends).items()), width)]
     return "\n".join(lines)
 

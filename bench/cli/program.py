@@ -22,7 +22,7 @@ from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
-from bench.cli import exits, pages, words
+from bench.cli import exits, extensions, pages, words
 from bench.cli.exits import INTERRUPTED, UNREAD, Line, status_of
 from bench.cli.statuses import BAD_INPUT, FAILED, HELD
 from bench.cli.table import VERBS, Option, Verb
@@ -194,7 +194,11 @@ class _Program(Program):
         """Say what a verb does, what it takes, what that is without being said, and how it ends."""
         verb = _verb(name)
         assert verb is not None
-        print(resources.as_typed(pages.verb(verb, NAME)))  # noqa: T201
+        try:
+            said = pages.verb(verb, NAME, settings=extensions.settings)
+        except LookupError as error:
+            raise Exit(message=str(error), code=BAD_INPUT) from None
+        print(resources.as_typed(said))  # noqa: T201
 
     def update_config(self, merge: bool = True) -> None:
         self._refusing(super().update_config, merge)

@@ -32,7 +32,7 @@ __all__ = [
 DEFAULT = Iperf3.name  # of flows and disturbances that name none
 DEFAULT_EXCHANGER = RequestsTool.name  # of requests that name none
 
-TOOLS = Registry[Generator | Exchanger]("generator")
+TOOLS = Registry[Generator | Exchanger]("generator", word="generator")
 
 
 def register(tool: Generator | Exchanger) -> None:
@@ -40,19 +40,19 @@ def register(tool: Generator | Exchanger) -> None:
     TOOLS.register(tool.name, tool)
 
 
-def generator_of(traffic: Traffic) -> Generator:
-    """Return what makes a transfer's traffic. Raises LookupError for an unknown one."""
+def generator_of(scenario: Scenario, traffic: Traffic) -> Generator:
+    """Return what makes a transfer's traffic, as the scenario sets it. Raises LookupError for no such."""
     name = traffic.generator or DEFAULT
-    tool = TOOLS.get(name)
-    if tool is None or isinstance(tool, Exchanger):
+    tool = TOOLS.configured(name, scenario.settings) if name in TOOLS else None
+    if not isinstance(tool, Generator):
         raise LookupError(_unknown(name))
     return tool
 
 
-def exchanger_of(requests: Requests) -> Exchanger:
-    """Return what makes requests. Raises LookupError for an unknown one."""
+def exchanger_of(scenario: Scenario, requests: Requests) -> Exchanger:
+    """Return what makes requests, as the scenario sets it. Raises LookupError for no such."""
     name = requests.generator or DEFAULT_EXCHANGER
-    tool = TOOLS.get(name)
+    tool = TOOLS.configured(name, scenario.settings) if name in TOOLS else None
     if not isinstance(tool, Exchanger):
         raise LookupError(_unknown_exchanger(name))
     return tool
@@ -64,7 +64,7 @@ def is_guaranteed(scenario: Scenario, flow: Traffic) -> bool:
     Its pod was promised one, and its generator sends all that it may. Raises LookupError for an unknown
     generator.
     """
-    return scenario.guarantee_of(flow) is not None and generator_of(flow).saturates
+    return scenario.guarantee_of(flow) is not None and generator_of(scenario, flow).saturates
 
 
 def guaranteed(scenario: Scenario) -> list[Traffic]:
@@ -88,7 +88,7 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
     """The rule of which generators there are, and what each can do."""
     for at, traffic in traffic_rules.enumerated(scenario):
         try:
-            tool = generator_of(traffic)
+            tool = generator_of(scenario, traffic)
         except LookupError as error:
             yield Fault((*at, "generator"), str(error))
             continue
@@ -103,7 +103,7 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
             )
     for index, requests in enumerate(scenario.requests):
         try:
-            exchanger = exchanger_of(requests)
+            exchanger = exchanger_of(scenario, requests)
         except LookupError as error:
             yield Fault(("requests", index, "generator"), str(error))
             continue

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.words import Part
 
 
 class RawDataError(ValueError):
@@ -42,6 +43,8 @@ class Tool(ABC):
     in_pods: bool = True
     # Its sender itself says by an empty line among its errors that it is ready, and waits for a line.
     waits: bool = False
+    # Its own, where a scenario says nothing; in what is asked to start something, or to read, as it says.
+    settings: Part | None = None
 
     def suffix_of(self, role: str) -> str:
         """Return how the file with one side's output ends; ``role`` is ``receiver`` or ``sender``."""

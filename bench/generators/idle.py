@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.generators import exchanger_of
 from bench.recording.records import slug
-from testbed.scenario import Requests
+from testbed.scenario import Requests, Scenario
 
 # Before the traffic and after it, in the recording's raw files.
 BEFORE, AFTER = "idle", "idle-after"
@@ -22,10 +22,11 @@ def sample(requests: Requests) -> Requests:
     return requests.model_copy(update={"rate": rate, "start": 0.0, "duration": SECONDS})
 
 
-def files(requests: Iterable[Requests], directory: Path, role: str) -> dict[str, Path]:
+def files(scenario: Scenario, requests: Iterable[Requests], directory: Path, role: str) -> dict[str, Path]:
     """Return for each requests' label the file with its exchanges (``sender``), or its pings (``echo``)."""
     taken: set[str] = set()
     return {
-        one.label: directory / f"{slug(one.label, taken)}.{role}.{exchanger_of(one).suffix_of(role)}"
+        one.label: directory
+        / f"{slug(one.label, taken)}.{role}.{exchanger_of(scenario, one).suffix_of(role)}"
         for one in requests
     }

@@ -68,7 +68,7 @@ def measure(kept: Kept, one: Scenario, directory: Path) -> RunRecord:
 
 def _plan(kept: Kept, one: Scenario) -> Plan:
     (flow,) = one.flows
-    places, addressing, tool = kept.state().places, Addressing(one), generator_of(flow)
+    places, addressing, tool = kept.state().places, Addressing(one), generator_of(one, flow)
 
     def there(name: str, network: bool) -> PodPlace:
         where: Location = places[name]

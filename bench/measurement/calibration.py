@@ -149,7 +149,7 @@ def _measure(
         try:
             if transfer.error:
                 raise RawDataError(transfer.error)
-            records[flow] = _received(directory, transfer, generator_of(probe))
+            records[flow] = _received(directory, transfer, generator_of(scenario, probe))
         except RawDataError as error:
             errors.append(f"{probe.label}: {error}")
     failed = {one.label: done.transfers[one.label].error for one in others}

@@ -27,7 +27,7 @@ def measure(testbed: Testbed, requests: Sequence[Requests], directory: Path) -> 
         return
     samples = [idle.sample(one) for one in requests]
     planned = plan(testbed, samples, float(idle.SECONDS))
-    files = idle.files(samples, directory, "echo")
+    files = idle.files(testbed.scenario, samples, directory, "echo")
     directory.mkdir(parents=True, exist_ok=True)
     # At the same time: a processor that sleeps takes long to wake, for both alike.
     work: list[Callable[[], None]] = [
@@ -42,7 +42,7 @@ def _ask(planned: Plan, directory: Path) -> None:
 
 
 def _ping(testbed: Testbed, sample: Requests, file: Path) -> None:
-    exchanger = exchanger_of(sample)
+    exchanger = exchanger_of(testbed.scenario, sample)
     source = place(testbed, sample.source, exchanger)
     command = exchanger.echo(sample, testbed.address_for(sample))
     errors = file.with_name(f"{file.name.partition('.')[0]}.echo.stderr")

@@ -86,11 +86,11 @@ def _commands(
 ) -> tuple[Tool, list[str], list[str]]:
     """Return the tool of a transfer, and its commands at both ends: of the receiver, of the sender."""
     if isinstance(transfer, Requests):
-        exchanger = exchanger_of(transfer)
+        exchanger = exchanger_of(addressing.scenario, transfer)
         answering = exchanger.receiver(addressing, transfer)
         return exchanger, answering, exchanger.sender(addressing, transfer, address)
     assert isinstance(transfer, Traffic), f"nothing makes a transfer of kind {type(transfer).__name__}"
-    generator = generator_of(transfer)
+    generator = generator_of(addressing.scenario, transfer)
     return (
         generator,
         generator.receiver(addressing, transfer, interval),

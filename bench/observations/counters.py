@@ -89,7 +89,7 @@ def contradictions(evidence: Evidence) -> Iterator[Cause]:
             transfer = repetition.transfers.get(flow.label)
             if not received or transfer is None:
                 continue
-            comparable = generator_of(flow).sender_counts_payload
+            comparable = generator_of(scenario, flow).sender_counts_payload
             sent = totals.get((number, flow.label, "sender")) if comparable else None
             mtu = path_of(scenario, flow.source)[0]
             for text, observed, required in _compare(flow, received, sent, transfer, mtu):

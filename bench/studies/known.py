@@ -13,7 +13,7 @@ from bench.studies.study import Study
 from testbed.registry import Registry
 from testbed.scenario.texts import is_file
 
-STUDIES = Registry[Study]("study", "studies")
+STUDIES = Registry[Study]("study", "studies", word="study")
 
 
 def register(study: Study) -> None:

@@ -20,7 +20,9 @@ from bench.analysis.verdict import Outcome
 from bench.recording import atomic
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
+from testbed.registry import KINDS
 from testbed.scenario import Scenario
+from testbed.scenario.words import Part
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -114,6 +116,7 @@ class Study(ABC):
     choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
     leads_to: ClassVar[NextStudy | None] = None  # what to run after it
     keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
+    settings: Part | None = None  # its own, where a scenario says nothing; ``given`` has what one says
 
     @property
     def command(self) -> str:
@@ -123,6 +126,11 @@ class Study(ABC):
     def index_file(self, directory: Path) -> Path:
         """Return the path of the index, by which a study's directory is known, too."""
         return directory / f"{self.name}.json"
+
+    def given(self, scenario: Scenario) -> Any:
+        """Return the study's settings, if it has any, as a scenario of its cases says them."""
+        (settings,) = KINDS["study"].handed(self.name, scenario.settings)
+        return settings
 
     @abstractmethod
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

@@ -11,19 +11,21 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import Field
+
 from bench.generators import Generator, RawDataError, Record, register
 from testbed.scenario import Traffic
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.words import Part
 
 PYTHON = "/usr/bin/python3"
 
-# Both ends: ``serve PORT INTERVAL``, or ``ask PORT INTERVAL ADDRESS SECONDS``. Each writes a line of JSON for
-# every interval. Nagle's algorithm (RFC 896) is off, for it would hold messages back.
+# Both ends: ``serve PORT INTERVAL``, or ``ask PORT INTERVAL ADDRESS SECONDS PAUSE``. Each writes a line of
+# JSON for every interval. Nagle's algorithm (RFC 896) is off, for it would hold messages back.
 PROGRAM = """
 import json, socket, sys, time
 
 SIZE = 64  # bytes of a message, and of its answer
-PAUSE = 0.002  # seconds between an answer and the next message, which leave the processors to others
 
 def message(connection):
     data = connection.recv(SIZE, socket.MSG_WAITALL)
@@ -61,7 +63,7 @@ def serve(port, interval):
         connection.sendall(data)
     report.write(report.now())
 
-def ask(port, interval, address, seconds):
+def ask(port, interval, address, seconds, pause):
     connection = socket.create_connection((address, port), timeout=10)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     report = Report(interval)
@@ -70,7 +72,7 @@ def ask(port, interval, address, seconds):
         if not message(connection):
             raise ConnectionError("the other end has gone")
         report.add(report.now() - begun)
-        time.sleep(PAUSE)
+        time.sleep(pause)
     report.write(report.now())
 
 role, port, interval, *rest = sys.argv[1:]
@@ -78,10 +80,18 @@ try:
     if role == "serve":
         serve(int(port), float(interval))
     else:
-        ask(int(port), float(interval), rest[0], float(rest[1]))
+        ask(int(port), float(interval), rest[0], float(rest[1]), float(rest[2]))
 except OSError as error:
     print(json.dumps({"error": str(error)}))
 """
+
+
+class Pause(Part):
+    """A scenario's settings.generator.exchange."""
+
+    pause: float = Field(
+        0.002, ge=0, le=1, description="seconds from an answer to the next message, left to others"
+    )
 
 
 class Exchange(Generator):
@@ -92,6 +102,7 @@ class Exchange(Generator):
     suffix = "jsonl"
     # Both ends count the messages' bytes. They fill no path, so no guarantee is held against them.
     sender_counts_payload = True
+    settings = Pause()
 
     def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:
         """Return the command that answers."""
@@ -99,8 +110,8 @@ class Exchange(Generator):
 
     def sender(self, addressing: Addressing, traffic: Traffic, address: str, interval: float) -> list[str]:
         """Return the command that asks and takes the time."""
-        port, seconds = str(addressing.port_of(traffic)), str(traffic.duration)
-        return [PYTHON, "-IS", "-c", PROGRAM, "ask", port, f"{interval:g}", address, seconds]
+        port, seconds, pause = str(addressing.port_of(traffic)), str(traffic.duration), self.settings.pause
+        return [PYTHON, "-IS", "-c", PROGRAM, "ask", port, f"{interval:g}", address, seconds, f"{pause:g}"]
 
     def faults(self, traffic: Traffic) -> Iterator[tuple[str, str]]:
         """Return what a transfer asks for beside one exchange after the other."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import Field
 from rich.console import RenderableType
 from rich.table import Table
 
@@ -16,20 +17,29 @@ from bench.recording.records import StudyRequest
 from bench.studies.known import register
 from bench.studies.study import Case, NamedRow, Study
 from testbed.scenario.units import format_bps, format_percentage
+from testbed.scenario.words import Part
 
-SCENARIO = "kubernetes"
-MTUS = ("1500", "9000")
+SCENARIO = ("kubernetes",)
+
+
+class Lengths(Part):
+    """A scenario's settings.study.length."""
+
+    mtus: list[int] = Field([1500, 9000], min_length=1, description="of the links, bytes; a case for each")
 
 
 class LengthStudy(Study):
     """The same scenario on links that carry frames of one length and of another."""
 
     name = "length"
-    choices = ("mtu",)  # --choose mtu=4000
+    choices = ("scenario",)  # --choose scenario=mine.yaml
+    settings = Lengths()
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return a case for each MTU of the links between nodes."""
-        return [self._case(asked, mtu) for mtu in asked.choices.get("mtu", MTUS)]
+        (scenario,) = asked.choices.get("scenario", SCENARIO)
+        lengths = self.given(requests.read(asked.case(scenario, asked.overrides)))
+        return [self._case(asked, scenario, mtu) for mtu in lengths.mtus]
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what each flow was to get of its guarantee, and what it got."""
@@ -47,9 +57,9 @@ class LengthStudy(Study):
                     )
         return [table]
 
-    def _case(self, asked: StudyRequest, mtu: str) -> Case:
-        request = asked.case(SCENARIO, (*asked.overrides, f"underlay.mtu={mtu}"))
-        return Case(f"MTU {mtu}", request, requests.read(request), NamedRow(case=mtu))
+    def _case(self, asked: StudyRequest, scenario: str, mtu: int) -> Case:
+        request = asked.case(scenario, (*asked.overrides, f"underlay.mtu={mtu}"))
+        return Case(f"MTU {mtu}", request, requests.read(request), NamedRow(case=str(mtu)))
 
 
 register(LengthStudy())

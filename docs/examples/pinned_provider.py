@@ -1,10 +1,13 @@
-"""A provider: nodes as namespaces, each with one processor of this machine, as small machines have."""
+"""A provider: nodes as namespaces, each with few processors of this machine, as small machines have."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from pydantic import Field
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, Within
@@ -14,34 +17,42 @@ from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+from testbed.scenario.words import Part
+
+
+class Pinned(Part):
+    """A scenario's settings.provider.pinned."""
+
+    processors: int = Field(1, ge=1, description="of each node, if the machine has as many")
 
 
 @dataclass(frozen=True)
 class PinnedNode(Within):
-    """A node whose commands, and all that they start, run on one processor."""
+    """A node whose commands, and all that they start, run on some processors."""
 
-    processor: int
+    processors: Sequence[int]
     cgroup: str = ""
 
     @property
     def entrance(self) -> list[str]:
-        """How commands get from the node to its processor."""
-        return ["taskset", "--cpu-list", str(self.processor)]
+        """How commands get from the node to its processors."""
+        return ["taskset", "--cpu-list", ",".join(map(str, self.processors))]
 
 
 class PinnedProvider:
     """Makes nodes as ``netns`` does, and pins them in turn; see testbed.providers.Provider."""
 
-    def __init__(self, addressing: Addressing) -> None:
+    def __init__(self, addressing: Addressing, settings: Pinned) -> None:
         self._made = NetnsProvider(addressing)
+        self._each = settings.processors
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """The nodes, by name."""
-        processors = sorted(os.sched_getaffinity(0))
+        turns = itertools.cycle(sorted(os.sched_getaffinity(0)))
         return {
-            name: PinnedNode(name, node, processors[index % len(processors)], node.cgroup)
-            for index, (name, node) in enumerate(self._made.nodes.items())
+            name: PinnedNode(name, node, list(itertools.islice(turns, self._each)), node.cgroup)
+            for name, node in self._made.nodes.items()
         }
 
     @property
@@ -76,11 +87,11 @@ class PinnedProvider:
         self._made.down()
 
 
-def make(addressing: Addressing, source: str, _clusters_exist: bool) -> Provider:
+def make(addressing: Addressing, source: str, _clusters_exist: bool, settings: Pinned) -> Provider:
     """Return the provider; it has no source."""
     if source:
         raise LookupError(f"--provider pinned:{source}: nodes are made from nothing: --provider pinned")
-    return PinnedProvider(addressing)
+    return PinnedProvider(addressing, settings)
 
 
-register_provider("pinned", ProviderKind(make, {"cni": CNI}, makes_links=True))
+register_provider("pinned", ProviderKind(make, {"cni": CNI}, makes_links=True, settings=Pinned()))

@@ -6,21 +6,36 @@ Of ``PodNetwork`` it says what is its own, and has the rest in common with all t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
 
 from testbed.networks import seen
 from testbed.networks.per_node import PerNode
 from testbed.networks.registry import register
 from testbed.networks.seen import Seen
 from testbed.scenario.networks import Network
+from testbed.scenario.words import Part
 
 
+class Routes(Part):
+    """A scenario's settings.backend.routed."""
+
+    metric: int = Field(
+        0, ge=0, le=2**31, description="of the routes: of two into one subnet the lower one counts"
+    )
+
+
+@dataclass(frozen=True)
 class Routed(PerNode):
     """One cluster's routes; see testbed.networks.pod_network.PodNetwork."""
 
+    settings: Routes
+
     def links(self, node: str) -> str:
         """Return a route to the pods of each other node of the cluster, by way of that node."""
-        uplink = self.addressing.uplink(node)
-        return "".join(f"route add {subnet} via {via} dev {uplink}\n" for subnet, via in self.ways(node))
+        how = f"dev {self.addressing.uplink(node)} metric {self.settings.metric}"
+        return "".join(f"route add {subnet} via {via} {how}\n" for subnet, via in self.ways(node))
 
     def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
         """Yield these routes, so that a testbed's check finds one that is gone."""
@@ -28,4 +43,4 @@ class Routed(PerNode):
             yield seen.route(subnet, via, self.addressing.uplink(node))
 
 
-register(Network("routed"), Routed)
+register(Network("routed", settings=Routes()), Routed)

@@ -8,24 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from bench.presentation.figures import style
 from bench.presentation.figures.known import Figure, register
 from bench.presentation.figures.sheet import Sheet
 from bench.presentation.figures.subject import Subject
 from bench.presentation.palette import looks
 from testbed.scenario import Scenario
+from testbed.scenario.words import Part
 
 if TYPE_CHECKING:
     from matplotlib import figure
 
 
-def render(subject: Subject, sheet: Sheet) -> Mapping[str, bytes]:
+class Share(Part):
+    """A scenario's settings.figure.share."""
+
+    height: float = Field(2.8, ge=1, le=20, description="inches")
+
+
+def render(subject: Subject, sheet: Sheet, settings: Share) -> Mapping[str, bytes]:
     """Return the figure by format."""
-    return style.files(lambda: _draw(subject, sheet), sheet)
+    return style.files(lambda: _draw(subject, sheet, settings), sheet)
 
 
-def _draw(subject: Subject, sheet: Sheet) -> figure.Figure:
-    drawing = sheet.figure(height=2.8)
+def _draw(subject: Subject, sheet: Sheet, settings: Share) -> figure.Figure:
+    drawing = sheet.figure(height=settings.height)
     drawing.set_layout_engine("constrained")
     axes = drawing.add_subplot(xlabel="share of the expected goodput", ylabel="share of samples")
     received = subject.samples[subject.samples["source"] == "receiver"]
@@ -44,4 +53,12 @@ def caption(_scenario: Scenario) -> str:
     return "Empirical distribution of every sample, warm-up included, over what was expected of its flow."
 
 
-register(Figure("share", "Distribution of each flow's samples over what was expected", caption, render))
+register(
+    Figure(
+        "share",
+        "Distribution of each flow's samples over what was expected",
+        caption,
+        render,
+        settings=Share(),
+    )
+)

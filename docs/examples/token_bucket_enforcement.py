@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Up
 from testbed.enforcements.registry import register
 from testbed.scenario.enforcements import Kind
+from testbed.scenario.words import Part
 
-BURST = 128 * 1024  # bytes: two of the largest offloaded packets
-LATENCY = "50ms"  # how long a packet may wait for its tokens
+
+class Bucket(Part):
+    """A scenario's settings.enforcement.token-bucket."""
+
+    burst: int = Field(
+        128 * 1024, ge=1600, description="bytes; by default two of the largest offloaded packets"
+    )
+    latency: float = Field(0.05, gt=0, le=1, description="seconds that a packet may wait for its tokens")
 
 
 @dataclass(frozen=True)
 class TokenBucket(Described):
     """See testbed.enforcements.enforcement.Enforcement; pods are attached as without any."""
 
+    settings: Bucket
+
     def install(self, up: Up) -> None:
         """Put a token bucket on every pod with a guarantee."""
+        burst, latency = str(self.settings.burst), f"{self.settings.latency * 1000:g}ms"
         for name, rate in self._promises().items():
-            bucket = ["rate", f"{rate}bit", "burst", str(BURST), "latency", LATENCY]
+            bucket = ["rate", f"{rate}bit", "burst", burst, "latency", latency]
             up.pods[name].run(["tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *bucket])
 
     def withdraw(self, up: Up) -> None:
@@ -43,4 +55,4 @@ class TokenBucket(Described):
         return {name: pod.guarantee for name, pod in pods if pod.guarantee is not None}
 
 
-register(Kind("token-bucket", claims=frozenset({"ceiling"}), told="nothing"), TokenBucket)
+register(Kind("token-bucket", claims=frozenset({"ceiling"}), told="nothing", settings=Bucket()), TokenBucket)

@@ -7,20 +7,19 @@ from collections.abc import Callable
 from testbed.enforcements.at_interface import AtInterface
 from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Enforcement
-from testbed.registry import Registry
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.enforcements import Kind
 
-Make = Callable[[Addressing], Enforcement]
+Make = Callable[..., Enforcement]  # of an Addressing, and of the kind's settings if it has any
 
-MAKERS = Registry[Make]("enforcement")
+MAKERS: dict[str, Make] = {}
 
 
 def register(kind: Kind, make: Make) -> None:
     """Make an enforcement known to scenarios and testbeds. Raises ValueError for a name that is taken."""
     enforcements.register(kind)
-    MAKERS.register(kind.name, make)
+    MAKERS[kind.name] = make
 
 
 def of(addressing: Addressing) -> Enforcement:
@@ -29,4 +28,5 @@ def of(addressing: Addressing) -> Enforcement:
     if scenario.shaping:
         return AtInterface(addressing)
     named = scenario.enforcement if isinstance(scenario.enforcement, str) else ""
-    return MAKERS.get(named, Described)(addressing)
+    handed = enforcements.KINDS.handed(named, scenario.settings)
+    return MAKERS.get(named, Described)(addressing, *handed)

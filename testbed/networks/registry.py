@@ -10,33 +10,30 @@ from testbed.networks.backends.ipip import Tunnels
 from testbed.networks.backends.vxlan import Overlay
 from testbed.networks.backends.vxlan_miss import Resolved
 from testbed.networks.pod_network import PodNetwork
-from testbed.registry import Registry
 from testbed.scenario import networks
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.networks import Network
 
-Make = Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
+# Of an Addressing, a cluster's name, and the kind's settings if it has any.
+Make = Callable[..., PodNetwork]
 
-MAKERS = Registry[Make]("pod network")
-
-
-def register(kind: Network, make: Make) -> None:
-    """Make a pod network known to scenarios and testbeds. Raises ValueError for a name that is taken."""
-    networks.register(kind)
-    MAKERS.register(kind.name, make)
-
-
-def of_cluster(addressing: Addressing, cluster: str) -> PodNetwork:
-    """Return the pod network of a cluster."""
-    return MAKERS[addressing.network(cluster).name](addressing, cluster)
-
-
-# The shipped ones, whose kinds the scenario knows by itself.
-for _name, _make in {
+# The shipped ones, whose kinds the scenario knows by itself, and those that are registered.
+MAKERS: dict[str, Make] = {
     "vxlan": Overlay,
     "vxlan-miss": Resolved,
     "host-gw": Gateways,
     "ipip": Tunnels,
     "bgp": Bird,
-}.items():
-    MAKERS.register(_name, _make)
+}
+
+
+def register(kind: Network, make: Make) -> None:
+    """Make a pod network known to scenarios and testbeds. Raises ValueError for a name that is taken."""
+    networks.register(kind)
+    MAKERS[kind.name] = make
+
+
+def of_cluster(addressing: Addressing, cluster: str) -> PodNetwork:
+    """Return the pod network of a cluster."""
+    name = addressing.network(cluster).name
+    return MAKERS[name](addressing, cluster, *networks.KINDS.handed(name, addressing.scenario.settings))

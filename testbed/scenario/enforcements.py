@@ -13,8 +13,8 @@ from testbed.registry import Registry
 from testbed.scenario import described, links, texts
 from testbed.scenario.description import Claim, Counts, Description, Direction, Told
 from testbed.scenario.faults import meant, unknown
-from testbed.scenario.model import Pod, Scenario
-from testbed.scenario.names import ENFORCEMENTS
+from testbed.scenario.model import ENFORCEMENTS, Pod, Scenario
+from testbed.scenario.words import Part
 
 UNDESCRIBED = "none"  # how kinds that code makes attach pods, unless they do it otherwise
 
@@ -35,6 +35,7 @@ class Kind:
     on_underlay: bool = (
         False  # whether pods have addresses of the underlay, so that nothing is added to packets
     )
+    settings: Part | None = None  # its own, where a scenario says nothing; handed to what makes it
 
     @property
     def promises(self) -> bool:
@@ -56,12 +57,11 @@ class Kind:
         return self.counts == "underlay"
 
 
-KINDS = Registry[Kind]("enforcement")
+KINDS: Registry[Kind | None] = ENFORCEMENTS  # None: a shipped description, which says what it is
 
 
 def register(kind: Kind) -> None:
     """Let scenarios say a kind's name from now on. Raises ValueError for a name that is taken."""
-    ENFORCEMENTS.add(kind.name)
     KINDS.register(kind.name, kind)
 
 
@@ -76,16 +76,15 @@ def refuse_unknown(option: str, word: str) -> None:
     if described.is_path(word):
         if not texts.is_file(FilePath(word)):
             raise LookupError(f"{option}: {word}: there is no such file")
-    elif word not in ENFORCEMENTS:
-        known = list(ENFORCEMENTS)
-        raise LookupError(f"{option}: {unknown('network', word, known)}{meant(word, known)}")
+    elif word not in KINDS:
+        raise LookupError(f"{option}: {unknown('network', word, KINDS)}{meant(word, KINDS)}")
 
 
 def description_of(scenario: Scenario) -> Description:
     """Return the description by which a scenario's pods are attached. Raises ScenarioError as ``of``."""
     if isinstance(scenario.enforcement, Description):
         return scenario.enforcement
-    return described.of_name(UNDESCRIBED if scenario.enforcement in KINDS else scenario.enforcement)
+    return described.of_name(UNDESCRIBED if KINDS.get(scenario.enforcement) else scenario.enforcement)
 
 
 def kind_of(description: Description) -> Kind:
@@ -117,4 +116,4 @@ def shall_hold(scenario: Scenario) -> bool:
 
 
 for _name in described.shipped():
-    ENFORCEMENTS.add(_name)
+    KINDS.register(_name, None)

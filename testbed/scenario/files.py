@@ -12,7 +12,7 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from testbed.scenario import described, reading, texts
+from testbed.scenario import described, reading, settings, texts
 from testbed.scenario.faults import MOST_SHOWN, Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.rules import faults
@@ -39,6 +39,8 @@ def load(
     for override in overrides:
         _override(data, override)
     _describe(data, file)
+    if data.get(settings.FIELD) is not None:
+        data[settings.FIELD] = settings.read(data[settings.FIELD], str(file))
     try:
         scenario = Scenario.model_validate(data)
     except ValidationError as error:

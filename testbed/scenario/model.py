@@ -10,12 +10,26 @@ import math
 from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
+from testbed.registry import Registry
+from testbed.scenario import settings as settings_of_parts
 from testbed.scenario.description import Description
-from testbed.scenario.names import ENFORCEMENTS, NETWORKS
+from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
 from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
+
+# A part is known once it is imported or registered. The model checks names by these, and imports no part.
+ENFORCEMENTS: Registry[Any] = Registry("enforcement", word="enforcement")  # testbed.scenario.enforcements
+NETWORKS: Registry[Any] = Registry("pod network", word="backend")  # testbed.scenario.networks
 
 
 def _known(enforcement: object) -> str | Description:
@@ -30,6 +44,17 @@ def _describe_known(schema: dict[str, Any]) -> None:
     name, description = schema["anyOf"]
     ENFORCEMENTS.describe(name)
     schema["anyOf"] = [name, {"type": "string", "pattern": r"/|\.ya?ml$"}, description]
+
+
+# The model of each is the part's own.
+SettingsOfPart = Annotated[Part, WithJsonSchema({"type": "object"})]
+
+
+def _read_settings(said: object) -> object:
+    try:
+        return None if said is None else settings_of_parts.read(said)
+    except ScenarioError as error:
+        raise ValueError(str(error)) from None
 
 
 class Underlay(Part):
@@ -360,6 +385,9 @@ class Scenario(Part):
     flows: list[Traffic] = Field([])
     disturbances: list[Traffic] = Field([])
     requests: list[Requests] = Field([])
+    settings: Annotated[
+        dict[str, dict[str, SerializeAsAny[SettingsOfPart]]] | None, BeforeValidator(_read_settings)
+    ] = Field(None, description="of parts that have some, by kind and name: settings.enforcement.NAME.FIELD")
     measurement: Measurement = Measurement()
     thresholds: Thresholds = Thresholds()
 

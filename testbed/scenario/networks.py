@@ -12,8 +12,8 @@ from typing import NamedTuple
 from testbed.registry import Registry
 from testbed.scenario import enforcements
 from testbed.scenario.frames import IPV4_HEADER
-from testbed.scenario.model import Cluster, Scenario
-from testbed.scenario.names import NETWORKS
+from testbed.scenario.model import NETWORKS, Cluster, Scenario
+from testbed.scenario.words import Part
 
 FIRST_BGP_PORT = 179  # RFC 4271
 NEXT_BGP_PORTS = 1789  # and a position: 1790 for the second cluster
@@ -36,6 +36,7 @@ class Network:
     overhead: int = 0  # bytes that a pod's packet grows by on the underlay
     has_vtep: bool = False  # whether pods' packets pass a VXLAN device on their nodes
     needs_neighbours: bool = False  # whether routes lead to other nodes, which must be on the same layer 2
+    settings: Part | None = None  # its own, where a scenario says nothing; handed to what makes it
 
     def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
         """Return what may be on a node once only."""
@@ -45,7 +46,7 @@ class Network:
         """Return nftables matches of what pods' packets are on the underlay, if they are wrapped there."""
         return ()
 
-    def settings(self) -> Sequence[str]:
+    def fields(self) -> Sequence[str]:
         """Return the fields of a cluster that only this kind has a use for."""
         return ()
 
@@ -73,7 +74,7 @@ class Vxlan(Network):
 class VxlanMiss(Vxlan):
     """VXLAN as the first flannel programmed it: entries are made when the kernel misses them."""
 
-    def settings(self) -> Sequence[str]:
+    def fields(self) -> Sequence[str]:
         """Return what says when they are made."""
         return ["resolve"]
 
@@ -101,7 +102,7 @@ class BgpRouted(Network):
         """Return the port on which the daemon listens."""
         return [Once(f"BGP port {bgp_port(scenario, cluster)}", ("bgp", "port"))]
 
-    def settings(self) -> Sequence[str]:
+    def fields(self) -> Sequence[str]:
         """Return what says how the daemons talk."""
         return ["bgp"]
 
@@ -141,12 +142,11 @@ def _position(scenario: Scenario, cluster: str) -> int:
     return [name for name, one in scenario.clusters.items() if one.backend == own].index(cluster)
 
 
-KINDS = Registry[Network]("pod network")
+KINDS: Registry[Network] = NETWORKS
 
 
 def register(network: Network) -> None:
     """Let scenarios say a kind's name from now on. Raises ValueError for a name that is taken."""
-    NETWORKS.add(network.name)
     KINDS.register(network.name, network)
 
 

@@ -91,9 +91,8 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
 def _settings(scenario: Scenario) -> Iterator[Fault]:
     """What only one kind of network has a use for is said of clusters of that kind."""
     for name, cluster in scenario.clusters.items():
-        said = {"resolve": cluster.resolve, "bgp": cluster.bgp}
-        for field, value in said.items():
-            if value is not None and field not in networks.of(cluster).settings():
+        for field in dict.fromkeys(field for kind in networks.KINDS.values() for field in kind.fields()):
+            if getattr(cluster, field) is not None and field not in networks.of(cluster).fields():
                 words = f"backend {cluster.backend} has no use for these settings"
                 yield Fault(("clusters", name, field), words)
 

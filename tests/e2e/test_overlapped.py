@@ -117,7 +117,7 @@ def test_requests_are_timed_in_the_pods_networks(pair: Testbed, tmp_path: Path) 
         transfer = done.transfers[requests.label]
         assert transfer.error is None
         file = tmp_path / f"{transfer.slug}.sender.csv.gz"
-        exchanges = exchanger_of(requests).read_exchanges(file, requests.count)
+        exchanges = exchanger_of(pair.scenario, requests).read_exchanges(file, requests.count)
         assert {one.status for one in exchanges} == {"answered"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,9 +54,16 @@ def test_a_provider_from_outside_brings_up_nodes_with_one_processor_each() -> No
         assert testbed.check() == []
 
 
+def test_a_scenario_sets_a_provider_from_outside() -> None:
+    with up("settings.provider.pinned.processors=2", provider="pinned") as testbed:
+        (count,) = {int(node.run(["nproc"]).stdout) for node in testbed.nodes.values()}
+        assert count == min(2, len(os.sched_getaffinity(0)))
+
+
 def test_an_enforcement_from_outside_keeps_its_own_account_of_what_it_set() -> None:
-    with up("enforcement=token-bucket") as testbed:
+    with up("enforcement=token-bucket", "settings.enforcement.token-bucket.burst=65536") as testbed:
         (bucket,) = _qdiscs(testbed, "A-1")
+        assert bucket["options"]["burst"] == pytest.approx(65536, rel=0.01)  # the kernel counts in ticks
         assert (bucket["kind"], bucket["options"]["rate"]) == ("tbf", 10**9 // 8)  # bytes per second
         assert testbed.check() == []
         testbed.pods["A-1"].run(["tc", "qdisc", "del", "dev", "eth0", "root"])
@@ -63,12 +71,14 @@ def test_an_enforcement_from_outside_keeps_its_own_account_of_what_it_set() -> N
 
 
 def test_a_pod_network_from_outside_carries_packets_without_anything_around_them() -> None:
-    with up("clusters.a.backend=routed", "clusters.b.backend=routed") as testbed:
+    backends = ("clusters.a.backend=routed", "clusters.b.backend=routed")
+    with up(*backends, "settings.backend.routed.metric=7") as testbed:
         (link,) = testbed.pods["A-1"].run(["ip", "-j", "link", "show", "dev", "eth0"]).json()
         assert link["mtu"] == testbed.scenario.underlay.mtu
         routes = testbed.nodes["worker-01"].run(["ip", "-j", "route", "show"]).json()
         via = {route["dst"]: route.get("gateway") for route in routes}
         assert via["172.16.2.0/24"] == "192.168.56.14"
+        assert {route.get("metric") for route in routes if "gateway" in route} == {7}
         devices = testbed.nodes["worker-01"].run(["ip", "-j", "-d", "link", "show", "type", "vxlan"]).json()
         assert not [device for device in devices if device]
         _greet(testbed, "A-1", "A-4")

@@ -40,7 +40,7 @@ def flow(scenario: Scenario, label: str) -> Traffic:
 def listening(testbed: Testbed, label: str) -> Iterator[None]:
     """Have a transfer's receiver listen until the end of the block. Raises RuntimeError if it does not."""
     transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
-    tool = generator_of(transfer)
+    tool = generator_of(testbed.scenario, transfer)
     place = plan.place(testbed, transfer.destination, tool)
     listens, network = tool.ready(testbed.addressing, transfer), testbed.network(transfer.destination)
     with nameless.file() as out, nameless.file() as errors:
@@ -62,7 +62,7 @@ def sender(testbed: Testbed, label: str, held: bool = True) -> Iterator[Process]
     One that is not held sends at once. Raises RuntimeError if it does not get to its place.
     """
     transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
-    tool, address = generator_of(transfer), testbed.address_for(transfer)
+    tool, address = generator_of(testbed.scenario, transfer), testbed.address_for(transfer)
     place = plan.place(testbed, transfer.source, tool)
     command = tool.sender(testbed.addressing, transfer, address, interval)
     with nameless.file() as out, nameless.file() as errors:

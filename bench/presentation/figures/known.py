@@ -11,6 +11,7 @@ from bench.presentation.figures.sheet import Sheet
 from bench.presentation.figures.subject import Subject
 from testbed.registry import Registry
 from testbed.scenario import Scenario
+from testbed.scenario.words import Part
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,16 @@ class Figure:
     name: str  # of its files, as in figures/NAME.svg
     title: str  # what it shows, for who cannot see it
     caption: Callable[[Scenario], str]  # what stands below it in the report
-    # Returns the content of its files, by those formats that the sheet asks for; see ``style.files``.
-    render: Callable[[Subject, Sheet], Mapping[str, bytes]]
+    # Of a Subject, a Sheet, and the figure's settings if it has any: returns the content of its files, by
+    # those formats that the sheet asks for; see ``style.files``.
+    render: Callable[..., Mapping[str, bytes]]
     charted: bool = False  # whether the report's chart shows the same, where scripts run
     # What it is drawn of: what each flow got, or when each request was answered; without any it is not drawn.
     of: Literal["samples", "exchanges"] = "samples"
+    settings: Part | None = None  # its own, where a scenario says nothing
 
 
-FIGURES = Registry[Figure]("figure")
+FIGURES = Registry[Figure]("figure", word="figure")
 
 
 def register(figure: Figure) -> None:
@@ -37,8 +40,13 @@ def register(figure: Figure) -> None:
 
 def draw(subject: Subject, sheet: Sheet) -> dict[str, Mapping[str, bytes]]:
     """Return the files of every figure that there is of a recording, by its name and their format."""
-    there = {"samples": subject.scenario.traffic, "exchanges": subject.scenario.requests}
-    return {name: figure.render(subject, sheet) for name, figure in FIGURES.items() if there[figure.of]}
+    scenario = subject.scenario
+    there = {"samples": scenario.traffic, "exchanges": scenario.requests}
+    return {
+        name: figure.render(subject, sheet, *FIGURES.handed(name, scenario.settings))
+        for name, figure in FIGURES.items()
+        if there[figure.of]
+    }
 
 
 register(Figure("throughput", throughput.TITLE, throughput.caption, throughput.render, charted=True))

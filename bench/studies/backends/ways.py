@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.measurement.ways.scenarios import MASTER
-from testbed.scenario.names import NETWORKS
+from testbed.scenario.networks import KINDS
 
 # What can be measured of a way, in the order in which it is.
 GUARANTEE: Final = "guarantee"
@@ -53,7 +53,7 @@ SETTINGS = (
 def known() -> dict[str, Way]:
     """Return all ways, by name: of the backends that are registered, each followed by its settings."""
     found: dict[str, Way] = {}
-    for backend in NETWORKS:
+    for backend in KINDS:
         found[backend] = Way(backend, {"backend": backend})
         found |= {way.name: way for way in SETTINGS if way.cluster["backend"] == backend}
     return found

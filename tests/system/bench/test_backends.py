@@ -18,7 +18,7 @@ from bench.recording import requests
 from bench.recording.records import Request
 from testbed import doctor
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.names import NETWORKS
+from testbed.scenario.networks import KINDS
 from tests import cases
 from tests.system.bench.test_experiment import Watcher
 
@@ -29,7 +29,7 @@ SECONDS = 4  # of each flow at first
 @pytest.mark.alone
 @pytest.mark.long(one_in=0)
 @pytest.mark.parametrize("scenario", ["contmec", "congested"])
-@pytest.mark.parametrize(("one", "other"), [*combinations(NETWORKS, 2)])
+@pytest.mark.parametrize(("one", "other"), [*combinations(KINDS, 2)])
 def test_guarantees_are_held_on_every_pair_of_backends(
     scenario: str, one: str, other: str, tmp_path: Path
 ) -> None:

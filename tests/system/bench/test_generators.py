@@ -27,6 +27,7 @@ ASKED = [
     "flows[0].rate=50M",
     f"flows[1].duration={SECONDS}",
     "flows[1].generator=exchange",
+    "settings.generator.exchange.pause=0.01",
     "disturbances=[]",
 ]
 
@@ -55,6 +56,9 @@ def test_exchanges_are_timed_beside_a_flow(tmp_path: Path) -> None:
     assert len(asked) > 0
     assert (asked > 0).all()
     assert (asked < SECONDS).all()
+    sent = timed[timed["source"] == "sender"]
+    seconds = sent["end_s"].max() - sent["start_s"].min()
+    assert readings.totals[0, recording.scenario().flows[1].label, "sender"] / 64 <= seconds / 0.01 + 1
     totals = [readings.totals[0, recording.scenario().flows[1].label, side] for side in samples.SIDES]
     assert totals[0] == totals[1] > 0
 

@@ -71,7 +71,7 @@ def read(testbed: Testbed, done: Repetition, directory: Path) -> dict[str, list[
         transfer = done.transfers[requests.label]
         assert transfer.error is None, transfer.error
         file = directory / f"{transfer.slug}.sender.csv.gz"
-        found[requests.label] = exchanger_of(requests).read_exchanges(file, requests.count)
+        found[requests.label] = exchanger_of(testbed.scenario, requests).read_exchanges(file, requests.count)
         said = json.loads((directory / f"{transfer.slug}.receiver.json").read_text())
         answered = sum(one.answered_s is not None for one in found[requests.label])
         assert said["requests"] == answered
@@ -148,8 +148,8 @@ def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> N
     idle_path.measure(testbed, [requests], tmp_path)
     sample = idle.sample(requests)
     for role in ("sender", "echo"):
-        file = idle.files([sample], tmp_path, role)[requests.label]
-        exchanges = exchanger_of(sample).read_exchanges(file, sample.count)
+        file = idle.files(testbed.scenario, [sample], tmp_path, role)[requests.label]
+        exchanges = exchanger_of(testbed.scenario, sample).read_exchanges(file, sample.count)
         assert {one.status for one in exchanges} == {"answered"}
     # The last are our pings: they tell what ping tells, but for what the machine does beside.
     if shutil.which("ping") is None:

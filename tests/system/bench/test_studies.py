@@ -28,10 +28,9 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.long(one_in=0)
 @pytest.mark.usefixtures("untouched_host")
 def test_a_study_from_outside_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    settings = [word for setting in SHORT for word in ("--set", setting)]
-    study = start(
-        "study", "length", "--choose", "mtu=9000", "--scale", "0.05", "--reports", str(tmp_path), *settings
-    )
+    wanted = ["settings.study.length.mtus=[9000]", *SHORT]
+    overrides = [word for setting in wanted for word in ("--set", setting)]
+    study = start("study", "length", "--scale", "0.05", "--reports", str(tmp_path), *overrides)
     assert study.stdout is not None
     first = study.stdout.readline()
     assert any(line.startswith("MTU 9000: calibration") for line in study.stdout)

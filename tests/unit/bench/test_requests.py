@@ -74,7 +74,7 @@ def recording(tmp_path: Path) -> Recording:
         samples = [idle.sample(one) for one in of.requests]
         directory = made.raw_directory / moment
         for role in ("sender", "echo"):
-            for kind, file in zip(samples, idle.files(samples, directory, role).values(), strict=True):
+            for kind, file in zip(samples, idle.files(of, samples, directory, role).values(), strict=True):
                 write(file, lines(kind).replace("0.000200", "0.000300"))
     disturbance = done.repetitions[0].transfers["noise"]
     disturbance.error = "there is no such file here"

@@ -15,6 +15,8 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known as studies
+from bench.studies.study import Study
+from testbed.scenario import load, render_yaml
 from tests import verbs
 from tests.paths import ROOT
 
@@ -37,12 +39,15 @@ def extend(own_parts: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]
             del sys.modules[name]
 
 
-def test_a_figure_from_outside_is_drawn_and_shown(
+def test_a_figure_from_outside_is_drawn_as_the_scenario_sets_it_and_shown(
     recorded: Callable[[str], Recording], extend: Extend
 ) -> None:
     extend(EXAMPLES / "share_figure.py")
     recording = recorded("held")
+    scenario = load(recording.scenario_file, ["settings.figure.share.height=4"])
+    recording.scenario_file.write_text(render_yaml(scenario))
     pipeline.analyse(recording)
+    assert b' height="288pt" ' in (recording.figures_directory / "share.svg").read_bytes()
     starts = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
     for name in ("throughput", "share"):
         for kind, start in starts.items():
@@ -83,10 +88,56 @@ def test_a_study_from_outside_is_known_by_its_name(extend: Extend) -> None:
         studies.named("length")
     extend(EXAMPLES / "length_study.py")
     study = studies.named("length")
-    cases = study.cases(StudyRequest(study="length", choices={"mtu": ("1500", "4000")}, scale=0.1))
-    assert [case.name for case in cases] == ["MTU 1500", "MTU 4000"]
-    assert [case.scenario.underlay.mtu for case in cases if case.scenario] == [1500, 4000]
     assert study.command == "study length"
+    assert _mtus(study, StudyRequest(study="length", scale=0.1)) == [1500, 9000]
+    typed = ("settings.study.length.mtus=[1500, 4000]",)
+    assert _mtus(study, StudyRequest(study="length", overrides=typed)) == [1500, 4000]
+
+
+def test_a_scenario_sets_a_study_from_outside(extend: Extend, tmp_path: Path) -> None:
+    extend(EXAMPLES / "length_study.py")
+    study, file = studies.named("length"), tmp_path / "mine.yaml"
+    shipped = (ROOT / "scenarios" / "kubernetes.yaml").read_text()
+    file.write_text(f"{shipped}settings: {{study: {{length: {{mtus: [2000]}}}}}}\n")
+    asked = StudyRequest(study="length", choices={"scenario": (str(file),)})
+    assert _mtus(study, asked) == [2000]
+    (case,) = study.cases(asked)
+    assert case.scenario
+    assert "    length:\n      mtus:\n      - 2000\n" in render_yaml(case.scenario)
+
+
+def _mtus(study: Study, asked: StudyRequest) -> list[int]:
+    return [case.scenario.underlay.mtu for case in study.cases(asked) if case.scenario]
+
+
+@pytest.mark.parametrize(
+    ("example", "path"),
+    [
+        ("pinned_provider", "provider.pinned.processors=1"),
+        ("token_bucket_enforcement", "enforcement.token-bucket.burst=131072"),
+        ("routed_network", "backend.routed.metric=0"),
+        ("exchange_generator", "generator.exchange.pause=0.002"),
+        ("share_figure", "figure.share.height=2.8"),
+        ("length_study", "study.length.mtus=[1500, 9000]"),
+    ],
+)
+def test_help_completion_and_scenarios_know_what_each_example_sets(example: str, path: str) -> None:
+    env = {"CONCORDE_EXTENSIONS": str(EXAMPLES / f"{example}.py")}
+    name, _, default = f"settings.{path}".partition("=")
+    page = verbs.run("bench", "--help", env=env).stdout
+    assert f"\n  {name} " in page
+    assert f"(default: {default})" in " ".join(page.split())
+    wrong = verbs.run("bench", "contmec", "--dry", "--set", f"{name}s=1", env=env)
+    field = name.rpartition(".")[2]
+    words = f"scenarios/contmec.yaml: {name}s: no such field (did you mean {field!r}?)\n"
+    assert (wrong.returncode, wrong.stderr) == (2, words)
+    assert verbs.run("bench", "contmec", "--dry", "--set", f"{name}={default}", env=env).returncode == 0
+
+
+def test_help_says_which_file_cannot_be_imported() -> None:
+    done = verbs.run("bench", "--help", env={"CONCORDE_EXTENSIONS": "/no/such.py"})
+    assert done.returncode == 2
+    assert done.stderr.startswith("CONCORDE_EXTENSIONS: /no/such.py: FileNotFoundError")
 
 
 def test_a_file_is_imported_once(extend: Extend, tmp_path: Path) -> None:

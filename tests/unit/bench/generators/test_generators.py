@@ -20,13 +20,13 @@ CONTMEC = ROOT / "scenarios" / "contmec.yaml"
 
 def test_a_transfer_that_names_no_generator_has_iperf3() -> None:
     scenario = load(CONTMEC)
-    assert {type(generators.generator_of(traffic)) for traffic in scenario.traffic} == {Iperf3}
+    assert {type(generators.generator_of(scenario, traffic)) for traffic in scenario.traffic} == {Iperf3}
     assert "generator" not in render_yaml(scenario)
 
 
 def test_a_generator_that_is_named_stays_named(tmp_path: Path) -> None:
     scenario = load(CONTMEC, ["flows[0].generator=iperf3"])
-    assert isinstance(generators.generator_of(scenario.flows[0]), Iperf3)
+    assert isinstance(generators.generator_of(scenario, scenario.flows[0]), Iperf3)
     (tmp_path / "scenario.yaml").write_text(render_yaml(scenario))
     assert load(tmp_path / "scenario.yaml") == scenario
 

@@ -22,10 +22,10 @@ def up(networks: dict[str, Any]) -> Testbed:
 
 def test_flows_run_in_the_pods_and_requests_in_their_networks() -> None:
     testbed = up({"B": IN_NETWORK})
-    assert place(testbed, "B", generator_of(OF.flows[0])) is IN_POD
-    assert place(testbed, "B", exchanger_of(OF.requests[0])) is IN_NETWORK
+    assert place(testbed, "B", generator_of(OF, OF.flows[0])) is IN_POD
+    assert place(testbed, "B", exchanger_of(OF, OF.requests[0])) is IN_NETWORK
 
 
 def test_a_pod_whose_network_is_not_known_is_named() -> None:
     with pytest.raises(RuntimeError, match="B: generator 'requests' runs in a pod's network, and its node's"):
-        place(up({}), "B", exchanger_of(OF.requests[0]))
+        place(up({}), "B", exchanger_of(OF, OF.requests[0]))

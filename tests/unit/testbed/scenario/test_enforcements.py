@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from testbed.scenario import ScenarioError, enforcements
-from testbed.scenario.names import ENFORCEMENTS
 from tests.unit.testbed.builders import addressed
 
 
@@ -20,7 +19,7 @@ def test_only_node_shares_out_links_and_none_counts_the_overlays_headers(
 
 
 def test_those_there_are_are_named_to_who_asks_for_another() -> None:
-    assert {"none", "pod", "node", "bandwidth", "macvlan"} <= set(ENFORCEMENTS)
+    assert {"none", "pod", "node", "bandwidth", "macvlan"} <= set(enforcements.KINDS)
     with pytest.raises(ScenarioError, match=r"should be 'bandwidth', .* \(did you mean 'macvlan'\?\)$"):
         addressed("contmec", "enforcement=mcvlan")
 

@@ -52,7 +52,7 @@ def make(requests: Requests, count: int, tmp_path: Path, stop: bool = False) -> 
     # Not everybody may choose another congestion control than there is.
     usual = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     of = scenario(measurement={"congestion_control": usual})
-    addressing, tool = Port(of, free_port()), exchanger_of(requests)
+    addressing, tool = Port(of, free_port()), exchanger_of(of, requests)
     *command, wishes = tool.sender(addressing, requests, HERE)
     asked = json.dumps({**json.loads(wishes), "count": count, "patience": PATIENCE})
     with running(tool.receiver(addressing, requests)) as server:
@@ -149,7 +149,8 @@ def test_of_several_answers_the_first_counts_and_what_failed_may_still_be_answer
 def test_nobody_at_the_other_end_is_said() -> None:
     requests, port = asking(rate=10, duration=1), free_port()
     assert complaint(f"http://{HERE}:{port}") is not None
-    command = exchanger_of(requests).sender(Port(scenario(), port), requests, HERE)
+    of = scenario()
+    command = exchanger_of(of, requests).sender(Port(of, port), requests, HERE)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert f"{HERE}: [Errno 111] Connection refused" in done.stderr.decode()

@@ -27,7 +27,7 @@ def asking(**fields: object) -> Scenario:
     return scenario(requests=[{"from": "B", "to": "C", "rate": 10, **fields}])
 
 
-TOOL = exchanger_of(asking().requests[0])
+TOOL = exchanger_of(asking(), asking().requests[0])
 
 
 def written(file: Path, text: str) -> Path:

@@ -12,6 +12,7 @@ from bench.measurement.watchers.rates import READINGS, RateWatcher
 from testbed.access.place import InNamespace, Process
 from testbed.scenario import Traffic
 from tests.doubles import RecordingNode, Running
+from tests.unit.bench.builders import scenario
 from tests.waiting import PATIENCE
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
@@ -44,7 +45,7 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
     pod = InNamespace("A-4", node, "/run/netns/A-4", "172.16.2.2", "veth")
     planned = Planned(
         traffic,
-        generator_of(traffic),
+        generator_of(scenario(), traffic),
         source=pod,
         destination=pod,
         source_network=pod,
