@@ -115,9 +115,8 @@ def place(name: str, about: str, known: Callable[[], list[str]] = values.nothing
     return Option(name, "", about, known, place=True)
 
 
-PROVIDERS = values.one_of("netns", "ssh", "vagrant")
 SCENARIO = "a scenario's name or file, or a recording of one"
-SET = many("set_", "override one field, as in flows[0].duration=5; may be repeated")
+SET = many("set_", "override one field, as in flows[0].duration=5; may be repeated", values.settings)
 SCALE = Option("scale", 1.0, "multiply every rate, as in 0.1")
 DURATION = text(
     "duration", "seconds that the traffic takes, all of it in proportion (default: the scenario's)"
@@ -126,7 +125,7 @@ PROVIDER = Option(
     "provider",
     "netns",
     "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant",
-    PROVIDERS,
+    values.providers,
 )
 ORCHESTRATOR = Option(
     "orchestrator", "cni", "what runs the pods: cni, kubernetes", values.one_of("cni", "kubernetes")
@@ -160,7 +159,7 @@ OF_ANOTHER = (
         "provider",
         "what else is meant than a testbed by its name: ssh:INVENTORY, ssh with addresses in the "
         "scenario, vagrant",
-        PROVIDERS,
+        values.providers,
     ),
     text(
         "scenario",
@@ -369,6 +368,7 @@ STUDIES = (
                 "backend",
                 MANY,
                 "one backend, or one of its settings; may be repeated (default: all that there are)",
+                values.backends,
             ),
             choice(
                 "part",
@@ -401,7 +401,7 @@ STUDIES = (
             place(
                 "name",
                 "which study: matrix, places, backends, promise, or one that CONCORDE_EXTENSIONS=FILE brings",
-                values.one_of("backends", "matrix", "places", "promise"),
+                values.studies,
             ),
             many("choose", "what the study alone may be asked for, as KEY=VALUE; may be repeated"),
             DURATION,
@@ -542,7 +542,11 @@ TESTBEDS = (
             place("destination", "the pod that receives", values.pods),
             NAME,
             Option("duration", "5", "seconds of traffic"),
-            text("provider", "what else is meant than a testbed by its name, as existing:FILE", PROVIDERS),
+            text(
+                "provider",
+                "what else is meant than a testbed by its name, as existing:FILE",
+                values.providers,
+            ),
             JSON,
         ),
         ends={**JUDGED, HELD: "the promise was kept, or there is none", FAILED: "the pods cannot be entered"},
@@ -570,7 +574,7 @@ TESTBEDS = (
             text(
                 "provider",
                 "ssh:INVENTORY takes away what runs have left there; vagrant switches machines off",
-                PROVIDERS,
+                values.providers,
             ),
             text(
                 "scenario",
@@ -595,7 +599,9 @@ MACHINES = (
         "Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure.",
         "verbs.machines:provision",
         (
-            place("provider", "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant", PROVIDERS),
+            place(
+                "provider", "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant", values.providers
+            ),
             SET,
             Option(
                 "scenario", "contmec", "the scenario whose nodes and clusters they become", values.scenarios

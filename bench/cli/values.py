@@ -1,7 +1,8 @@
 """What the value of an option may be, as far as that is known: scenarios, networks, runs, testbeds.
 
 A shell waits for this at each press of a key, so it imports nothing but Python's standard library. Of
-testbeds it knows those made of namespaces; to ask others takes too long.
+testbeds it knows those made of namespaces; to ask others takes too long. Shipped parts it finds where their
+source is; those from outside the registries know, once the files that bring them are imported.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import glob
 import json
 import os
 import re
+import sys
 
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HOME = os.path.dirname(os.path.dirname(HERE))
 SCRIPTS = os.path.join(HERE, "shells")
 SCENARIOS = os.path.join(HOME, "scenarios")
+SCHEMA = os.path.join(SCENARIOS, "scenario.schema.json")
+STUDIES = os.path.join(HOME, "bench", "studies")
+ASSEMBLY = os.path.join(HOME, "testbed", "assembly.py")
 CHECKOUT = os.path.exists(os.path.join(HOME, "invokew"))
 # As testbed.providers.netns.processes has them.
 FIRST_PROCESS = "testbed/providers/netns/init.py"
@@ -41,8 +46,33 @@ def scenarios() -> list[str]:
 
 
 def networks() -> list[str]:
-    """Return the networks that are found by their names."""
-    return _described(os.path.join(SCENARIOS, "networks"))
+    """Return the networks that are found by their names, and the enforcements from outside."""
+    return [*_described(os.path.join(SCENARIOS, "networks")), *_from_outside("enforcement")]
+
+
+def backends() -> list[str]:
+    """Return the backends; the shipped ones are in the schema of scenarios."""
+    with open(SCHEMA, encoding="utf-8") as schema:
+        shipped = json.load(schema)["$defs"]["Cluster"]["properties"]["backend"]["enum"]
+    return [*shipped, *_from_outside("backend")]
+
+
+def providers() -> list[str]:
+    """Return the providers that one asks for by name."""
+    with open(ASSEMBLY, encoding="utf-8") as source:
+        shipped = re.findall(r'^    "(\w+)": ProviderKind\(', source.read(), re.MULTILINE)
+    return [*shipped, *_from_outside("provider")]
+
+
+def studies() -> list[str]:
+    """Return the studies; each shipped one has a folder of its name."""
+    files = glob.glob(os.path.join(STUDIES, "*", "study.py"))
+    return [*sorted(os.path.basename(os.path.dirname(file)) for file in files), *_from_outside("study")]
+
+
+def settings() -> list[str]:
+    """Return the paths of what parts from outside let a scenario set."""
+    return _from_outside("settings")
 
 
 def interfaces() -> list[str]:
@@ -106,6 +136,17 @@ def pods() -> list[str]:
 def clusters() -> list[str]:
     """Return the clusters of the user's testbeds."""
     return [cluster for state in testbeds().values() for cluster in state["clusters"]]
+
+
+def _from_outside(kind: str) -> list[str]:
+    """Return the names of a kind's parts from outside, or all ``settings``: in a second, if there are any."""
+    if not os.environ.get("CONCORDE_EXTENSIONS"):
+        return []
+    import subprocess
+
+    asked = [sys.executable, "-P", "-m", "bench.cli.extensions", kind]
+    env = {**os.environ, "PYTHONPATH": HOME}
+    return subprocess.run(asked, env=env, capture_output=True, text=True, check=False).stdout.split()
 
 
 def _described(folder: str) -> list[str]:

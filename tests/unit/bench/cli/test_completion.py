@@ -9,7 +9,10 @@ import pytest
 
 from bench.cli import completion, values
 from bench.recording import requests
+from bench.studies.known import STUDIES
+from testbed.assembly import EXISTING, PROVIDERS
 from testbed.providers.netns import processes
+from testbed.scenario.networks import KINDS
 from tests.paths import ROOT
 
 
@@ -28,6 +31,7 @@ from tests.paths import ROOT
         (["bench", "--orchestrator", "k"], ["kubernetes"]),
         (["promise", "--profile", "l"], ["latency"]),
         (["places", "ph"], ["physical"]),
+        (["backends", "ip"], ["ipip"]),
         (["study", "mat"], ["matrix"]),
         (["study", "matrix", "mat"], []),
         (["completion", "z"], ["zsh"]),
@@ -40,6 +44,37 @@ from tests.paths import ROOT
 def test_a_line_may_become(typed: list[str], become: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert completion.completions(typed) == become
+
+
+def test_shipped_parts_are_those_of_the_registries() -> None:
+    assert values.studies() == sorted(STUDIES)
+    assert values.backends() == list(KINDS)
+    assert values.providers() == [name for name in PROVIDERS if name != EXISTING]
+
+
+@pytest.mark.parametrize(
+    ("typed", "become"),
+    [
+        (["bench", "--provider", "p"], ["pinned"]),
+        (["bench", "--enforcement", "tok"], ["token-bucket"]),
+        (["promise", "tok"], ["token-bucket"]),
+        (["study", "l"], ["length"]),
+        (["bench", "--set", "settings.provider"], ["settings.provider.pinned.processors"]),
+        (["bench", "--set", "settings.s"], ["settings.study.length.mtus"]),
+    ],
+)
+def test_parts_from_outside_are_completed_with_their_settings(
+    typed: list[str], become: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("pinned_provider", "token_bucket_enforcement", "length_study")
+    files = [str(ROOT / "docs" / "examples" / f"{name}.py") for name in names]
+    monkeypatch.setenv("CONCORDE_EXTENSIONS", ":".join(files))
+    assert completion.completions(typed) == become
+
+
+def test_a_file_that_cannot_be_imported_brings_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCORDE_EXTENSIONS", "/no/such.py")
+    assert completion.completions(["study", "pl"]) == ["places"]
 
 
 def test_every_scenario_that_it_names_is_found() -> None:
