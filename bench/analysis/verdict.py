@@ -90,7 +90,7 @@ def judge(
     violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
     starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
-    notes = [*few, *busy, *observed.notes(record), *_drift(record), *record.notes]
+    notes = [*few, *busy, *observed.notes(scenario, record), *_drift(record), *record.notes]
     if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
     # That nothing else was promised is no excuse for it, either.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.generators import Tool, exchanger_of, generator_of
 from testbed.access.place import Place, in_parallel
 from testbed.access.pods import PodPlace
+from testbed.registry import Settings
 from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
@@ -40,6 +41,7 @@ class Plan:
     hosts: Sequence[Place]  # what nodes run on, if they do not see how busy it is
     way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
     queues: float | None = None  # seconds between two readings of these; None: before and after only
+    settings: Settings = None  # what the scenario sets of parts
 
 
 def plan(
@@ -53,7 +55,7 @@ def plan(
     planned = [_planned(testbed, one, interval) for one in transfers]
     if found := _lacking(planned):
         raise RuntimeError("\n".join(found))
-    return Plan(planned, testbed.provider.hosts, way(testbed, transfers), queues)
+    return Plan(planned, testbed.provider.hosts, way(testbed, transfers), queues, testbed.scenario.settings)
 
 
 def way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:

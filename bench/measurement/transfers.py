@@ -66,7 +66,10 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
         _Running(one, Transfer(slug=slug(one.traffic.label, taken), started_s=one.traffic.start), directory)
         for one in plan.transfers
     ]
-    watchers: dict[str, Watching] = {"rates": RateWatcher(plan, on_rates), **observation.watching()}
+    watchers: dict[str, Watching] = {
+        "rates": RateWatcher(plan, on_rates),
+        **observation.watching(plan.settings),
+    }
     watchers["readings"] = QueueWatcher(plan, directory)
     sources = {one.source.name: (one.source_network, one.source.interface) for one in plan.transfers}
     before = counters.count(sources)

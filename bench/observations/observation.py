@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from bench.observations.causes import Cause
 from bench.recording.records import Fault, Repetition, RunRecord
-from testbed.registry import Registry
+from testbed.registry import Registry, Settings
 from testbed.scenario import Scenario
+from testbed.scenario.words import Part
 
 if TYPE_CHECKING:
     from testbed.access.place import Place
@@ -127,6 +128,7 @@ class Observation:
     # else is begun.
     at_once = True
     columns: Sequence[Column] = ()
+    settings: Part | None = None  # its own, where a scenario says nothing; whoever is asked has what one says
 
     def before(self, scene: Scene) -> Any:
         """Look before the traffic; what is returned ``after`` is given back."""
@@ -156,12 +158,17 @@ class Observation:
         return None
 
 
-OBSERVATIONS = Registry[Observation]("observation")
+OBSERVATIONS = Registry[Observation]("observation", word="observation")
 
 
 def register(observation: Observation) -> None:
     """Let something be observed in every run from now on. Raises ValueError for a name that is taken."""
     OBSERVATIONS.register(observation.name, observation)
+
+
+def configured(settings: Settings) -> dict[str, Observation]:
+    """Return all observations by name, as a scenario sets them."""
+    return {name: OBSERVATIONS.configured(name, settings) for name in OBSERVATIONS}
 
 
 class Observed:
@@ -172,13 +179,14 @@ class Observed:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._before = {name: one.before(scene) for name, one in OBSERVATIONS.items()}
+        self._all = configured(scene.scenario.settings)
+        self._before = {name: one.before(scene) for name, one in self._all.items()}
         self._seen: dict[str, Seen] = {}
 
     def look(self, at_once: bool) -> None:
         """Look once more: at what goes on changing, or at what stays as it is."""
         for name, before in reversed(self._before.items()):
-            one = OBSERVATIONS[name]
+            one = self._all[name]
             if one.at_once == at_once:
                 self._seen[name] = one.after(self._scene, before)
 
@@ -204,14 +212,15 @@ def recorded(repetition: Repetition, found: Mapping[str, Seen]) -> Repetition:
 
 def causes(evidence: Evidence) -> list[Cause]:
     """Return why a run proves nothing by what was observed, observation by observation."""
-    return [cause for one in OBSERVATIONS.values() for cause in one.causes(evidence)]
+    known = configured(evidence.scenario.settings)
+    return [cause for one in known.values() for cause in one.causes(evidence)]
 
 
-def notes(record: RunRecord) -> list[str]:
+def notes(scenario: Scenario, record: RunRecord) -> list[str]:
     """Return what else is to be known of what was observed."""
-    return [note for one in OBSERVATIONS.values() for note in one.notes(record)]
+    return [note for one in configured(scenario.settings).values() for note in one.notes(record)]
 
 
-def watching() -> dict[str, Watching]:
+def watching(settings: Settings) -> dict[str, Watching]:
     """Return what looks on while transfers go on, by observation."""
-    return {name: one for name, of in OBSERVATIONS.items() if (one := of.watching()) is not None}
+    return {name: one for name, of in configured(settings).items() if (one := of.watching()) is not None}

@@ -11,7 +11,7 @@ import base64
 import functools
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,7 +21,8 @@ from bench.analysis import ceilings, verdict
 from bench.analysis.machine import Machine
 from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
-from bench.observations.observation import OBSERVATIONS
+from bench.observations import observation
+from bench.observations.observation import Observation
 from bench.presentation import again, chart, folded, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
@@ -68,6 +69,7 @@ def render(
     """Return the page; ``drawn`` has each figure's files, by its name and their format."""
     request = again.asked(recording)
     start = request or again.known(recording, record)
+    observed = list(observation.configured(scenario.settings).values())
     return (
         templates()
         .get_template("report.html.j2")
@@ -104,9 +106,9 @@ def render(
             yaml=recording.scenario_file.read_text(encoding="utf-8"),
             environment=_environment(recording),
             cpu=_cpu(record),
-            details=_details,
-            tables=[table for one in OBSERVATIONS.values() if (table := one.table(record))],
-            columns=[column for one in OBSERVATIONS.values() for column in one.columns],
+            details=functools.partial(_details, observed),
+            tables=[table for one in observed if (table := one.table(record))],
+            columns=[column for one in observed for column in one.columns],
             limits=verdict,
             ceiling_most=ceilings.MOST,
             fewest_samples=FEWEST_SAMPLES,
@@ -191,10 +193,9 @@ def _chart(
     return {"title": TITLE, "data": chart.data(samples, scenario, record, summary), **library}
 
 
-def _details(repetition: Repetition, machine: Machine) -> dict[str, Any]:
+def _details(observed: Sequence[Observation], repetition: Repetition, machine: Machine) -> dict[str, Any]:
     """Return what is unfolded of a repetition, by what it is."""
-    observed = (one.details(repetition) for one in OBSERVATIONS.values())
-    found = {name: value for details in observed for name, value in details.items()}
+    found = {name: value for one in observed for name, value in one.details(repetition).items()}
     return {**found, "segments sent again": machine.retransmits or "not known"}
 
 

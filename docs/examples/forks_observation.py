@@ -13,11 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import Field
+
 from bench.observations.causes import Cause
 from bench.observations.observation import NOT_RECORDED, Column, Evidence, Observation, Scene, Seen, register
 from bench.recording.records import Repetition
+from testbed.scenario.words import Part
 
-MOST = 500.0  # a second; the harness itself begins a few before and after the traffic
+
+class Limit(Part):
+    """A scenario's settings.observation.forks."""
+
+    # The harness itself begins a few before and after the traffic.
+    most: float = Field(500.0, gt=0, description="programs a second; with more a run proves nothing")
 
 
 class Count(NamedTuple):
@@ -31,6 +39,7 @@ class Forks(Observation):
     """Looks right before the traffic and right after it."""
 
     name = "forks"
+    settings = Limit()
 
     def before(self, scene: Scene) -> Count:
         """Return how many there were."""
@@ -45,11 +54,12 @@ class Forks(Observation):
 
     def causes(self, evidence: Evidence) -> Iterator[Cause]:
         """Yield each repetition with too many."""
+        most = self.settings.most
         for number, repetition in enumerate(evidence.record.repetitions):
             rate = _per_second(repetition)
-            if rate is not None and rate > MOST:
-                text = f"repetition-{number}: {rate:g} programs a second began here (at most {MOST:g})"
-                yield Cause(kind="machine", text=text, repetition=number, observed=rate, required=MOST)
+            if rate is not None and rate > most:
+                text = f"repetition-{number}: {rate:g} programs a second began here (at most {most:g})"
+                yield Cause(kind="machine", text=text, repetition=number, observed=rate, required=most)
 
 
 def _per_second(repetition: Repetition) -> float | None:

@@ -81,6 +81,11 @@ def test_an_observation_from_outside_is_told_shown_and_judged(
     (verdict, reasons) = (without.verdict, without.reasons) if rate < 500 else ("invalid", [words])
     assert (summary.verdict, summary.reasons) == (verdict, reasons)
     assert (words in page) == (rate > 500)
+    scenario = load(recording.scenario_file, ["settings.observation.forks.most=5"])
+    recording.scenario_file.write_text(render_yaml(scenario))
+    assert pipeline.summarise(recording).reasons == [
+        f"repetition-0: {rate:g} programs a second began here (at most 5)"
+    ]
 
 
 def test_a_study_from_outside_is_known_by_its_name(extend: Extend) -> None:
@@ -119,6 +124,7 @@ def _mtus(study: Study, asked: StudyRequest) -> list[int]:
         ("exchange_generator", "generator.exchange.pause=0.002"),
         ("share_figure", "figure.share.height=2.8"),
         ("length_study", "study.length.mtus=[1500, 9000]"),
+        ("forks_observation", "observation.forks.most=500.0"),
     ],
 )
 def test_help_completion_and_scenarios_know_what_each_example_sets(example: str, path: str) -> None:
