@@ -2,7 +2,8 @@
 
 ``recording.tar.xz`` holds the scenario, the environment and ``raw/``, all below one directory that has the
 run's id. The same recording gives the same bytes. Whatever else belongs to a recording is made from these
-files by ``./invokew figures``. A study is packed as a directory: its index, and one such file for each run.
+files by ``./invokew figures``. A study is packed as a directory: its index, one such file for each run, and
+``measured.tar.xz`` with what it measured beside its recordings, if it did.
 
 An archive may come from anywhere, so it is read as a whole before anything is written. Only plain files with
 plain names are taken from it, and no more bytes than a recording may have.
@@ -16,7 +17,7 @@ import lzma
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from bench.recording import atomic, inventory, latest
@@ -27,6 +28,7 @@ from bench.recording.records import RunRecord, is_run_id
 from testbed.scenario import texts
 
 ARCHIVE = "recording.tar.xz"
+MEASURED = f"{BESIDE}.tar.xz"
 SCENARIO, ENVIRONMENT = "scenario.yaml", "environment.json"
 RUN, ANALYSIS = "raw/run.json", "raw/analysis.json"
 MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4 MB of output
@@ -51,14 +53,8 @@ def pack(directory: Path, to: Path, counted: Counted = lambda *_: None) -> list[
         raise LookupError(f"{directory} is not finished")
     if to.resolve() == directory.resolve():
         raise LookupError(f"--to: {to} is what is to be packed")
-    if is_recording(directory):
-        files = _packed(Recording(directory))
-    else:
-        files = {path: without_names(path, _bytes(directory / path)) for path in _indexes(directory)}
-        runs = recordings(directory)
-        for number, recording in enumerate(runs, start=1):
-            files |= _below(recording.directory.name, _packed(recording))
-            counted(number, len(runs))
+    one = is_recording(directory)
+    files = _packed(Recording(directory)) if one else _packed_study(directory, counted)
     archives = [to / path for path in files if PurePosixPath(path).name == ARCHIVE]
     if not archives:
         raise LookupError(f"{directory}: there is no recording")
@@ -124,6 +120,18 @@ def recordings(study: Path) -> list[Recording]:
     ]
 
 
+def _packed_study(study: Path, counted: Counted) -> Contents:
+    """Return the files that a study is packed as."""
+    files = _nameless(study, _indexes(study))
+    if measured := _nameless(study, _beside(study)):
+        files[MEASURED] = _compressed(study, measured)
+    runs = recordings(study)
+    for number, recording in enumerate(runs, start=1):
+        files |= _below(recording.directory.name, _packed(recording))
+        counted(number, len(runs))
+    return files
+
+
 def _packed(recording: Recording) -> Contents:
     """Return the files that a recording is packed as."""
     record = recording.run_record()
@@ -132,15 +140,13 @@ def _packed(recording: Recording) -> Contents:
     for file in (recording.summary_file, recording.analysis_file):
         if not texts.is_file(file):
             raise StoredError(file, f"there is none; make it: ./invokew figures {recording.directory}")
-    contents = {
-        path: without_names(path, _bytes(recording.directory / path))
-        for path in (*inventory.take(recording), ANALYSIS)
-    }
+    contents = _nameless(recording.directory, (*inventory.take(recording), ANALYSIS))
     contents[RUN] = without_names(RUN, _sealed(recording, record, contents))
-    summary = recording.summary_file
+    if not is_run_id(record.run_id):
+        raise StoredError(recording.directory, f"{record.run_id!r} is not a recording's name")
     return {
-        ARCHIVE: _compressed(recording.directory, record.run_id, contents),
-        summary.name: without_names(summary.name, _bytes(summary)),
+        ARCHIVE: _compressed(recording.directory, _below(record.run_id, contents)),
+        **_nameless(recording.directory, [recording.summary_file.name]),
     }
 
 
@@ -153,14 +159,16 @@ def _sealed(recording: Recording, record: RunRecord, contents: Contents) -> byte
     return atomic.model_bytes(sealed)
 
 
-def _compressed(directory: Path, name: str, contents: Contents) -> bytes:
+def _nameless(directory: Path, paths: Iterable[str]) -> Contents:
+    return {path: without_names(path, _bytes(directory / path)) for path in paths}
+
+
+def _compressed(directory: Path, contents: Contents) -> bytes:
     """Return an archive with nothing of a machine or a moment in it: neither owners nor times."""
-    if not is_run_id(name):
-        raise StoredError(directory, f"{name!r} is not a recording's name")
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path, content in sorted(contents.items()):
-            member = tarfile.TarInfo(f"{name}/{path}")
+            member = tarfile.TarInfo(path)
             member.size, member.mode = len(content), 0o644
             tar.addfile(member, io.BytesIO(content))
     if out.tell() > MOST_BYTES:
@@ -177,7 +185,10 @@ def _contents(packed: Path) -> tuple[str, Contents]:
     name = packed.resolve().name
     if not _NAME.fullmatch(name) or name == latest.NAME or name.endswith(UNFINISHED):
         raise StoredError(packed, f"a study cannot be called {name!r}; give its directory another name")
-    contents = {path: _bytes(packed / path) for path in _indexes(packed)}
+    # Studies were packed with the files themselves below measured/ before.
+    contents = {path: _bytes(packed / path) for path in (*_indexes(packed), *_beside(packed))}
+    if texts.is_file(packed / MEASURED):
+        contents |= _measured(packed / MEASURED)
     for archive in _archives(packed):
         if not is_run_id(archive.parent.name):
             raise StoredError(archive, f"{archive.parent.name!r} is not a recording's name")
@@ -187,6 +198,27 @@ def _contents(packed: Path) -> tuple[str, Contents]:
 
 def _read(archive: Path) -> tuple[str, Contents]:
     """Return the run's id and the files of a packed recording. Raises StoredError."""
+    names, contents = _unpacked(archive)
+    missing = sorted({SCENARIO, RUN} - contents.keys())
+    if missing or len(names) != 1:
+        lacks = f"it has no {missing[0]}" if missing else "it has several directories"
+        raise StoredError(archive, f"no packed recording: {lacks}")
+    (name,) = names
+    if not is_run_id(name):
+        raise StoredError(archive, f"no packed recording: {name!r} is not a recording's name")
+    return name, contents
+
+
+def _measured(archive: Path) -> Contents:
+    """Return what a packed study measured beside its recordings. Raises StoredError."""
+    names, contents = _unpacked(archive)
+    if names != {BESIDE}:
+        raise StoredError(archive, f"no packed recording: it is not a directory {BESIDE!r}")
+    return _below(BESIDE, contents)
+
+
+def _unpacked(archive: Path) -> tuple[set[str], Contents]:
+    """Return the directories at the top of an archive, and the files by their paths within these."""
     names: set[str] = set()
     contents: Contents = {}
     try:
@@ -196,14 +228,7 @@ def _read(archive: Path) -> tuple[str, Contents]:
             contents[rest] = content
     except (_ForeignError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
         raise StoredError(archive, f"no packed recording: {error}") from None
-    missing = sorted({SCENARIO, RUN} - contents.keys())
-    if missing or len(names) != 1:
-        lacks = f"it has no {missing[0]}" if missing else "it has several directories"
-        raise StoredError(archive, f"no packed recording: {lacks}")
-    (name,) = names
-    if not is_run_id(name):
-        raise StoredError(archive, f"no packed recording: {name!r} is not a recording's name")
-    return name, contents
+    return names, contents
 
 
 class _ForeignError(Exception):
@@ -242,9 +267,10 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_path(path: str) -> None:
-    _, *parts = path.split("/")
+    top, *parts = path.split("/")
     plain = all(_NAME.fullmatch(part) for part in path.split("/"))
     expected = parts[:1] == ["raw"] or (len(parts) == 1 and parts[0].endswith((".yaml", ".json")))
+    expected |= top == BESIDE and path.endswith(".json")
     if not plain or not expected or len(parts) > _DEEPEST:
         raise _ForeignError(f"{path!r} is no file of a recording")
 
@@ -264,10 +290,14 @@ def _archives(directory: Path) -> list[Path]:
 
 
 def _indexes(study: Path) -> list[str]:
-    """Return the paths of a study's index, and of what it measured beside its recordings."""
-    beside = [*_found(study, f"{BESIDE}/*.json"), *_found(study, f"{BESIDE}/*/*.json")]
-    files = [file for file in _found(study, "*.json") if file.name != CRATE]
-    return [str(file.relative_to(study)) for file in (*files, *beside)]
+    """Return the paths of a study's index, and of what was asked for."""
+    return [file.name for file in _found(study, "*.json") if file.name != CRATE]
+
+
+def _beside(study: Path) -> list[str]:
+    """Return the paths of what a study measured beside its recordings."""
+    files = [*_found(study, f"{BESIDE}/*.json"), *_found(study, f"{BESIDE}/*/*.json")]
+    return [str(file.relative_to(study)) for file in files]
 
 
 def _found(directory: Path, pattern: str) -> list[Path]:

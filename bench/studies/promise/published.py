@@ -19,7 +19,7 @@ HEAD = """# What networks keep
 
 Each network was asked by [`./invokew promise`](../howto/promise.md). `–` is not claimed, and has numbers in
 the report; `?` is invalid: the machine may have been the limit. A ceiling says that a pod never gets more,
-and no more than that.
+and no more than that. A report's pages are made by `./invokew figures reports/promise/NAME`.
 """
 
 

@@ -1,8 +1,9 @@
 """Everything that is kept, made again: which files differ from what follows from the recordings?
 
 Below the directory of the recordings are recordings and studies as runs leave them, and packed ones, beside
-which summaries, indexes and the pictures that pages show are kept. All is made elsewhere, from copies of what
-was recorded alone, so that a check writes nothing that stays.
+which summaries, indexes and the pictures that pages show are kept: a recording's summary always, the rest
+where it is there. All is made elsewhere, from copies of what was recorded alone, so that a check writes
+nothing that stays.
 """
 
 from __future__ import annotations
@@ -71,8 +72,10 @@ class Kept:
             yield from ((self.directory / path, content) for path, content in self.files.items())
             return
         beside = {file.relative_to(self.directory) for file in self.directory.rglob("*") if file.is_file()}
-        summaries = {path.with_name("summary.json") for path in beside if path.name == archive.ARCHIVE}
-        for path in summaries | set(filter(_is_made, beside)):
+        made = set(filter(_is_made, beside))
+        if Path(archive.ARCHIVE) in beside:
+            made.add(Path("summary.json"))
+        for path in made:
             drawn = path.parent / "figures" / path.name  # a copy, where a page shows it
             yield self.directory / path, self.files.get(str(path), self.files.get(str(drawn)))
 
@@ -268,7 +271,8 @@ def _runs(directory: Path) -> int:
 
 def _is_made(path: Path) -> bool:
     """Tell whether a file is made of what was recorded; ``path`` is that in the recording or the study."""
-    recorded = ("raw", BESIDE, archive.ARCHIVE, archive.SCENARIO, "environment.json", REQUEST)
+    packed = (archive.ARCHIVE, archive.MEASURED)
+    recorded = ("raw", BESIDE, *packed, archive.SCENARIO, "environment.json", REQUEST)
     return path.name == "analysis.json" or not set(path.parts) & set(recorded)
 
 

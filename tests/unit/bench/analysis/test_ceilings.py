@@ -13,7 +13,9 @@ from bench.observations.causes import Cause
 from bench.recording import archive
 from bench.recording.directory import Recording
 from bench.recording.records import Calibration
+from bench.studies.promise import index
 from bench.studies.promise.checks import goodput
+from bench.studies.promise.index import INDEX
 from testbed.scenario import Scenario
 from tests.paths import ROOT
 from tests.unit.bench.builders import Rate, record, samples, scenario
@@ -179,9 +181,12 @@ def test_what_containerd_tells_is_no_ceiling_and_what_we_tell_is_one(tmp_path: P
 
 def test_of_what_is_kept_only_the_reference_plugins_on_kubernetes_exceed_theirs() -> None:
     exceeding = {
-        file.relative_to(KEPT).parts[:2]
-        for file in KEPT.glob("*/*/**/summary.json")
-        if "that the ceiling of" in file.read_text(encoding="utf-8")
+        file.parent.name
+        for file in KEPT.glob(f"promise/*/{INDEX}")
+        if any(one.state == "violated" for one in index.read(file.parent).of("ceiling"))
     }
     names = ("bandwidth-existing", "bandwidth-kubernetes", "bridge-firewall-bandwidth-kubernetes")
-    assert exceeding == {("promise", name) for name in (*names, "ptp-bandwidth-kubernetes")}
+    assert exceeding == {*names, "ptp-bandwidth-kubernetes"}
+    summaries = list(KEPT.glob("reference/**/summary.json"))
+    assert summaries
+    assert not [file for file in summaries if "that the ceiling of" in file.read_text(encoding="utf-8")]

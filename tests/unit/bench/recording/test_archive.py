@@ -183,7 +183,7 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
         atomic.write(study / path, content)
 
     assert experiments.pack(study.name, str(to), tmp_path) == HELD
-    packed = {f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json", *beside}
+    packed = {f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json", "measured.tar.xz"}
     assert set(files_of(to)) == packed
     assert experiments.draw_figures(str(to), tmp_path / "reports", {}) == HELD
     made = files_of(tmp_path / "reports" / "matrix")
@@ -191,6 +191,28 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     assert {"matrix.html", "figures/matrix.svg", f"{name}/report.html"} <= made.keys()
     assert beside.items() <= made.items()
     assert json.loads(made[f"{name}/summary.json"])["verdict"] == "held"
+    # As studies were packed before, with these files themselves.
+    (to / "measured.tar.xz").unlink()
+    for path, content in beside.items():
+        atomic.write(to / path, content)
+    assert beside.items() <= files_of(archive.unpack(to, tmp_path / "from before")).items()
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (WHOLE, "it is not a directory 'measured'"),
+        ({**WHOLE, "measured/all-1.json": b""}, "it is not a directory 'measured'"),
+        ({}, "it is not a directory 'measured'"),
+        ({"measured/../all-1.json": b""}, "is no file of a recording"),
+        ({"measured/run.sh": b""}, "is no file of a recording"),
+    ],
+)
+def test_what_a_study_measured_is_nothing_else(files: dict[str, bytes], said: str, tmp_path: Path) -> None:
+    atomic.write(tmp_path / "matrix" / "measured.tar.xz", lzma.compress(tar(files)))
+    with pytest.raises(StoredError, match=rf"measured\.tar\.xz: no packed recording: .*{said}"):
+        archive.unpack(tmp_path / "matrix", tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
 
 
 def test_runs_of_another_study_are_not_left_beside_those_that_are_packed(
