@@ -251,7 +251,7 @@ def machines(provider: str, scenario: Scenario | None) -> Mapping[str, Machine]:
     find = _kind(provider).machines
     if find is None:
         having = ", ".join(name for name, kind in PROVIDERS.items() if kind.machines)
-        raise LookupError(f"--provider: {provider!r} has no machines (what has: {having})")
+        raise LookupError(f"--provider: {provider!r} has no machines (providers with machines: {having})")
     return find(provider.partition(":")[2], scenario)
 
 

@@ -196,6 +196,6 @@ def _keeper(provider: str) -> Keeper:
     found = keeper(provider)
     if found is None:
         raise LookupError(
-            f"--provider {provider}: nothing stays up there (what does: {', '.join(keepers())})"
+            f"--provider {provider}: no testbed can stay up there (only with: {', '.join(keepers())})"
         )
     return found

@@ -119,7 +119,7 @@ class Description(Part):
 def faults(description: Description, path: Path = ()) -> Iterator[Fault]:
     """Yield what of a description contradicts itself."""
     if description.claims and description.told == "nothing":
-        yield Fault((*path, "told"), "what it claims it must be told of: write annotation or capability")
+        yield Fault((*path, "told"), "must be annotation or capability if there are claims")
     conflist = description.conflist
     if conflist is None:
         return

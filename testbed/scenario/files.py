@@ -47,7 +47,9 @@ def load(
         shown = map(with_nearest, explained(error, MOST_SHOWN))
         raise ScenarioError(str(file), shown, error.error_count()) from None
     if not 0 < scale <= 1000:
-        raise ScenarioError("--scale", [Fault((), f"{scale:g} is no factor for rates; 0.1 is a tenth")])
+        raise ScenarioError(
+            "--scale", [Fault((), f"must be above 0 and at most 1000, not {scale:g}; 0.1 is a tenth")]
+        )
     scenario = scenario.scaled(scale)
     if duration is not None and scenario.measured:
         scenario = scenario.lasting(duration)

@@ -173,7 +173,7 @@ class Cluster(Part):
         if not isinstance(value, dict) or "network" not in value:
             return value
         if "backend" in value:
-            raise ValueError("network is a former word for backend: say one of them")
+            raise ValueError("network is the former name of backend: set only one of them")
         return {("backend" if key == "network" else key): word for key, word in value.items()}
 
     @property
@@ -404,7 +404,7 @@ class Scenario(Part):
         if not isinstance(value, dict) or "network" not in value:
             return value
         if "enforcement" in value:
-            raise ValueError("network and enforcement say the same: say one of them")
+            raise ValueError("network and enforcement are the same setting: set only one")
         return {("enforcement" if key == "network" else key): word for key, word in value.items()}
 
     @property

@@ -111,7 +111,7 @@ class BgpRouted(Network):
         own = scenario.clusters[cluster]
         reflector = own.bgp.route_reflector if own.bgp else None
         if reflector is not None and reflector not in own.nodes:
-            words = f"{reflector!r} is no node of this cluster (nodes: {', '.join(own.nodes)})"
+            words = f"{reflector!r} is not a node of this cluster (nodes: {', '.join(own.nodes)})"
             yield ("bgp", "route_reflector"), words
 
     def control_ports(self, scenario: Scenario, cluster: str) -> Sequence[int]:

@@ -49,11 +49,11 @@ class ReadingError(ValueError):
 def parse(text: str) -> Any:
     """Return what one YAML document holds, None if there is none. Raises ReadingError."""
     if len(text) > MOST_BYTES:
-        raise ReadingError(f"more than {MOST_BYTES:,} characters, which no scenario needs")
+        raise ReadingError(f"longer than {MOST_BYTES:,} characters")
     # libyaml compares each with all before it; and nothing here has a tag.
     if tag := re.search("^%TAG", text, re.MULTILINE):
         raise ReadingError(
-            f"line {text.count(chr(10), 0, tag.start()) + 1}: not YAML: %TAG means nothing here"
+            f"line {text.count(chr(10), 0, tag.start()) + 1}: %TAG directives are not supported"
         )
     try:
         return _Reader(text).document()
@@ -93,7 +93,7 @@ class _Reader:
         next(self._events)  # the document's end
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise _error(event.start_mark, "not YAML: a second document")
+            raise _error(event.start_mark, "expected a single document")
         return value
 
     def _value(self, event: Any, depth: int) -> Any:
@@ -101,11 +101,11 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
         if event.tag is not None:
-            raise _error(event.start_mark, f"not YAML: the tag {shortened(event.tag)!r} means nothing")
+            raise _error(event.start_mark, f"the tag {shortened(event.tag)!r} is not supported")
         if isinstance(event, yaml.ScalarEvent):
             value = scalar(event.value) if event.implicit[0] else event.value
         elif depth > MOST_DEPTH:
-            raise _error(event.start_mark, f"more than {MOST_DEPTH} levels, one within the other")
+            raise _error(event.start_mark, f"nested more than {MOST_DEPTH} levels deep")
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._list(depth)
         else:
@@ -136,11 +136,11 @@ class _Reader:
     def _key(self, event: Any) -> str:
         plain = isinstance(event, yaml.ScalarEvent) and event.tag is None and event.anchor is None
         if not plain:
-            raise _error(event.start_mark, "not YAML as scenarios use it: a key is text")
+            raise _error(event.start_mark, "a key must be a string")
         self._spend(1, event)
         text: str = event.value
         if event.implicit[0] and not isinstance(scalar(text), str):
-            raise _error(event.start_mark, f"the key {text!r} is no text; write it in quotes")
+            raise _error(event.start_mark, f"the key {text!r} must be a string; write it in quotes")
         return text
 
     def _merged(self, event: Any, depth: int) -> dict[str, Any]:
@@ -150,20 +150,20 @@ class _Reader:
         together: dict[str, Any] = {}
         for one in reversed(several):
             if not isinstance(one, dict):
-                raise _error(event.start_mark, "<< is for mappings, or a list of them")
+                raise _error(event.start_mark, "<< must be a mapping or a list of mappings")
             together |= one
         return together
 
     def _alias(self, event: Any, depth: int) -> Any:
         if event.anchor not in self._anchored:
-            raise _error(event.start_mark, f"not YAML: there is no &{shortened(event.anchor)} before")
+            raise _error(event.start_mark, f"undefined alias *{shortened(event.anchor)}")
         return self._copy(self._anchored[event.anchor], event, depth)
 
     def _copy(self, value: Any, event: Any, depth: int) -> Any:
         if not isinstance(value, (dict, list)):
             return value
         if depth > MOST_DEPTH:
-            raise _error(event.start_mark, f"more than {MOST_DEPTH} levels, one within the other")
+            raise _error(event.start_mark, f"nested more than {MOST_DEPTH} levels deep")
         self._spend(len(value), event)
         if isinstance(value, list):
             return [self._copy(each, event, depth + 1) for each in value]
@@ -172,9 +172,7 @@ class _Reader:
     def _spend(self, count: int, event: Any) -> None:
         self._count += count
         if self._count > MOST_VALUES:
-            raise _error(
-                event.start_mark, f"more than {MOST_VALUES:,} values, counted as often as they are used"
-            )
+            raise _error(event.start_mark, f"more than {MOST_VALUES:,} values, with aliases expanded")
 
 
 def _merges(event: Any) -> bool:

@@ -93,7 +93,7 @@ def _settings(scenario: Scenario) -> Iterator[Fault]:
     for name, cluster in scenario.clusters.items():
         for field in dict.fromkeys(field for kind in networks.KINDS.values() for field in kind.fields()):
             if getattr(cluster, field) is not None and field not in networks.of(cluster).fields():
-                words = f"backend {cluster.backend} has no use for these settings"
+                words = f"backend {cluster.backend} does not use these settings"
                 yield Fault(("clusters", name, field), words)
 
 
@@ -120,13 +120,13 @@ def _zones(scenario: Scenario) -> Iterator[Fault]:
     for name, node in scenario.nodes.items():
         at: Path = ("nodes", name, "zone")
         if node.zone is None and scenario.zones:
-            yield Fault(at, f"there are zones, so every node is in one (zones: {listed(scenario.zones)})")
+            yield Fault(at, f"this field is required when there are zones (zones: {listed(scenario.zones)})")
         elif node.zone is not None and node.zone not in scenario.zones:
             yield Fault(at, unknown("zone", node.zone, scenario.zones))
     inhabited = {node.zone for node in scenario.nodes.values()}
     for name, zone in scenario.zones.items():
         if name not in inhabited:
-            yield Fault(("zones", name), f"no node is in it; write zone: {name} at one, or leave it out")
+            yield Fault(("zones", name), f"no node is in it; set zone: {name} on one, or remove this zone")
         yield from _delay(("zones", name), zone)
 
 
@@ -140,7 +140,7 @@ def _delay(at: Path, zone: Zone) -> Iterator[Fault]:
     if zone.jitter > zone.delay:
         yield Fault((*at, "jitter"), f"{zone.jitter:g} s is more than the delay of {zone.delay:g} s")
     if zone.reorder and not zone.delay:
-        yield Fault((*at, "reorder"), "only what is delayed can be overtaken; give it a delay")
+        yield Fault((*at, "reorder"), "only delayed packets can be reordered; set a delay")
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
@@ -193,7 +193,7 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
     if shaping is None:
         return
     if scenario.kept_by != enforcements.UNDESCRIBED:
-        yield Fault(("shaping",), "shaping at a place is measured by itself: write enforcement: none")
+        yield Fault(("shaping",), "shaping requires enforcement: none")
     if at := _without_rate(scenario):
         yield Fault(at, "shaping needs to know the rate of the nodes' links, such as 9G")
     if shaping.classify != "none" and shaping.at in ("bridge-veth", "eth0"):
@@ -248,7 +248,8 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
         elif pod.node in scenario.nodes and pod.node not in workers[pod.cluster]:
             yield Fault(
                 (*at, "node"),
-                f"{pod.node!r} is no worker of cluster {pod.cluster!r} (workers: {listed(cluster.workers)})",
+                f"{pod.node!r} is not a worker of cluster {pod.cluster!r} "
+                f"(workers: {listed(cluster.workers)})",
             )
         rates = ("guarantee", pod.guarantee), ("answers", pod.answers), ("ceiling", pod.ceiling)
         for field, rate in rates:

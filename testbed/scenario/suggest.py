@@ -29,7 +29,7 @@ def counted(path: Path, depth: int) -> str:
     above, part, below = path[:depth], path[depth], path[depth + 1 :]
     if isinstance(part, str) and part.isdecimal():
         return f"{UNKNOWN}; did you mean {render_path((*above, int(part), *below))}?"
-    return f"{UNKNOWN}: these are counted, as in {render_path((*above, 0, *below))}"
+    return f"{UNKNOWN}: give an index, as in {render_path((*above, 0, *below))}"
 
 
 @cache

@@ -37,7 +37,7 @@ def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
         # To open a FIFO waits for who writes into it, but not like this.
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise TextError("not a file, but something else of this name")
+                raise TextError("not a regular file")
             content = stream.read(most_bytes + 1)
     except IsADirectoryError:
         raise TextError("not a file, but a directory") from None

@@ -57,13 +57,13 @@ def _traffic(scenario: Scenario) -> Iterator[Fault]:
             yield from _size(scenario, at, traffic, traffic.size)
     for index, flow in enumerate(scenario.flows):
         if flow.protocol == "udp" and flow.rate is None:
-            yield Fault(("flows", index, "rate"), "UDP needs the load to offer: a rate such as 1G")
+            yield Fault(("flows", index, "rate"), "UDP requires a rate, such as 1G")
 
 
 def _size(scenario: Scenario, at: Path, traffic: Traffic, size: int) -> Iterator[Fault]:
     """A datagram is one packet, and what TCP puts into one nobody can say."""
     if traffic.protocol != "udp":
-        yield Fault((*at, "size"), "only UDP's packets have a size of their own")
+        yield Fault((*at, "size"), "must not be set unless protocol is udp")
     else:
         yield from _one_packet(scenario, (*at, "size"), traffic, size)
 
@@ -111,7 +111,8 @@ def _schedules(scenario: Scenario) -> Iterator[Fault]:
         if flow.duration < measurement.warm_up + 5 * measurement.interval:
             yield Fault(
                 ("flows", index, "duration"),
-                f"{flow.duration:g} s leave no five samples after the warm-up of {measurement.warm_up:g} s",
+                f"{flow.duration:g} s leaves fewer than five samples after the warm-up "
+                f"of {measurement.warm_up:g} s",
             )
     for earlier, index in _simultaneous(scenario):
         yield Fault(
@@ -125,7 +126,7 @@ def _requests(scenario: Scenario) -> Iterator[Fault]:
     for index, requests in enumerate(scenario.requests):
         at: Path = ("requests", index)
         if requests.duration <= scenario.measurement.warm_up:
-            words = f"{requests.duration:g} s end within the warm-up of {scenario.measurement.warm_up:g} s"
+            words = f"{requests.duration:g} s ends within the warm-up of {scenario.measurement.warm_up:g} s"
             yield Fault((*at, "duration"), words)
         if requests.count > MOST_EXCHANGES:
             words = f"{requests.count:,} exchanges are more than the {MOST_EXCHANGES:,} that are kept"

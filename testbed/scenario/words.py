@@ -23,14 +23,14 @@ from testbed.scenario.texts import unshown
 def _showable(text: str) -> str:
     """Refuse what a terminal would take for an order, and what no SVG file may hold."""
     for char in unshown(text):
-        raise ValueError(f"U+{ord(char):04X} in it is no character that can be shown")
+        raise ValueError(f"must not contain U+{ord(char):04X}, which is not printable")
     return text
 
 
 def _no_number(value: object) -> object:
     """Refuse the number that an address also is: nobody writes it so, but by mistake."""
     if isinstance(value, (bool, int, float)):
-        raise ValueError(f"{value} is a number; write four of them with dots, as in 172.16.0.0")
+        raise ValueError(f"must be a string such as 172.16.0.0, not the number {value}")
     return value
 
 

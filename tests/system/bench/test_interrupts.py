@@ -162,7 +162,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
         (["--scenario", "nowhere"], "no scenario 'nowhere' (a file, or one of: "),
         (["--set", "flows[0].to=A-9"], "flows[0].to: no pod 'A-9' (pods: A-1, A-2, A-3, A-4"),
         (["--scale", "many"], "many"),
-        (["--scale", "0"], "--scale: 0 is no factor"),
+        (["--scale", "0"], "--scale: must be above 0"),
         (["--provider", "cloud"], "no provider 'cloud' (providers: netns, ssh, "),
         (["--orchestrator", "swarm"], "no orchestrator 'swarm' (orchestrators: cni"),
         (["--colour"], "no option --colour"),

@@ -164,7 +164,7 @@ def test_a_name_is_given_once_whoever_keeps_it(keepers: dict[str, Keeper]) -> No
 @pytest.mark.parametrize(
     ("provider", "words"),
     [
-        ("nowhere", r"nothing stays up there \(what does: here, there\)"),
+        ("nowhere", r"no testbed can stay up there \(only with: here, there\)"),
         ("elsewhere", r"no provider 'elsewhere' \(providers: here, there, nowhere\)"),
     ],
 )

@@ -66,5 +66,5 @@ def test_what_is_no_json_is_named(tmp_path: Path, content: str) -> None:
 
 def test_nothing_is_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(atomic.StoredError, match="fifo: not a file"):
+    with pytest.raises(atomic.StoredError, match="fifo: not a regular file"):
         atomic.read(tmp_path / "fifo", Artefact)

@@ -40,5 +40,5 @@ def test_a_recorded_scenario_calls_the_backend_network() -> None:
 def test_faults_of_the_former_word_are_the_backends() -> None:
     with pytest.raises(ScenarioError, match=r"clusters\.a\.backend: input should be "):
         addressed("contmec", "clusters.a.network=carrier-pigeons")
-    with pytest.raises(ScenarioError, match="network is a former word for backend: say one of them"):
+    with pytest.raises(ScenarioError, match="network is the former name of backend: set only one of them"):
         addressed("contmec", "clusters.a.network=vxlan", "clusters.a.backend=vxlan")

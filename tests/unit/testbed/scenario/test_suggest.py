@@ -21,7 +21,7 @@ CONTMEC = ROOT / "scenarios" / "contmec.yaml"
         ("measurment.interval=1", r"did you mean measurement\?"),
         ("underlay.rates=1G", r"did you mean underlay\.rate\?"),
         ("pods.A-1.garantee=1G", r"did you mean pods\.A-1\.guarantee\?"),
-        ("flows.first.duration=3", r"these are counted, as in flows\[0\]"),
+        ("flows.first.duration=3", r"give an index, as in flows\[0\]"),
     ],
 )
 def test_what_was_meant_is_said(override: str, meant: str) -> None:

@@ -11,10 +11,10 @@ from testbed.scenario import texts
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path, words in {
-        tmp_path / "fifo": "something else",
+        tmp_path / "fifo": "not a regular file",
         tmp_path: "a directory",
         tmp_path / "absent": "No such file",
-        Path("/dev/zero"): "something else",
+        Path("/dev/zero"): "not a regular file",
         Path("a\0b"): "null",
     }.items():
         with pytest.raises(texts.TextError, match=words):

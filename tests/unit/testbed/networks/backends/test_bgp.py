@@ -120,7 +120,7 @@ def test_its_sessions_are_control_traffic() -> None:
     [
         (
             "a.bgp.route_reflector=master-02",
-            r"clusters\.a\.bgp\.route_reflector: 'master-02' is no node of this",
+            r"clusters\.a\.bgp\.route_reflector: 'master-02' is not a node of this",
         ),
         ("b.bgp.port=179", r"clusters\.b\.bgp\.port: cluster 'a' shares a node and already has BGP port 179"),
         ("b.bgp.hold_time=2", r"clusters\.b\.bgp\.hold_time: input should be greater than or equal to 3"),

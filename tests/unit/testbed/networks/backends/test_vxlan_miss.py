@@ -132,7 +132,7 @@ def test_settings_that_cannot_be_are_named(override: str, words: str) -> None:
 
 
 def test_other_backends_have_no_use_for_its_settings() -> None:
-    words = r"clusters\.a\.resolve: backend vxlan has no use for these settings"
+    words = r"clusters\.a\.resolve: backend vxlan does not use these settings"
     with pytest.raises(ScenarioError, match=words):
         addressed("contmec", "clusters.a.resolve={l2: ahead}")
 
