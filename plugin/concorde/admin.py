@@ -104,17 +104,17 @@ def parse(arguments: list[str]) -> Asked:
     """What a command line asks for. Raises UsageError."""
     asked, left = Asked(arguments[0]), arguments[1:]
     if asked.command not in OPTIONS:
-        raise UsageError(f"{asked.command!r} is no command")
+        raise UsageError(f"unknown command {asked.command!r}")
     while left:
         option = left.pop(0)
         name, equals, value = option.partition("=")
         if name not in OPTIONS[asked.command] or (name == "--json" and equals):
-            raise UsageError(f"{option!r} is no option of {asked.command}")
+            raise UsageError(f"unknown option {option!r} of {asked.command}")
         if name == "--json":
             asked.as_json = True
             continue
         if not equals and not left:
-            raise UsageError(f"{option!r} lacks its value")
+            raise UsageError(f"option {option!r} requires a value")
         _set(asked, name, value if equals else left.pop(0))
     return asked
 
@@ -125,7 +125,7 @@ def _set(asked: Asked, option: str, value: str) -> None:
         return
     if option == "--every":
         if not value.isdecimal() or not 0 < int(value) <= _MOST_SECONDS:
-            raise UsageError(f"{value!r} is no number of seconds from 1 to {_MOST_SECONDS}")
+            raise UsageError(f"--every must be an integer from 1 to {_MOST_SECONDS} (seconds), not {value!r}")
         asked.every = int(value)
         return
     if not names.is_path(value):
@@ -146,7 +146,9 @@ def _place(text: str) -> tuple[str, int]:
     try:
         return exporter.place(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no address and port of this node, such as {exporter.USUAL}") from None
+        raise UsageError(
+            f"{text!r} is not an address and port of this node, such as {exporter.USUAL}"
+        ) from None
 
 
 def _ledger(asked: Asked) -> str:

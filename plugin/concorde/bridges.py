@@ -36,7 +36,7 @@ def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
         if kind is None:
             return
         if kind != "bridge":
-            raise invalid("bridge", f"{network.bridge} is an interface of this node, and no bridge")
+            raise invalid("bridge", f"{network.bridge} is an interface of this node, but not a bridge")
     if not store.knows(subnet):
         known = {lease.link.host_veth for lease in store.leases() if lease.link is not None}
         unknown = [
@@ -46,7 +46,7 @@ def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
             listed = ", ".join(addresses.dotted(port.address) for port in unknown[:3] if port.address)
             raise CniError(
                 DAMAGED,
-                f"{network.directory}/{owned.STORE} knows nothing of {len(unknown)} pods on {network.bridge}"
+                f"{network.directory}/{owned.STORE} has no record of {len(unknown)} pods on {network.bridge}"
                 f" ({listed}): run concorde rebuild, or delete them",
             )
 

@@ -94,7 +94,7 @@ def response(request: bytes, collect: Callable[[], str]) -> bytes:
     lines = request.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        return _text(400, "this is no request of HTTP/1.1\n")
+        return _text(400, "not an HTTP/1.1 request\n")
     method, target = words[:2]
     if target.partition("?")[0] != PATH:
         return _text(404, f"metrics are at {PATH}\n", body=method != "HEAD")

@@ -16,7 +16,7 @@ def read(path: str) -> tuple[addresses.Subnet, int]:
     subnet = entries.get("FLANNEL_SUBNET", "")
     mtu = entries.get("FLANNEL_MTU", "")
     if not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5):
-        raise ValueError("has no proper FLANNEL_MTU")
+        raise ValueError("has no valid FLANNEL_MTU")
     if not addresses.LEAST_MTU <= int(mtu) <= addresses.MOST_MTU:
         raise ValueError(f"has FLANNEL_MTU={mtu}, not from {addresses.LEAST_MTU} to {addresses.MOST_MTU}")
     try:

@@ -62,7 +62,7 @@ def chained(network: dict[str, Any], behind: dict[str, Any]) -> dict[str, Any]:
         raise invalid("plugins", f"{TYPE} is among them already")
     version = network.get("cniVersion")
     if version not in VERSIONS:
-        raise invalid("cniVersion", f"{shown(version)} is none of {', '.join(VERSIONS)}")
+        raise invalid("cniVersion", f"{shown(version)} is not one of {', '.join(VERSIONS)}")
     whole = network if "plugins" in network else {key: network.get(key) for key in ("cniVersion", "name")}
     return {**whole, "plugins": [*plugins, *_plugins(behind)]}
 
@@ -142,7 +142,7 @@ def _require_ours(network: Identity, follows: bool) -> None:
     if follows or not links.exists(network.bridge):
         return  # another plugin's, in a chain
     if not bridges.is_marked(network.bridge):
-        raise NotOursError(f"the interface {network.bridge} is none that this plugin made")
+        raise NotOursError(f"the interface {network.bridge} was not made by this plugin")
     others = [port for port in _ports(network.bridge) if not is_host_veth(port)]
     if others:
         raise NotOursError(f"{network.bridge} has ports that this plugin did not make: {', '.join(others)}")

@@ -210,7 +210,7 @@ def _abandoned(written: list[Entry]) -> list[str]:
     if uplink is None or written:
         return []
     kernel.abandon(uplink)
-    return [f"removed: the tree on {uplink}, of which nobody tells anything and nobody has a promise"]
+    return [f"removed: the tree on {uplink} (its settings are not known, and nothing is promised on it)"]
 
 
 def _settings(alive: list[Living], said: list[str]) -> dict[str, Settings]:

@@ -128,7 +128,7 @@ def _unfit(netns: str) -> str:
     # First by its name only: to open a pipe or a device may take for ever, or do something.
     found = os.stat(netns)
     if found.st_dev != own.st_dev:
-        return "no namespace"  # they are all files of one file system, the kernel's own
+        return "not a namespace"  # they are all files of one file system, the kernel's own
     if found.st_ino == own.st_ino:
         # Shaping or addresses meant for a pod would land on the node's own interface.
         return "the node's own namespace"
@@ -136,6 +136,6 @@ def _unfit(netns: str) -> str:
 
     descriptor = os.open(netns, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return "" if fcntl.ioctl(descriptor, _NS_GET_NSTYPE) == _CLONE_NEWNET else "no network namespace"
+        return "" if fcntl.ioctl(descriptor, _NS_GET_NSTYPE) == _CLONE_NEWNET else "not a network namespace"
     finally:
         os.close(descriptor)

@@ -82,7 +82,7 @@ class Store(Database):
             self._reserve(subnet)
         last = subnet.gateway if row is None else row[0]
         if last not in subnet:
-            raise damaged(self._path, f"the last address given of {subnet} is none of it")
+            raise damaged(self._path, f"the last address given of {subnet} is not in it")
         for start in (last + 1, subnet.network):
             address = self._first_free(start)
             if address < subnet.broadcast:
@@ -130,7 +130,7 @@ class Store(Database):
                     continue
             except (AttributeError, TypeError, ValueError):
                 pass
-            raise damaged(self._path, f"a subnet that is none: {row}")
+            raise damaged(self._path, f"not a subnet: {row}")
         return dict(rows)
 
     def restore(
@@ -180,7 +180,7 @@ class Store(Database):
         try:
             return _lease(row)
         except (AttributeError, TypeError, ValueError) as error:
-            raise damaged(self._path, f"a lease that is none: {row}") from error
+            raise damaged(self._path, f"not a lease: {row}") from error
 
     def _first_free(self, start: int) -> int:
         # Two index look-ups, then a walk along the run of taken addresses that `start` lies in.

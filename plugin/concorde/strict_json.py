@@ -108,7 +108,7 @@ def _mistake(text: str) -> str:
 
 
 def _malformed(mistake: str) -> CniError:
-    return CniError(UNDECODABLE, f"standard input is not proper JSON: {mistake[:200]}")
+    return CniError(UNDECODABLE, f"standard input is not valid JSON: {mistake[:200]}")
 
 
 def encode(document: dict[str, Any]) -> bytes:

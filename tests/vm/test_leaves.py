@@ -90,7 +90,7 @@ def test_a_flood_leaves_the_pods_other_flows_their_parts_where_the_kernel_can(
     assert (said["codes"], said["kinds"]) == ([None, None], kinds)
     assert said["metrics"] == [said["dropped"]] != [0]
     # As a version before this made it: named, and replaced while the class stays.
-    assert "has not its queue, " in said["check"]
+    assert "lacks its queue, " in said["check"]
     assert said["reconcile"] == [f"repaired: {said['check']}"]
     assert (said["counted on"], said["kinds after"], said["check after"]) == (True, kinds, {})
     assert said["again"] == "nothing to repair\n"

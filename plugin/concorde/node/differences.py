@@ -128,7 +128,7 @@ def _of_queue(tree: Tree, minor: int, entry: Entry | None, state: State) -> list
     # The number of flows cannot be changed.
     stays = has is None or (has[:2] == (kind, rate) and not state.fair)
     remove = "" if stays else htb.delete_queue(tree, minor)
-    text = f"{_name(tree, minor, entry)} has not its queue, {described}"
+    text = f"{_name(tree, minor, entry)} lacks its queue, {described}"
     line = remove + htb.queue_lines(tree, minor, entry, state.fair)
     return [Difference(text, line, key=entry.key if entry else None)]
 

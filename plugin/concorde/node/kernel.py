@@ -184,7 +184,7 @@ def require_ours(uplink: str, root: str | None, unknown: bool) -> None:
     if unknown:
         raise CniError(
             UPLINK_CONFLICT,
-            f"{uplink} has a tree of guarantees that this ledger knows nothing of (another stateDir, or"
+            f"{uplink} has a tree of guarantees that is not in this ledger (another stateDir, or"
             " a removed one); remove its root qdisc, or set takeOver",
         )
 

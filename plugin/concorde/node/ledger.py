@@ -99,7 +99,7 @@ class Ledger(Database):
             listed = tuple(map(int, ports.split()))
             return Tree(uplink, capacity + 0, reserve + 0, listed, overhead + 0, segment + 0)
         except (AttributeError, TypeError, ValueError) as error:
-            raise damaged(self._path, f"a tree that is none: {row}") from error
+            raise damaged(self._path, f"not a tree: {row}") from error
 
     def set_tree(self, tree: Tree | None) -> None:
         """Write down the tree's parameters, or that there is none."""
@@ -192,7 +192,7 @@ class Ledger(Database):
         except Conflict as error:
             # Where this plugin gave the address, its store should have known.
             code = DAMAGED if entry.is_ours and self.find(entry.key) is None else ALREADY_ATTACHED
-            remedy = ", and the store knows nothing of that: run concorde rebuild" if code == DAMAGED else ""
+            remedy = ", and the store has no record of it: run concorde rebuild" if code == DAMAGED else ""
             raise CniError(code, messages.taken(entry, self.entries()) + remedy) from error
 
     def adopt(self, entry: Entry) -> None:
@@ -239,7 +239,7 @@ class Ledger(Database):
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         for value, kinds in zip(row, _KINDS):
             if not isinstance(value, kinds):
-                raise damaged(self._path, f"an entry that is none: {row}")
+                raise damaged(self._path, f"not an entry: {row}")
         return Entry(*row)
 
     def _free_minor(self) -> int:

@@ -54,7 +54,7 @@ def _listed(key: str, entries: object) -> list[Attachment]:
             _is(names.is_identifier, entry.get("containerID"))
             and _is(names.is_interface, entry.get("ifname"))
         ):
-            raise invalid(key, f"{shown(entry)} has no proper containerID and ifname")
+            raise invalid(key, f"{shown(entry)} has no valid containerID and ifname")
     return [(entry["containerID"], entry["ifname"]) for entry in entries]
 
 

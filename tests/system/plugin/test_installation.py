@@ -164,8 +164,8 @@ def test_ours_stands_behind_anothers_plugins_and_all_else_is_that_others(node: N
     ("network", "behind", "words"),
     [
         ({**OTHERS, "plugins": [{"type": "concorde"}]}, BEHIND, "plugins: concorde is among them already"),
-        ({**OTHERS, "cniVersion": "0.2.0"}, BEHIND, "cniVersion: '0.2.0' is none of 0.3.0, "),
-        ({"name": "cluster-a", "plugins": []}, BEHIND, "cniVersion: None is none of 0.3.0, "),
+        ({**OTHERS, "cniVersion": "0.2.0"}, BEHIND, "cniVersion: '0.2.0' is not one of 0.3.0, "),
+        ({"name": "cluster-a", "plugins": []}, BEHIND, "cniVersion: None is not one of 0.3.0, "),
         (OTHERS, {"plugins": [{"type": "bandwidth"}]}, "plugins: none of them is of type concorde"),
         ({**OTHERS, "plugins": {}}, BEHIND, "plugins: a network configuration list has a list of plugins"),
     ],

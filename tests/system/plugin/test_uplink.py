@@ -290,7 +290,7 @@ def test_a_tree_that_no_ledger_knows_is_not_taken_for_ones_own(node: Node) -> No
     added(node, "A-1", on_uplink("100M"))
     error = node.call("ADD", "B-1", on_uplink("100M", cluster="b", stateDir="/run/other"))
     assert error["code"] == 106
-    assert "knows nothing of" in error["msg"]
+    assert "is not in this ledger" in error["msg"]
     assert "c0de:10" in classes(node)
 
 
@@ -339,11 +339,11 @@ TAMPERING = {
     "tc class delete dev eth0 classid c0de:10": "class c0de:10 of cluster-a A-1 of eth0 is missing",
     "tc class delete dev eth0 classid c0de:fffe": "class c0de:fffe (default) of eth0 is missing",
     "tc class delete dev eth0 classid c0de:4010": "class c0de:4010 of cluster-a A-1 of eth0 is missing",
-    "tc qdisc delete dev eth0 parent c0de:4010": "class c0de:4010 of cluster-a A-1 of eth0 has not its queue",
+    "tc qdisc delete dev eth0 parent c0de:4010": "class c0de:4010 of cluster-a A-1 of eth0 lacks its queue",
     "tc class change dev eth0 classid c0de:10 htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
     "tc class change dev eth0 classid c0de:fffe htb rate 7mbit ceil 1gbit quantum 65536": "has rate 7Mbit",
     "tc class add dev eth0 parent c0de:1 classid c0de:77 htb rate 7mbit quantum 65536": "belongs to nobody",
-    "tc qdisc delete dev eth0 parent c0de:10": "class c0de:10 of cluster-a A-1 of eth0 has not its queue",
+    "tc qdisc delete dev eth0 parent c0de:10": "class c0de:10 of cluster-a A-1 of eth0 lacks its queue",
     "tc filter delete dev eth0 parent c0de:": "eth0 has no filter for ARP",
     "ip ntable change name arp_cache dev eth0 queue 101": "eth0 keeps 101 packets for each neighbour",
     "ip ntable change name ndisc_cache dev eth0 queue 101": "that has not answered (ndisc_cache)",

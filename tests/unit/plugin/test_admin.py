@@ -24,17 +24,17 @@ def test_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["leger"], "'leger' is no command"),
-        (["ledger", "--output", "/x"], "'--output' is no option of ledger"),
-        (["examine", "--state-dir=/x"], "'--state-dir=/x' is no option of examine"),
-        (["ledger", "--json=yes"], "'--json=yes' is no option of ledger"),
-        (["metrics", "--output"], "'--output' lacks its value"),
+        (["leger"], "unknown command 'leger'"),
+        (["ledger", "--output", "/x"], "unknown option '--output' of ledger"),
+        (["examine", "--state-dir=/x"], "unknown option '--state-dir=/x' of examine"),
+        (["ledger", "--json=yes"], "unknown option '--json=yes' of ledger"),
+        (["metrics", "--output"], "option '--output' requires a value"),
         (["metrics", "--output=x.prom"], "'x.prom' is not a plain absolute path"),
         (
             ["agent", "--listen", "9725"],
-            "'9725' is no address and port of this node, such as 127.0.0.1:9725",
+            "'9725' is not an address and port of this node, such as 127.0.0.1:9725",
         ),
-        (["agent", "--every", "0"], "'0' is no number of seconds from 1 to 3600"),
+        (["agent", "--every", "0"], "--every must be an integer from 1 to 3600 (seconds), not '0'"),
         (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_bridge_with_pods_of_which_nobody_knows_is_not_taken(
     with pytest.raises(CniError) as caught:
         bridges.require_ours(network, SUBNET, store)
     assert caught.value.code == refused
-    assert ("knows nothing of 1 pods on cni-a (172.16.1.2)" in caught.value.msg) == (refused == DAMAGED)
+    assert ("has no record of 1 pods on cni-a (172.16.1.2)" in caught.value.msg) == (refused == DAMAGED)
 
 
 def test_of_a_bridge_with_pods_nothing_is_asked_and_of_another_subnet_who_is_unknown(

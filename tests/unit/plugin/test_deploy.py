@@ -184,9 +184,9 @@ def test_in_a_chain_it_follows_the_other_network(chain: Installation) -> None:
 @pytest.mark.parametrize(
     ("theirs", "words"),
     [
-        ("{", "standard input is not proper JSON"),
+        ("{", "standard input is not valid JSON"),
         ('{"cniVersion": "0.3.1", "name": "cbr0", "plugins": [{"type": "concorde"}]}', "among them already"),
-        ('{"cniVersion": "0.2.0", "name": "old", "type": "flannel"}', "cniVersion: '0.2.0' is none of"),
+        ('{"cniVersion": "0.2.0", "name": "old", "type": "flannel"}', "cniVersion: '0.2.0' is not one of"),
     ],
 )
 def test_behind_a_network_that_it_cannot_follow_nothing_is_installed(

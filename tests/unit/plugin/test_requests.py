@@ -41,9 +41,9 @@ def refused(verb: str, environment: dict[str, str]) -> CniError:
         ("", INVALID_ENVIRONMENT, "CNI_NETNS: missing"),
         ("relative", INVALID_ENVIRONMENT, "is not a plain absolute path"),
         ("/nowhere", UNKNOWN_CONTAINER, "CNI_NETNS: /nowhere: No such file or directory"),
-        ("/dev/null", INVALID_ENVIRONMENT, "/dev/null is no namespace"),
+        ("/dev/null", INVALID_ENVIRONMENT, "/dev/null is not a namespace"),
         (OWN, INVALID_ENVIRONMENT, "is the node's own namespace"),
-        ("/proc/self/ns/mnt", INVALID_ENVIRONMENT, "is no network namespace"),
+        ("/proc/self/ns/mnt", INVALID_ENVIRONMENT, "is not a network namespace"),
     ],
 )
 def test_what_is_no_pods_namespace_is_refused_but_to_del(netns: str, code: int, words: str) -> None:

@@ -114,19 +114,19 @@ KEY = ("cluster-a", "A-1", "eth0")
         ),
         (
             lambda s: s.queues.pop("c0de:fffd"),
-            "class c0de:fffd (control) of eth0 has not its queue, bfifo of 2250000 bytes",
+            "class c0de:fffd (control) of eth0 lacks its queue, bfifo of 2250000 bytes",
             "qdisc replace dev eth0 parent c0de:fffd handle fffd: bfifo limit 2250000",
             None,
         ),
         (
             lambda s: s.queues.update({"c0de:10": ("bfifo", 0, 1)}),
-            f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
+            f"class {CLASS} lacks its queue, bfifo of 1250000 bytes",
             "qdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
         (
             lambda s: s.queues.update({"c0de:10": ("tbf", 125_000_001_518, 1_250_000)}),
-            f"class {CLASS} has not its queue, bfifo of 1250000 bytes",
+            f"class {CLASS} lacks its queue, bfifo of 1250000 bytes",
             "qdisc delete dev eth0 parent c0de:10\nqdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
@@ -213,11 +213,11 @@ def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_tur
     state.fair = True
     found = [one.text for one in differences(TREE, [entry(minor=0x10)], state)]
     assert found == [
-        "class c0de:fffd (control) of eth0 has not its queue, fq_codel of 4500000 bytes",
-        f"class {CLASS} has not its queue, fq_codel of 2500000 bytes",
-        f"class {CLASS.replace('10', '4010', 1)} has not its queue,"
+        "class c0de:fffd (control) of eth0 lacks its queue, fq_codel of 4500000 bytes",
+        f"class {CLASS} lacks its queue, fq_codel of 2500000 bytes",
+        f"class {CLASS.replace('10', '4010', 1)} lacks its queue,"
         " tbf of 2250000 bytes, in it fq_codel of 4500000 bytes",
-        "class c0de:fffe (default) of eth0 has not its queue,"
+        "class c0de:fffe (default) of eth0 lacks its queue,"
         " tbf of 2250000 bytes, in it fq_codel of 4500000 bytes",
     ]
     lines = "".join(one.tc for one in differences(TREE, [entry(minor=0x10)], state)).splitlines()

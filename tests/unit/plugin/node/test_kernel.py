@@ -168,7 +168,7 @@ def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
         ("tbf 1:", {}, {"tables_only": True}, ""),
         ("default", {}, {"fresh": True}, ""),
         ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"fresh": True}, ""),
-        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True}, "knows nothing of"),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True}, "is not in this ledger"),
         ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True, "take_over": True}, ""),
         ("ours", {htb.ROOT: 0, 0x10: 0}, {}, ""),
     ],
