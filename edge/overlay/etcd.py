@@ -103,7 +103,7 @@ class Etcd:
         try:
             said = json.loads(_decode(answer["responses"][0]["response_range"]["kvs"][0]["value"]))["Network"]
         except (LookupError, TypeError, ValueError) as error:
-            raise AwayError(f"{CONFIGURATION} is no configuration of flannel's: {error!r}") from None
+            raise AwayError(f"{CONFIGURATION} is not a flannel configuration: {error!r}") from None
         if said != str(self._network):
             raise AwayError(f"it is the store of another network: {str(said)[:40]}, not {self._network}")
 
@@ -144,7 +144,7 @@ class Etcd:
                     self._values[key] = None  # it ends when another's lease does
             return int(answer["header"]["revision"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise AwayError(f"{self._server.url}: an answer that is none of etcd's: {error!r}") from None
+            raise AwayError(f"{self._server.url}: not an etcd response: {error!r}") from None
 
     def _take(self, result: Json, revision: int) -> bool:
         """Take the changes since a revision into account, the last one last; tell if there are any."""
@@ -159,7 +159,7 @@ class Etcd:
                 if event.get("type") != "DELETE":
                     self._values[key] = self._value(key, pair)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise AwayError(f"{self._server.url}: a change that is none of etcd's: {error!r}") from None
+            raise AwayError(f"{self._server.url}: not an etcd watch event: {error!r}") from None
         return news
 
     def _value(self, key: str, pair: Json) -> Lease | None:
@@ -167,7 +167,7 @@ class Etcd:
             subnet = leases.subnet_of(key[len(SUBNETS) :])
             return leases.parse(subnet, _decode(pair.get("value", "")))
         except (UnfitError, ValueError) as error:
-            self._complain(f"{key[:80]!r} is no lease: {error}")
+            self._complain(f"{key[:80]!r} is not a lease: {error}")
             return None
 
     def _leases(self) -> list[Lease]:
@@ -189,7 +189,7 @@ def everything(server: Server) -> list[tuple[str, str, int | None]]:
             for pair in pairs
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise AwayError(f"{server.url}: an answer that is none of etcd's: {error!r}") from None
+        raise AwayError(f"{server.url}: not an etcd response: {error!r}") from None
 
 
 def _left(server: Server, bound: str | None) -> int | None:

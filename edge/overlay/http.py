@@ -96,7 +96,7 @@ def _object(text: bytes) -> Json:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise AwayError(f"an answer that is no JSON: {error}") from None
+        raise AwayError(f"the response is not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise AwayError("an answer that is no JSON object")
+        raise AwayError("the response is not a JSON object")
     return value

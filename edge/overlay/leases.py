@@ -50,7 +50,7 @@ def parse_subnet(text: object) -> IPv4Network:
     """Return a subnet that is written as 10.1.24.0/24. Raises UnfitError."""
     try:
         if not isinstance(text, str):
-            raise ValueError("it is no text")
+            raise ValueError("must be a string")
         return IPv4Network(text)
     except ValueError as error:
         raise UnfitError(f"the subnet {str(text)[:40]!r}: {error}") from None
@@ -83,21 +83,21 @@ def _object(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnfitError(f"{what} is no JSON: {error}") from None
+        raise UnfitError(f"{what} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UnfitError(f"{what} is no JSON object")
+        raise UnfitError(f"{what} is not a JSON object")
     return value
 
 
 def _address(text: object) -> IPv4Address:
     try:
         if not isinstance(text, str):
-            raise ValueError("it is no text")
+            raise ValueError("must be a string")
         address = IPv4Address(text)
     except ValueError as error:
         raise UnfitError(f"the public address {str(text)[:40]!r}: {error}") from None
     if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
-        raise UnfitError(f"the public address {address} is no node's")
+        raise UnfitError(f"the public address {address} cannot be a node's")
     return address
 
 
@@ -106,5 +106,5 @@ def _vtep_mac(text: object) -> str:
     if not _MAC.fullmatch(mac):
         raise UnfitError(f"the VTEP's MAC {str(text)[:40]!r} is not like ee:c6:29:27:73:7a")
     if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
-        raise UnfitError(f"the VTEP's MAC {mac} is no device's")
+        raise UnfitError(f"the VTEP's MAC {mac} cannot be a device's")
     return mac

@@ -34,6 +34,6 @@ def main(arguments: Sequence[str]) -> int:
         log(str(error))
         return 2
     except (AwayError, OSError) as error:
-        log(f"the store is away: {error}")
+        log(f"the store is unavailable: {error}")
         return 1
     return 0

@@ -64,7 +64,7 @@ class Annotations:
                 self._nodes[node["metadata"]["name"]] = self._value(node)
             return str(answer["metadata"]["resourceVersion"])
         except (KeyError, TypeError) as error:
-            raise AwayError(f"{self._server.url}: a list that is not of nodes: {error!r}") from None
+            raise AwayError(f"{self._server.url}: not a list of nodes: {error!r}") from None
 
     def _take(self, event: Json) -> bool:
         """Take one change into account; tell whether it was one."""
@@ -76,7 +76,7 @@ class Annotations:
         try:
             name, lease = node["metadata"]["name"], self._value(node)
         except (KeyError, TypeError) as error:
-            raise AwayError(f"{self._server.url}: a change that is not of a node: {error!r}") from None
+            raise AwayError(f"{self._server.url}: not a watch event of a node: {error!r}") from None
         if kind == "DELETED":
             self._nodes.pop(name, None)
         elif name not in self._nodes or self._nodes[name] != lease:

@@ -148,7 +148,7 @@ def _follow(store: Store, mailbox: Mailbox, log: Logger) -> NoReturn:
         except Exception as error:  # of any kind: a thread that ended would let what was learned grow old
             words = str(error) if isinstance(error, AwayError) else repr(error)
             if not away:
-                log(f"the store is away, what was learned of it holds: {words}")
+                log(f"the store is unavailable, what was learned from it still holds: {words}")
             away = True
             time.sleep(wait)
             wait = min(2 * wait, LAST_WAIT)

@@ -66,9 +66,9 @@ def parse(text: str) -> Settings:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnsoundError(f"no JSON: {error}") from None
+        raise UnsoundError(f"not valid JSON: {error}") from None
     if not isinstance(said, dict):
-        raise UnsoundError("no JSON object")
+        raise UnsoundError("not a JSON object")
     for name in said.keys() - {*_FIELDS, *_DEFAULTS}:
         raise UnsoundError(f"{name[:40]}: no such setting ({', '.join([*_FIELDS, *_DEFAULTS])})")
     for name in _FIELDS:
@@ -103,8 +103,8 @@ def _check(name: str, value: object) -> None:
     if name in _NUMBERS:
         least, most = _NUMBERS[name]
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise UnsoundError(f"{name}: {str(value)[:40]} is no number from {least} to {most}")
+            raise UnsoundError(f"{name}: must be an integer from {least} to {most}, not {str(value)[:40]}")
     elif not isinstance(value, str):
-        raise UnsoundError(f"{name}: it is no text")
+        raise UnsoundError(f"{name}: must be a string")
     elif name in _WORDS and value not in _WORDS[name]:
-        raise UnsoundError(f"{name}: {value[:40]!r} is neither {' nor '.join(_WORDS[name])}")
+        raise UnsoundError(f"{name}: must be {' or '.join(_WORDS[name])}, not {value[:40]!r}")

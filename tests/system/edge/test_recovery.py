@@ -125,7 +125,7 @@ def test_misses_are_answered_while_the_store_is_away(alone: Alone) -> None:
     alone.put(2)
     alone.wait_until_known(2)
     alone.etcd.kill()
-    alone.resolver.wait_until_it_says(["grep", "the store is away", "/run/resolver/log"], PATIENCE)
+    alone.resolver.wait_until_it_says(["grep", "the store is unavailable", "/run/resolver/log"], PATIENCE)
     alone.send("10.1.2.7")
     alone.resolver.wait_until_it_says(["sh", "-c", "ip neigh show 10.1.2.7 nud reachable"], PATIENCE)
     assert alone.neighbours() == {"10.1.2.7": mac(2)}

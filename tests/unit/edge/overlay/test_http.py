@@ -77,7 +77,8 @@ def test_after_a_silence_it_ends(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("/words", "no JSON"), ("/list", "no JSON object"), ("/refused", "403: not for you")]
+    ("path", "words"),
+    [("/words", "not valid JSON"), ("/list", "not a JSON object"), ("/refused", "403: not for you")],
 )
 def test_what_is_no_answer_is_a_store_that_is_away(server: Server, path: str, words: str) -> None:
     with pytest.raises(AwayError, match=words):

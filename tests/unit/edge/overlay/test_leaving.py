@@ -58,7 +58,7 @@ def test_the_key_of_the_nodes_own_subnet_is_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "status", "words"),
     [
-        ({"store": "http://127.0.0.1:1"}, 1, "the store is away"),
+        ({"store": "http://127.0.0.1:1"}, 1, "the store is unavailable"),
         ({"store": "http://127.0.0.1:1", "node": "worker-01"}, 2, "delete the Node"),
         ({"store": "http://127.0.0.1:1", "subnet": "10.1.24.1/24"}, 2, "subnet"),
     ],

@@ -85,7 +85,7 @@ def test_a_store_that_is_away_is_asked_again_and_never_more_than_a_second_later(
     away = fails(AwayError("nobody is there"))
     mailbox, log = followed(Told(says([lease(2)]), *[away] * 8, says([lease(3)]), away))
     assert waits == [0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 0.02, 0.05]
-    words = "the store is away, what was learned of it holds: nobody is there"
+    words = "the store is unavailable, what was learned from it still holds: nobody is there"
     assert log == [words, "the store is back", words]
     assert mailbox.take() == [lease(3)]
 
@@ -93,7 +93,7 @@ def test_a_store_that_is_away_is_asked_again_and_never_more_than_a_second_later(
 def test_a_store_that_fails_in_a_way_that_nobody_foresaw_is_away_too(waits: list[float]) -> None:
     mailbox, log = followed(Told(fails(ZeroDivisionError("oh")), says([lease(2)])))
     assert log == [
-        "the store is away, what was learned of it holds: ZeroDivisionError('oh')",
+        "the store is unavailable, what was learned from it still holds: ZeroDivisionError('oh')",
         "the store is back",
     ]
     assert mailbox.take() == [lease(2)]

@@ -31,11 +31,11 @@ def test_what_is_not_said_has_a_default() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"l2": "never"}, "l2: 'never' is neither miss nor ahead"),
-        ({"refresh": True}, "refresh: it is no text"),
-        ({"lifetime": 0}, "lifetime: 0 is no number from 1 to"),
-        ({"lifetime": "1"}, "lifetime: 1 is no number"),
-        ({"vni": True}, "vni: True is no number"),
+        ({"l2": "never"}, "l2: must be miss or ahead, not 'never'"),
+        ({"refresh": True}, "refresh: must be a string"),
+        ({"lifetime": 0}, "lifetime: must be an integer from 1 to .*, not 0"),
+        ({"lifetime": "1"}, "lifetime: must be an integer from 1 to .*, not 1"),
+        ({"vni": True}, "vni: must be an integer from 1 to .*, not True"),
         ({"network": "10.1.0.0/99"}, "network: '10.1.0.0/99' is not like 10.1.0.0/16"),
         ({"subnet": "10.2.1.0/24"}, "subnet: 10.2.1.0/24 is not within 10.1.0.0/16"),
         ({"speed": 5}, "speed: no such setting"),
