@@ -24,7 +24,7 @@ def called(scenario: Scenario, provider: str, name: str | None) -> str:
     Raises LookupError for a bad name, an unknown provider, or one that keeps no testbeds.
     """
     if name is not None and not keeping.valid_name(name):
-        raise LookupError(f"--name: {name!r} is no name for a testbed; use letters, digits and dashes")
+        raise LookupError(f"--name: {name!r} is not a valid name: use letters, digits and dashes")
     return name or _keeper(provider).default_name(scenario)
 
 

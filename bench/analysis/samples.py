@@ -146,12 +146,12 @@ def _table(file: Path) -> pd.DataFrame:
         found = pd.read_parquet(io.BytesIO(texts.read_bytes(file)))
         found = found.assign(**{name: math.nan for name in ADDED if name not in found})
         if missing := [name for name in COLUMNS if name not in found]:
-            raise StoredError(file, f"these are no samples: without {', '.join(missing)}")
+            raise StoredError(file, f"not a table of samples: without {', '.join(missing)}")
         return found[list(COLUMNS)].astype(COLUMNS)
     except texts.TextError as error:
         raise StoredError(file, str(error)) from None
     except UNREADABLE as error:
-        raise StoredError(file, f"these are no samples: {error}") from None
+        raise StoredError(file, f"not a table of samples: {error}") from None
 
 
 def whole(records: list[Record], interval_s: float, duration_s: float) -> list[Record]:

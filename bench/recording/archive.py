@@ -254,7 +254,7 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
             if member.isdir():  # as tar(1) has them; ours come with their files
                 continue
             if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-                raise _ForeignError(f"{member.name!r} is no plain file")
+                raise _ForeignError(f"{member.name!r} is not a regular file")
             _check_path(member.name)
             if member.name in files:
                 raise _ForeignError(f"{member.name!r} is there twice")
@@ -272,7 +272,7 @@ def _check_path(path: str) -> None:
     expected = parts[:1] == ["raw"] or (len(parts) == 1 and parts[0].endswith((".yaml", ".json")))
     expected |= top == BESIDE and path.endswith(".json")
     if not plain or not expected or len(parts) > _DEEPEST:
-        raise _ForeignError(f"{path!r} is no file of a recording")
+        raise _ForeignError(f"{path!r} is not a file of a recording")
 
 
 def _holds(directory: Path, contents: Mapping[str, bytes]) -> bool:

@@ -74,7 +74,7 @@ def changes(file: Path) -> Iterator[tuple[float, list[Queue]]]:
             at_s, *changed = json.loads(text)
             yield float(at_s), [Queue(*one) for one in changed]
     except (texts.TextError, ValueError, TypeError) as error:
-        raise atomic.StoredError(file, f"these are no readings of queues: {error}") from None
+        raise atomic.StoredError(file, f"not readings of queues: {error}") from None
 
 
 def most_bytes(scenario: Scenario) -> int:

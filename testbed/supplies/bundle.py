@@ -83,7 +83,7 @@ def image_name(program: str, version: Version) -> str:
 def make(programs: Binaries, directory: Path) -> Bundle:
     """Write a bundle, in place of one that was there. Raises LookupError for what this machine lacks."""
     if directory.exists() and not (directory / MANIFEST).is_file() and any(directory.iterdir()):
-        raise LookupError(f"--to: {directory} is not empty, and no bundle: nothing is written there")
+        raise LookupError(f"--to: {directory} is neither empty nor a bundle: nothing is written there")
     directory.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=directory.parent, prefix=".bundle-") as beside:
         staged = Path(beside) / "bundle"

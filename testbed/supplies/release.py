@@ -38,7 +38,7 @@ def _fetch(url: str, file: Path) -> None:
     """Save what is at a URL, if it has the checksum that is published beside it."""
     published = _read(f"{url}.sha256").decode(errors="replace").split()
     if not published or not re.fullmatch(r"[0-9a-f]{64}", published[0]):
-        raise RuntimeError(f"{url}.sha256 is no checksum: {' '.join(published)[:80] or 'it is empty'}")
+        raise RuntimeError(f"{url}.sha256 is not a checksum: {' '.join(published)[:80] or 'it is empty'}")
     digest = _read(url, file).hex()
     if digest != published[0]:
         raise RuntimeError(f"{url} has sha256 {digest}, but {published[0]} is published: not used")

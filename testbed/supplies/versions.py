@@ -114,7 +114,7 @@ def parse(text: str) -> Version:
     """Return the version that is written like 1.20.2. Raises LookupError for anything that is none."""
     match = re.fullmatch(r"1\.([0-9]{1,3})\.([0-9]{1,3})", text)
     if match is None:
-        raise LookupError(f"--version: {text!r} is no version of Kubernetes; one is written like {DEFAULT}")
+        raise LookupError(f"--version: must be a version of Kubernetes, such as {DEFAULT}, not {text!r}")
     version = Version(int(match[1]), int(match[2]))
     if not OLDEST <= version.minor <= NEWEST:
         raise LookupError(

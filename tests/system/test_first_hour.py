@@ -23,8 +23,8 @@ TRIES = 10
 LINES = [
     ("./invokew", 0, r"(?s)bandwidth.*To begin with:\n(  \./invokew .*\n){4}.*\n  bench  .*VERB --help"),
     ("./invokew help", 0, "To begin with:"),
-    ("./invokew bench --scale abc", 2, r"\A--scale: 'abc' is not a number, nor auto\n\Z"),
-    ("./invokew bench --scale=abc", 2, r"\A--scale: 'abc' is not a number, nor auto\n\Z"),
+    ("./invokew bench --scale abc", 2, r"\A--scale: 'abc' is neither a number nor auto\n\Z"),
+    ("./invokew bench --scale=abc", 2, r"\A--scale: 'abc' is neither a number nor auto\n\Z"),
     ("./invokew benchh", 2, r"\Ano verb 'benchh'; did you mean bench\?\n\Z"),
     ("./invokew bench --scenarios", 2, r"\Abench: no option --scenarios; did you mean --scenario\?\n\Z"),
     ("./invokew bench contmc", 2, r"did you mean contmec\?"),
@@ -32,7 +32,7 @@ LINES = [
     (
         "./invokew bench --duration 0",
         2,
-        r"\A--duration: '0' is no whole number of seconds, from 1 to 86400\n\Z",
+        r"\A--duration: must be an integer from 1 to 86400 \(seconds\), not '0'\n\Z",
     ),
     ("./invokew bench --help", 0, r"(?s)\(default: cni\).*\(default: 1\).*Exit statuses:\n  0 .*\n  3 "),
     ("./invokew exec --help", 0, "Usage: invokew exec"),

@@ -104,7 +104,7 @@ def test_what_is_expected_of_it_is_what_it_is_for() -> None:
     assert status == 2
     assert words.startswith("scenarios/contmec.yaml: flows[2].to: no pod 'A-9'")
     assert "--scenario" in expected("--complete", "--", "invoke", "bench", "--sc")[1].splitlines()
-    assert "'a b' is no name" in expected("up", "--name", "a b")[2]
+    assert "'a b' is not a valid name" in expected("up", "--name", "a b")[2]
 
 
 def test_from_below_the_project_s_directory(only_invoke: dict[str, str]) -> None:

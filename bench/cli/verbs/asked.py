@@ -74,20 +74,20 @@ def scale(words: float | str) -> tuple[float, bool]:
     try:
         return float(words), False
     except ValueError:
-        raise LookupError(f"--scale: {words!r} is not a number, nor {AUTO}") from None
+        raise LookupError(f"--scale: {words!r} is neither a number nor {AUTO}") from None
 
 
 def retries(count: int) -> int:
     """Return how many further runs there may be. Raises LookupError for less than none."""
     if count < 0:
-        raise LookupError(f"--retry: {count} is no number of runs; 0 is none")
+        raise LookupError(f"--retry: must be at least 0, not {count}")
     return count
 
 
 def times(option: str, words: str) -> int:
     """Return how often something is to be done. Raises LookupError for what is no such number."""
     if not re.fullmatch("0*[1-9][0-9]{0,8}", words):
-        raise LookupError(f"{option}: {words!r} is no number of times; write 1 or more")
+        raise LookupError(f"{option}: must be a positive integer, not {words!r}")
     return int(words)
 
 
@@ -107,7 +107,7 @@ def _frozen(options: Options) -> Any:
 def seconds(option: str, words: str) -> int:
     """Return how many seconds something takes. Raises LookupError for what is no such number."""
     if not re.fullmatch("0*[1-9][0-9]{0,4}", words) or int(words) > LONGEST:
-        raise LookupError(f"{option}: {words!r} is no whole number of seconds, from 1 to {LONGEST}")
+        raise LookupError(f"{option}: must be an integer from 1 to {LONGEST} (seconds), not {words!r}")
     return int(words)
 
 

@@ -114,7 +114,7 @@ def bundle(to: str, run: Sequence[str], reports: str | Path) -> int:
     from bench.studies.reproduction import bundle as bundles
 
     if not to.endswith(bundles.SUFFIX):
-        raise LookupError(f"--to: {to or 'nothing'} is no name of an archive, as in bundle{bundles.SUFFIX}")
+        raise LookupError(f"--to: must name an archive, as in bundle{bundles.SUFFIX}, not {to or 'nothing'}")
     source = bundles.source(HOME)
     own = bundles.packed(experiments.to_pack(one, Path(reports)) for one in run)
     atomic.write(Path(to), bundles.render(source.commit, {**source.members, **own}))
@@ -133,7 +133,7 @@ def reproduce(
     from bench.studies.reproduction import claims
 
     if recorded + quick + list_ > 1:
-        raise LookupError("--recorded, --quick and --list: give one of them")
+        raise LookupError("--recorded, --quick and --list are mutually exclusive")
     known = claims.read()
     wanted = known.named(claim)
     if list_:

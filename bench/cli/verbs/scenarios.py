@@ -25,7 +25,7 @@ def write_new(name: str, from_: str) -> int:
     """
     name = name.removesuffix(".yaml")
     if not NAME.fullmatch(name):
-        raise LookupError(f"new: {name!r} is no name for a scenario; use letters, digits and dashes")
+        raise LookupError(f"new: {name!r} is not a valid name: use letters, digits and dashes")
     former = scenario_file(from_ or FIRST)
     load(former)  # what cannot be run is nothing to begin with
     file = Path(f"{name}.yaml")

@@ -42,7 +42,7 @@ def get_kubernetes(version: str, from_: str, download: bool, build: bool, flanne
     from testbed.supplies import debian, getting, images, release, versions
 
     if sum([bool(from_), download, build]) > 1:
-        raise LookupError("--from, --download and --build: give one of them")
+        raise LookupError("--from, --download and --build are mutually exclusive")
     source: getting.Source | None = None
     if from_:
         source = getting.from_directory(Path(from_))

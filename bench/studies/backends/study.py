@@ -274,5 +274,5 @@ def _number(choice: str, asked: StudyRequest, least: int, most: int) -> int | No
 
 def _whole(choice: str, word: str, least: int, most: int) -> int:
     if not re.fullmatch("[0-9]{1,10}", word) or not least <= int(word) <= most:
-        raise LookupError(f"--{choice}: {word!r} is no number from {least} to {most}")
+        raise LookupError(f"--{choice}: must be an integer from {least} to {most}, not {word!r}")
     return int(word)

@@ -150,7 +150,7 @@ def _number(asked: StudyRequest, choice: str, default: int, allowed: range) -> i
     words = asked.choices.get(choice) or (str(default),)
     if len(words) > 1 or not words[0].isdecimal() or int(words[0]) not in allowed:
         raise LookupError(
-            f"--{choice}: {' and '.join(words)} is no number from {allowed.start} to {allowed.stop - 1}"
+            f"--{choice}: must be an integer from {allowed[0]} to {allowed[-1]}, not {' and '.join(words)}"
         )
     return int(words[0])
 

@@ -60,7 +60,7 @@ class Expected(Part):
     @model_validator(mode="after")
     def _is_a_number_or_a_verdict(self) -> Expected:
         if (self.what == "verdict") != isinstance(self.value, str):
-            raise ValueError(f"{self.value!r} is no {self.what}")
+            raise ValueError(f"{self.value!r} is not valid for {self.what}")
         return self
 
 

@@ -155,7 +155,7 @@ class PodsOnMachines:
             text = self.entered[cluster, master].run(["cat", ADMIN]).stdout
         except CommandError as error:
             raise LookupError(
-                f"{master} is no master of cluster {cluster!r} ({error}): {PROVISION}"
+                f"{master} is not a master of cluster {cluster!r} ({error}): {PROVISION}"
             ) from None
         file = self._kubeconfigs.enter_context(nameless.file())
         file.write_text(text, encoding="utf-8")

@@ -111,9 +111,9 @@ def machine(name: str, variables: Mapping[str, Any], where: str) -> Machine:
             underlay_address=None if address is None else IPv4Address(str(address)),
         )
     except AddressValueError:
-        raise LookupError(f"{where}: {UNDERLAY_ADDRESS}: {address!r} is no IPv4 address") from None
+        raise LookupError(f"{where}: {UNDERLAY_ADDRESS}: {address!r} is not an IPv4 address") from None
     except ValueError:
-        raise LookupError(f"{where}: ansible_port: {port!r} is no port") from None
+        raise LookupError(f"{where}: ansible_port: {port!r} is not a port") from None
 
 
 def _faults(variables: Mapping[str, Any]) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _faults(variables: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {why}"
     connection = variables.get("ansible_connection", "ssh")
     if connection not in ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.netcommon.libssh"):
-        yield f"ansible_connection: {connection!r} is no SSH"
+        yield f"ansible_connection: {connection!r} is not SSH"
     become, user = (
         variables.get("ansible_become_method", "sudo"),
         variables.get("ansible_become_user", "root"),

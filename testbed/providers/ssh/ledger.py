@@ -127,7 +127,7 @@ def kill(node: Node, marked: str) -> None:
 
 def _parse(node: Node, run: str, text: str) -> Ledger:
     if not RUN.fullmatch(run):
-        raise CommandError(node.name, ["ls", ROOT], "an error", f"{run!r} is no run of a testbed")
+        raise CommandError(node.name, ["ls", ROOT], "an error", f"{run!r} is not a run of a testbed")
     if not text:
         return Ledger(run=run, node=node.name, by="unknown", since="unknown", boot="unknown")
     try:

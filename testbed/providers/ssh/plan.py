@@ -92,7 +92,7 @@ def strangers(addressing: Addressing, node: str, uplink: Interface) -> Iterator[
             if not any(address in network for network in uplink.networks):
                 yield (
                     f"clusters.{name}.backend: {cluster.backend} needs nodes on one layer 2, and {other} at "
-                    f"{address} is no neighbour on {uplink.name}; vxlan does not"
+                    f"{address} is not a neighbour on {uplink.name}; vxlan does not"
                 )
 
 

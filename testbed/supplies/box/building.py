@@ -66,7 +66,7 @@ def build(
     one that has other packages than the pinned.
     """
     if not VERSION.fullmatch(version):
-        raise LookupError(f"--version: {version!r} is no version of a box; write numbers, as in 12.0.1")
+        raise LookupError(f"--version: must be numbers, as in 12.0.1, not {version!r}")
     missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=PATH) is None]
     if not MBR.is_file():
         missing.append("syslinux-common")

@@ -65,7 +65,7 @@ def mirrors(recipe: Recipe, index_targets: str, mirror: str = "", security: str 
     """
     for option, url in (("--mirror", mirror), ("--security", security)):
         if url and not _URL.fullmatch(url):
-            raise LookupError(f"{option}: {url!r} is no URL of a mirror, as in http://HOST/debian")
+            raise LookupError(f"{option}: must be the URL of a mirror, as in http://HOST/debian, not {url!r}")
     listed = [line.split("|") for line in index_targets.splitlines()]
     own = {release: uri for origin, release, uri in listed if origin == "Debian"}
     suite, updates, fixes = recipe.suite, f"{recipe.suite}-updates", f"{recipe.suite}-security"
@@ -114,7 +114,7 @@ def check(recipe: Recipe, packages: Mapping[str, str]) -> None:
     if differing:
         words = [f"{p} {packages.get(p, 'missing')} (pinned: {pins.get(p, 'not at all')})" for p in differing]
         raise LookupError(
-            "the mirror has not what testbed/supplies/box/debian.yaml pins: " + "; ".join(words) + "\n"
+            "the mirror lacks what testbed/supplies/box/debian.yaml pins: " + "; ".join(words) + "\n"
             "Take what it has with ./invokew box.build --upgrade, which writes the pins again, or name "
             "mirrors that have kept the pinned versions, by --mirror and --security or in this machine's "
             "apt sources"

@@ -159,4 +159,4 @@ def test_an_ordinary_user_s_capture_is_a_pcap_file(tmp_path: Path) -> None:
 def test_a_name_that_is_none(wrong: str) -> None:
     done = verbs.run("up", f"--name={wrong}")
     assert done.returncode == 2
-    assert "is no name for a testbed" in done.stderr
+    assert "is not a valid name" in done.stderr

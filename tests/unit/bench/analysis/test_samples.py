@@ -104,7 +104,7 @@ def test_samples_from_before_exchanges_were_timed_are_read(recorded: Recorded, t
     table.drop(columns="exchange_s").to_parquet(tmp_path / "samples.parquet")
     pd.testing.assert_frame_equal(samples.table(tmp_path / "samples.parquet"), table)
     table.drop(columns="window_bps").to_parquet(tmp_path / "samples.parquet")
-    with pytest.raises(StoredError, match="these are no samples"):
+    with pytest.raises(StoredError, match="not a table of samples"):
         samples.table(tmp_path / "samples.parquet")
 
 

@@ -37,7 +37,7 @@ def test_what_did_not_change_is_as_it_was(tmp_path: Path) -> None:
 def test_what_is_no_reading_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
     file = tmp_path / "queues-n.jsonl"
     file.write_text(text)
-    with pytest.raises(StoredError, match=r"queues-n\.jsonl.*no readings of queues"):
+    with pytest.raises(StoredError, match=r"queues-n\.jsonl.*not readings of queues"):
         list(queues.read(file))
 
 

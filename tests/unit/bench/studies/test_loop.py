@@ -323,8 +323,8 @@ def test_once_is_as_it_was(world: World) -> None:
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"repetitions": "0"}, "--repetitions: 0 is no number from 1 to 1000"),
-        ({"seed": "-1"}, "--seed: -1 is no"),
+        ({"repetitions": "0"}, "--repetitions: must be an integer from 1 to 1000, not 0"),
+        ({"seed": "-1"}, "--seed: must be an integer from 0 to 4294967295, not -1"),
     ],
 )
 def test_repetitions_and_seeds_are_numbers(

@@ -173,7 +173,7 @@ def test_of_several_sets_of_disturbances_the_table_shows_the_one_that_took_most(
         ("matrix.json", b'{"cells": [', "Invalid JSON"),
         ("matrix.json", b'{"cells": [{}]}', r"cells\[0\].scenario: this field is required"),
         ("contmec/summary.json", b"", "Invalid JSON"),
-        ("contmec/samples.parquet", b"PAR1", "these are no samples"),
+        ("contmec/samples.parquet", b"PAR1", "not a table of samples"),
         ("contmec/samples.parquet", None, "No such file"),
         ("contmec/scenario.yaml", None, "No such file"),
     ],

@@ -56,7 +56,7 @@ def test_flanneld_is_in_the_bundle_if_it_is_kept(kept: Binaries, tmp_path: Path)
 def test_a_directory_of_somebody_elses_is_left_alone(kept: Binaries, tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "letter").write_text("dear")
-    with pytest.raises(LookupError, match="is not empty, and no bundle"):
+    with pytest.raises(LookupError, match="is neither empty nor a bundle"):
         bundle.make(kept, tmp_path / "own")
     assert (tmp_path / "own" / "letter").read_text() == "dear"
 

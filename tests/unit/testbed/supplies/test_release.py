@@ -68,7 +68,7 @@ def test_a_download_with_another_checksum_is_not_used(released: Path) -> None:
 @pytest.mark.parametrize("words", ["", "<html>", "ABCDEF"])
 def test_what_is_published_must_be_a_checksum(released: Path, words: str) -> None:
     (released / "kubelet.sha256").write_text(words, encoding="utf-8")
-    with pytest.raises(RuntimeError, match=r"kubelet\.sha256 is no checksum: "):
+    with pytest.raises(RuntimeError, match=r"kubelet\.sha256 is not a checksum: "):
         getting.get("1.20.2", release.download)
 
 

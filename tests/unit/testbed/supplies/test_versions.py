@@ -9,7 +9,7 @@ NO_VERSIONS = ["1.20", "v1.20.2", "1.20.2-rc.1", "2.0.0", "latest", "", "1.20.2/
 
 @pytest.mark.parametrize("text", NO_VERSIONS)
 def test_what_is_no_version_is_refused(text: str) -> None:
-    with pytest.raises(LookupError, match=r"--version: .* is no version of Kubernetes"):
+    with pytest.raises(LookupError, match="--version: must be a version of Kubernetes"):
         versions.parse(text)
 
 

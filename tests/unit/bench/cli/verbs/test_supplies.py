@@ -13,7 +13,7 @@ from tests.unit.testbed.supplies.builders import write_program
     ("directory", "download", "build"), [("x", True, False), ("x", False, True), ("", True, True)]
 )
 def test_kubernetes_comes_from_one_place_only(directory: str, download: bool, build: bool) -> None:
-    with pytest.raises(LookupError, match="--from, --download and --build: give one of them"):
+    with pytest.raises(LookupError, match="--from, --download and --build are mutually exclusive"):
         supplies.get_kubernetes("", directory, download, build, "")
 
 

@@ -67,11 +67,11 @@ def test_settings_are_measured_where_they_matter() -> None:
             {"part": ("costs",)},
             r"--part: no part 'costs' \(parts: guarantee, round-trip, throughput, cost, first, nodes\)",
         ),
-        ({"nodes": ("2",)}, "--nodes: '2' is no number from 3 to 200"),
-        ({"nodes": ("many",)}, "--nodes: 'many' is no number"),
-        ({"repetitions": ("0",)}, "--repetitions: '0' is no number from 1 to 1000"),
+        ({"nodes": ("2",)}, "--nodes: must be an integer from 3 to 200, not '2'"),
+        ({"nodes": ("many",)}, "--nodes: must be an integer from 3 to 200, not 'many'"),
+        ({"repetitions": ("0",)}, "--repetitions: must be an integer from 1 to 1000, not '0'"),
         ({"repetitions": ("1", "2")}, "--repetitions: 1 and 2 are several numbers; write one"),
-        ({"seed": ("-1",)}, "--seed: '-1' is no number"),
+        ({"seed": ("-1",)}, "--seed: must be an integer from 0 to 4294967295, not '-1'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(choices: dict[str, tuple[str, ...]], words: str) -> None:

@@ -119,7 +119,7 @@ def test_what_cannot_be_bundled_is_named_and_nothing_is_written(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = tmp_path / "to.tar.xz"
-    with pytest.raises(LookupError, match=r"--to: x\.zip is no name of an archive, as in bundle\.tar\.xz"):
+    with pytest.raises(LookupError, match=r"--to: must name an archive, as in bundle\.tar\.xz, not x\.zip"):
         reproduction.bundle("x.zip", [], tmp_path)
     with pytest.raises(LookupError, match="no recording 'nothing'"):
         reproduction.bundle(str(to), ["nothing"], tmp_path)

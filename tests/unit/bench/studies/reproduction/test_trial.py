@@ -192,7 +192,7 @@ def test_a_claim_that_does_not_exist_is_named_before_anything_is_started(tmp_pat
         reproduction.reproduce(["figure-99"], False, True, False, 1, tmp_path)
     with pytest.raises(LookupError, match="no quick command"):
         reproduction.reproduce(["machines-contmec"], False, True, False, 1, tmp_path)
-    with pytest.raises(LookupError, match="give one of them"):
+    with pytest.raises(LookupError, match="are mutually exclusive"):
         reproduction.reproduce([], True, True, False, 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -54,7 +54,9 @@ def test_machines_that_are_no_clusters_are_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
     pods = pods_on(contmec, machines(contmec, Result(127, "", "No such file or directory")))
-    with pytest.raises(LookupError, match=r"master-01 is no master of cluster 'a' .* \./invokew provision"):
+    with pytest.raises(
+        LookupError, match=r"master-01 is not a master of cluster 'a' .* \./invokew provision"
+    ):
         pods.up(lambda _: None)
     assert pods.pods == {}
     pods.down()

@@ -81,13 +81,13 @@ def test_what_is_no_inventory(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"ansible_connection": "local"}, "ansible_connection: 'local' is no SSH"),
+        ({"ansible_connection": "local"}, "ansible_connection: 'local' is not SSH"),
         ({"ansible_become_method": "doas"}, "ansible_become_method: 'doas' is not understood here"),
         ({"ansible_become_user": "bob"}, "ansible_become_user: 'bob' is not root"),
         ({"ansible_become_password": "x"}, "ansible_become_password: a password for sudo is not kept here"),
         ({"ansible_host": "{{ address }}"}, "ansible_host: templates are not filled in here"),
-        ({"ansible_port": "ssh"}, "ansible_port: 'ssh' is no port"),
-        ({"underlay_address": "here"}, "underlay_address: 'here' is no IPv4 address"),
+        ({"ansible_port": "ssh"}, "ansible_port: 'ssh' is not a port"),
+        ({"underlay_address": "here"}, "underlay_address: 'here' is not an IPv4 address"),
         ({"ansible_ssh_common_args": "-o ProxyCommand=x"}, "proxycommand is not understood here"),
         ({"ansible_ssh_common_args": "-J bastion"}, "-J is not understood here"),
         (

@@ -51,8 +51,8 @@ def test_routes_need_nodes_that_are_neighbours() -> None:
     narrow = replace(UPLINK, networks=(IPv4Network("192.168.56.12/31"),))
     assert list(plan.strangers(addressing, "worker-01", wide)) == []
     assert list(plan.strangers(addressing, "worker-01", narrow)) == [
-        f"clusters.a.backend: host-gw needs nodes on one layer 2, and {node} at {address} is no neighbour on "
-        "ens5; vxlan does not"
+        f"clusters.a.backend: host-gw needs nodes on one layer 2, and {node} at {address} is not a "
+        "neighbour on ens5; vxlan does not"
         for node, address in (("master-01", "192.168.56.11"), ("worker-02", "192.168.56.14"))
     ]
     assert list(plan.strangers(addressed("contmec"), "worker-01", narrow)) == []

@@ -76,9 +76,9 @@ def test_without_a_mirror_it_is_said_which_to_name(own: str, mirror: str, said: 
 
 @pytest.mark.parametrize("url", ["mirror.lab", "http://a b/", "http://a/\ndeb http://b/ x main", "http:"])
 def test_what_is_no_url_is_no_mirror(url: str) -> None:
-    with pytest.raises(LookupError, match=r"--mirror: .* is no URL of a mirror"):
+    with pytest.raises(LookupError, match="--mirror: must be the URL of a mirror"):
         recipe.mirrors(RECIPE, OWN, url)
-    with pytest.raises(LookupError, match=r"--security: .* is no URL of a mirror"):
+    with pytest.raises(LookupError, match="--security: must be the URL of a mirror"):
         recipe.mirrors(RECIPE, OWN, security=url)
 
 
@@ -145,7 +145,7 @@ def test_the_catalogue_leads_to_the_box(tmp_path: Path) -> None:
 
 
 def test_a_version_that_is_none_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="--version: 'new' is no version of a box"):
+    with pytest.raises(LookupError, match=r"--version: must be numbers, as in 12.0.1, not 'new'"):
         building.build(tmp_path / "to", "new", False, lambda _: None)
     assert not (tmp_path / "to").exists()
     assert re.fullmatch(building.VERSION, building.of_today())
