@@ -96,7 +96,7 @@ def status_of(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return fail("interrupted; nothing is left running", INTERRUPTED)
     except (BrokenPipeError, SystemExit):  # which rich makes of the former, with status 1
-        return fail("nobody reads any more what is said", UNREAD)
+        return fail("the output is no longer read", UNREAD)
     except (RuntimeError, OSError) as error:
         # Taking the testbed down may fail too, after what made it necessary.
         former = None if error.__suppress_context__ else error.__context__

@@ -251,5 +251,5 @@ class _Program(Program):
             near = words.meant(word, self.initial_context.flags)
             return f"no option {word} before a verb{near or '; those of a verb come after it'}"
         if verb is not None:
-            return f"{verb.name}: {word!r} is one word too many; {NAME} {verb.name} --help says what it takes"
+            return f"{verb.name}: unexpected argument {word!r}; {NAME} {verb.name} --help says what it takes"
         return f"no verb {word!r}{words.meant(word, VERBS)}"

@@ -94,9 +94,7 @@ def unpack(packed: Path, reports: Path) -> Path:
     directory = reports / name
     if directory.exists():
         if not _holds(directory, contents):
-            raise LookupError(
-                f"{directory} is there already, and not what {packed} holds; give other --reports"
-            )
+            raise LookupError(f"{directory} already exists, and differs from {packed}; give other --reports")
         return directory
     reports.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=reports, prefix=".unpacking-") as scratch:

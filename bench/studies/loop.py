@@ -95,7 +95,7 @@ def _find(study: Study, name: str, reports: Path) -> Path:
             if is_file(directory / REQUEST):
                 return directory
             if is_file(study.index_file(directory)):
-                raise LookupError(f"--resume: {directory} is from before it was recorded what was asked for")
+                raise LookupError(f"--resume: {directory} was begun by a version that cannot resume it")
     known = sorted(file.parent.name for file in reports.glob(f"*{UNFINISHED}/{REQUEST}"))
     raise LookupError(f"--resume: no study {name!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
 

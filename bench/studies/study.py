@@ -36,7 +36,7 @@ REQUEST = "request.json"
 
 def request(directory: Path) -> StudyRequest | None:
     """Return what a study was asked for; None: it is from before that was recorded. Raises StoredError."""
-    with atomic.remedy("restore it; without it the study can be shown, but not gone on with"):
+    with atomic.remedy("restore it; without it the study can be shown, but not resumed"):
         return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
 
 

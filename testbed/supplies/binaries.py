@@ -76,7 +76,7 @@ def find(version: str = versions.DEFAULT) -> Binaries:
     missing = sorted(set(PROGRAMS) - set(recorded))
     if changed or missing:
         names = ", ".join(changed + missing)
-        raise RuntimeError(f"{directory}: not what was put there: {names} (sha256 differs): run {remedy}")
+        raise RuntimeError(f"{directory}: changed files: {names} (sha256 differs): run {remedy}")
     flanneld = str(manifest.get(FLANNELD, "of unknown version")) if FLANNELD in recorded else ""
     return Binaries(wanted, directory, source, tuple(recorded), flanneld)
 

@@ -118,7 +118,7 @@ def read(directory: Path) -> Bundle:
         raise LookupError(f"--from: {directory} has no {', '.join(missing)}: {remedy}")
     found = _digests(directory, recorded)
     if changed := [file for file in recorded if found[file] != recorded[file]]:
-        raise LookupError(f"--from: {directory}: not what was put there: {', '.join(changed)}: {remedy}")
+        raise LookupError(f"--from: {directory}: changed files: {', '.join(changed)}: {remedy}")
     return Bundle(directory.absolute(), version, recorded, archives)
 
 

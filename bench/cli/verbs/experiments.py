@@ -94,7 +94,7 @@ def plan(
     if resume:
         from bench.recording import directory
 
-        say(f"{directory.find_unfinished(resume, Path(options['reports'])).directory}: gone on with")
+        say(f"{directory.find_unfinished(resume, Path(options['reports'])).directory} would be resumed")
     for request in [] if resume else wanted:
         one = requests.read(request)
         admit(Addressing(one))

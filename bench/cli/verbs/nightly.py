@@ -99,7 +99,7 @@ def _asked(
     read = [(request, requests.read(request)) for request in wanted]
     names = [scenario.name for _, scenario in read]
     if len(set(names)) < len(names):
-        raise LookupError(f"--scenario: of each name one a night ({', '.join(names)})")
+        raise LookupError(f"--scenario: names must be unique in a night ({', '.join(names)})")
     return read
 
 

@@ -40,7 +40,7 @@ def figures(
             "--preset, --width, --font-size, --format: for the figures of one recording or study"
         )
     if all_ == bool(run) or (check and not all_):
-        raise LookupError("figures: of which recording? Or of all of them: --all, or --all --check")
+        raise LookupError("figures: give either a recording, or --all, or --all --check")
     if run:
         return experiments.draw_figures(run, reports, told, wanted)
     return check_all_figures(reports, told) if check else draw_all_figures(reports, told)

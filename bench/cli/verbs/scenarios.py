@@ -35,7 +35,7 @@ def write_new(name: str, from_: str) -> int:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise LookupError(f"new: {file} is there already; give another name, or remove it") from None
+        raise LookupError(f"new: {file} already exists; give another name, or remove it") from None
     say(f"wrote {file}; now: {PROGRAM} bench {file}")
     return HELD
 

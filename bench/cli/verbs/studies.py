@@ -64,7 +64,7 @@ def plan(
 
     study = known.named(name)
     if resume:
-        say(f"{resume} would be gone on with")
+        say(f"{resume} would be resumed")
     wanted = _asked(study, chosen(choices, choose), kubeconfig, **options)
     for case in study.cases(wanted):
         scenario = case.scenario

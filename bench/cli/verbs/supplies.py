@@ -77,7 +77,7 @@ def make_bundle(to: str, version: str) -> int:
     from testbed.supplies import binaries, bundle, versions
 
     if not to:
-        raise LookupError("--to: which directory?")
+        raise LookupError("--to: a directory is required")
     tell = timed()
     made = bundle.make(binaries.find(version or versions.DEFAULT), Path(to))
     tell(f"Kubernetes {made.version} is in {made.directory}: {', '.join(made.files)}")

@@ -85,7 +85,7 @@ class History:
         except ValidationError as error:
             path, text = explained(error)[0]
             words = ": ".join(filter(None, (f"line {number}", render_path(path), text)))
-            raise StoredError(self.file, f"{words}; mend or remove that line") from None
+            raise StoredError(self.file, f"{words}; correct or remove that line") from None
 
 
 class Locked:

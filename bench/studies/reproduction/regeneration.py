@@ -87,7 +87,7 @@ def everything(reports: Path) -> list[Path]:
     """
     found = list(_found(reports, DEPTH))
     if not found:
-        raise LookupError(f"{reports}: there is no recording and no study; where they are says --reports")
+        raise LookupError(f"{reports}: no recordings or studies; --reports says where they are")
     return sorted(found, key=lambda directory: (-_runs(directory), directory))
 
 

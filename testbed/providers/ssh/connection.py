@@ -196,9 +196,7 @@ def _in_words(machine: Machine, error: Exception) -> str:
             tried = "the password" if machine.password and not machine.key else shown
             return f"it does not let {machine.user} in: {tried} was refused ({error})"
         case paramiko.SSHException() if "banner" in str(error) or "No existing session" in str(error):
-            return (
-                f"timed out: what answers at port {machine.port} speaks no SSH within {CONNECT_SECONDS:g} s"
-            )
+            return f"timed out: port {machine.port} did not speak SSH within {CONNECT_SECONDS:g} s"
         case EOFError():
             return "it ended the connection before anybody was logged in"
         case _:

@@ -26,8 +26,8 @@ from testbed.scenario import Scenario
 # Not Ansible's: a machine's address on the network between the nodes, where it is reached by another.
 UNDERLAY_ADDRESS = "underlay_address"
 REFUSED = {
-    "ansible_become_password": "a password for sudo is not kept here: let sudo ask for none",
-    "ansible_become_pass": "a password for sudo is not kept here: let sudo ask for none",
+    "ansible_become_password": "passwords for sudo are not supported: allow sudo without one",
+    "ansible_become_pass": "passwords for sudo are not supported: allow sudo without one",
 }
 
 
@@ -129,12 +129,12 @@ def _faults(variables: Mapping[str, Any]) -> Iterator[str]:
         variables.get("ansible_become_user", "root"),
     )
     if become not in ("sudo", "ansible.builtin.sudo"):
-        yield f"ansible_become_method: {become!r} is not understood here (sudo)"
+        yield f"ansible_become_method: {become!r} is not supported (only sudo)"
     if user != "root":
         yield f"ansible_become_user: {user!r} is not root, who alone may change a machine's network"
     for name, value in variables.items():
         if name.startswith(("ansible_", UNDERLAY_ADDRESS)) and isinstance(value, str) and "{{" in value:
-            yield f"{name}: templates are not filled in here: {value}"
+            yield f"{name}: templates are not supported: {value}"
 
 
 def _options(variables: Mapping[str, Any]) -> dict[str, str]:
@@ -161,7 +161,7 @@ def _strange(options: Mapping[str, str]) -> Iterator[str]:
                 "see docs/howto/machines-by-ssh.md"
             )
         elif name not in ("stricthostkeychecking", "userknownhostsfile"):
-            yield f"ansible_ssh_common_args, ansible_ssh_extra_args: {name} is not understood here"
+            yield f"ansible_ssh_common_args, ansible_ssh_extra_args: {name} is not supported"
 
 
 def _stated(scenario: Scenario, name: str) -> Machine:

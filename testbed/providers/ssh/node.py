@@ -150,7 +150,7 @@ class SshNode(Runs):
         if not ended:
             raise CommandError(self.name, argv, "no end", f"still running after {timeout:g} s")
         if channel.exit_status == -1 and lost(channel):
-            raise CommandError(self.name, argv, "no answer", "the connection was lost in the middle of it")
+            raise CommandError(self.name, argv, "no answer", "the connection was lost while it ran")
         return Result(channel.exit_status, _text(out), _text(err))
 
 

@@ -105,7 +105,7 @@ def test_something_that_speaks_no_ssh(machine: Machine, monkeypatch: pytest.Monk
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         words = refusal(replace(machine, host="127.0.0.1", port=port))
-    assert f"timed out: what answers at port {port} speaks no SSH" in words
+    assert f"timed out: port {port} did not speak SSH" in words
 
 
 def test_sudo_that_asks_for_a_password(machine: Machine) -> None:

@@ -163,7 +163,7 @@ def test_what_is_there_already_and_is_something_else_is_kept(held: Recording, tm
     other = tmp_path / held.run_record().run_id
     other.mkdir()
     (other / "scenario.yaml").write_text("name: mine\n")
-    with pytest.raises(LookupError, match="is there already, and not what"):
+    with pytest.raises(LookupError, match="already exists, and differs from"):
         archive.unpack(tmp_path / "to", tmp_path)
     assert files_of(other) == {"scenario.yaml": b"name: mine\n"}
 

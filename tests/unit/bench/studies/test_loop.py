@@ -365,7 +365,7 @@ def test_what_cannot_be_gone_on_with_is_refused(world: World, tmp_path: Path) ->
     with pytest.raises(LookupError, match="is complete"):
         resume(MATRIX, finished.name)
     (finished / "request.json").unlink()
-    with pytest.raises(LookupError, match="is from before it was recorded what was asked for"):
+    with pytest.raises(LookupError, match="was begun by a version that cannot resume it"):
         resume(MATRIX, finished.name)
 
 

@@ -236,7 +236,7 @@ STUDIES: list[tuple[str, Damage, str, str]] = [
     ("case/samples.parquet", empty, "not a table of samples: ", CASE_AGAIN),
     ("case/samples.parquet", directory_instead, "not a file, but a directory", CASE_AGAIN),
     ("case/scenario.yaml", gone, "No such file", RESTORE),
-    ("request.json", half, "Invalid JSON", "without it the study can be shown, but not gone on with"),
+    ("request.json", half, "Invalid JSON", "without it the study can be shown, but not resumed"),
     ("case", gone, "No such file", CASE_AGAIN),
 ]
 

@@ -92,7 +92,7 @@ def test_what_was_left_half_is_set_aside(tmp_path: Path) -> None:
         (b"", "line 2: Invalid JSON: EOF"),
         (b'{"half": ', "line 2: Invalid JSON"),
         (b"\0\0\0", "line 2: Invalid JSON"),
-        (b"{}", "line 2: run_id: this field is required; mend or remove that line"),
+        (b"{}", "line 2: run_id: this field is required; correct or remove that line"),
         (b'{"schema_version": 2}', "line 2: schema_version: "),
         (b"\xff", "line 2: "),
     ],

@@ -304,7 +304,11 @@ def test_a_history_or_acknowledgements_that_cannot_be_read_are_bad_input(places:
 
 @pytest.mark.usefixtures("no_runs")
 def test_a_scenario_twice_is_bad_input(places: nightly.Places) -> None:
-    bad(lambda: verb.run(["contmec", "contmec"], 5, places, **OPTIONS), places, "of each name one a night")
+    bad(
+        lambda: verb.run(["contmec", "contmec"], 5, places, **OPTIONS),
+        places,
+        "names must be unique in a night",
+    )
 
 
 def test_half_a_record_is_bad_input(recorded: Recorded, places: nightly.Places) -> None:

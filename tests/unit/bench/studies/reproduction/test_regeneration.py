@@ -89,7 +89,7 @@ def test_everything_is_found_where_it_is_kept(recorded: Callable[[str], Recordin
     (tmp_path / "20260101T000000Z-x.unfinished" / "raw").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
     (tmp_path / "latest").symlink_to(held.name)
-    with pytest.raises(LookupError, match="empty: there is no recording and no study"):
+    with pytest.raises(LookupError, match="empty: no recordings or studies"):
         regeneration.everything(tmp_path / "empty")
     assert regeneration.everything(tmp_path) == [matrix, held, contmec]
 
@@ -126,7 +126,7 @@ def test_a_check_names_each_file_that_differs_and_writes_nothing(
 def test_figures_are_of_one_recording_or_of_all(
     run: str, everything: bool, check: bool, tmp_path: Path
 ) -> None:
-    with pytest.raises(LookupError, match="of which recording"):
+    with pytest.raises(LookupError, match="give either a recording"):
         reproduction.figures(run, everything, check, tmp_path, {})
 
 
