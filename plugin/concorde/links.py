@@ -98,7 +98,7 @@ def make(link: Link, netns: str) -> None:
             raise
         raise CniError(
             DAMAGED,
-            f"a pod on {link.bridge} has {addresses.dotted(link.address)}, and no lease tells of it:"
+            f"a pod on {link.bridge} has {addresses.dotted(link.address)}, and no lease has it:"
             " run concorde rebuild",
         ) from failure
 

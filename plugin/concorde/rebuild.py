@@ -133,7 +133,7 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
             alive.setdefault(found.key, found)
     unknown = living.nobodys(list(alive.values()), ports)
     said += [
-        f"not learned: whose port {link.host_veth} of {link.bridge} is; nobody else gets its address"
+        f"not learned: the owner of port {link.host_veth} of {link.bridge}; its address stays reserved"
         for link in unknown
     ]
     _clear(path + owned.NEW)

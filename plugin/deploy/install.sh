@@ -119,7 +119,7 @@ install() {
     elif ! take_over; then
         not_yet "cannot write to the node's $CNI_BIN_DIR; see above"
     elif ! found=$(plugin renew <"$wanted"); then
-        not_yet "pods that run have not all that this version gives them: $found"
+        not_yet "running pods lack something that this version gives them: $found"
     elif ! { put "$wanted" "$before/installed" 644 && put "$wanted" "$networks/$CONFLIST" 644; }; then
         not_yet "cannot write the network configuration; see above"
     elif [ "$(first)" != "$CONFLIST" ]; then

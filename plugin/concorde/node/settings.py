@@ -68,7 +68,7 @@ def _capacity(document: dict[str, Any], uplink: str) -> int:
     if not quantity:
         speed = uplinks.speed(uplink)
         if speed is None:
-            raise invalid("capacity", f"missing, and the kernel does not tell the speed of {uplink}")
+            raise invalid("capacity", f"missing, and the kernel does not report the speed of {uplink}")
         return speed
     try:
         # Whole bytes a second, as the kernel keeps rates.

@@ -35,7 +35,7 @@ def default(subnet: Subnet | None) -> str:
     ways = {exit.uplink for exit in found}
     if "" in ways:
         names = ", ".join(exit.device for exit in found if not exit.uplink)
-        raise invalid("uplink", f"missing, and nothing tells by which interface the packets of {names} leave")
+        raise invalid("uplink", f"missing, and the interface by which packets of {names} leave is not known")
     if len(ways) > 1:
         raise invalid("uplink", f"missing, and {_several(found)}; write down the one that these pods' take")
     return ways.pop()

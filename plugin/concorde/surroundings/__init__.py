@@ -58,7 +58,7 @@ def _too_much(settings: Settings) -> str:
     if speed is None or capacity <= speed:
         return ""
     return (
-        f"capacity is {rate(capacity)}, and the driver of {uplink} tells"
+        f"capacity is {rate(capacity)}, and the driver of {uplink} reports"
         f" {rate(speed)}: write down no more than that, or nothing"
     )
 
@@ -70,5 +70,5 @@ def _too_little(settings: Settings) -> str:
         return ""
     return (
         f"capacity is {rate(capacity)}, which all of this node's traffic will have, and the driver"
-        f" of {uplink} tells {rate(speed)}"
+        f" of {uplink} reports {rate(speed)}"
     )

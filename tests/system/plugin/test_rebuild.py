@@ -158,7 +158,7 @@ def test_a_pod_of_which_no_cache_tells_keeps_its_address_to_itself(node: Node) -
     attach(node, "A-1", network())
     assert "code" not in node.call("ADD", "A-2", network())  # of 172.16.1.3
     node.run("rm", STORE)
-    assert "not learned: whose port veth" in rebuilt(node)
+    assert "not learned: the owner of port veth" in rebuilt(node)
     assert node.call("ADD", "B-1", network())["ips"][0]["address"] == "172.16.1.4/24"
     assert node.call("DEL", "A-2", network()) == {}
     query = "SELECT count(*) FROM lease WHERE address = 0xAC100103"

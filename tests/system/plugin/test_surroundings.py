@@ -232,7 +232,7 @@ def test_an_overlay_that_tells_no_way_is_asked_about(node: Node) -> None:
         error = node.call(verb, "A-1" if verb == "ADD" else "", on_uplink(uplink=None))
         assert error["code"] == INVALID
         assert error["msg"] == (
-            "uplink: missing, and nothing tells by which interface the packets of flannel.1 leave"
+            "uplink: missing, and the interface by which packets of flannel.1 leave is not known"
         )
     assert taken(node, on_uplink(uplink="eth0")) == []
 
@@ -283,7 +283,7 @@ def tap(node: Node) -> Node:
 
 
 def test_no_more_than_the_driver_tells_can_be_promised(tap: Node) -> None:
-    words = "capacity is 1.001 Gbit/s, and the driver of tap0 tells 1 Gbit/s: write down no more than that"
+    words = "capacity is 1.001 Gbit/s, and the driver of tap0 reports 1 Gbit/s: write down no more than that"
     refused(tap, on_uplink(uplink="tap0", capacity="1001M"), words)
     assert taken(tap, on_uplink(uplink="tap0", capacity="1G")) == []
 
@@ -294,7 +294,7 @@ def test_a_small_part_of_what_the_driver_tells_is_noted(tap: Node, capacity: str
     notes = taken(tap, on_uplink(uplink="tap0", capacity=capacity))
     expected = (
         "capacity is 99 Mbit/s, which all of this node's traffic will have,"
-        " and the driver of tap0 tells 1 Gbit/s"
+        " and the driver of tap0 reports 1 Gbit/s"
     )
     assert notes == ([expected] if noted else [])
 

@@ -324,7 +324,7 @@ def test_uplink_and_capacity_are_the_default_routes_and_the_drivers(node: Node) 
     node.run("ip", "addr", "add", "192.168.9.1/24", "dev", "tap0")
     node.run("ip", "route", "add", "default", "via", "192.168.9.2")
     refused = node.call("ADD", "A-1", on_uplink("100M", uplink=None, capacity=None))
-    assert refused["msg"] == "capacity: missing, and the kernel does not tell the speed of tap0"
+    assert refused["msg"] == "capacity: missing, and the kernel does not report the speed of tap0"
     node.run("/usr/bin/python3", "-c", SET_SPEED, "tap0", "2500")
     added(node, "A-1", on_uplink("100M", uplink=None, capacity=None))
     tree = ledger(node)["tree"]

@@ -140,7 +140,7 @@ def test_an_add_that_fails_leaves_no_lease_entry_or_link(failing: str, node: Nod
 def test_an_address_that_a_pod_has_whom_no_lease_tells_of_is_damage(node: Node) -> None:
     words = "link property add dev veth1 altname cni-a-172.16.1.2"
     node.refused[pair("a")] = tools.CommandError(["ip", words], "File exists", 6, errno.EEXIST)
-    with pytest.raises(CniError, match="no lease tells of it: run concorde rebuild") as caught:
+    with pytest.raises(CniError, match="no lease has it: run concorde rebuild") as caught:
         add(node.request())
     assert caught.value.code == DAMAGED
 
@@ -431,7 +431,7 @@ def test_a_rebuild_learns_who_lives_from_caches_and_ports(node: Node, tmp_path: 
     assert (node.leases(), node.entries()) == (["a", "b"], ["a", "b"])
     for file in ("net/leases.sqlite", "node/ledger.sqlite"):
         assert f"made: {node.state}/{file}, attachments: 2" in said
-    assert f"not learned: whose port {veth('nobody')} of cni-a is; nobody else gets its address" in said
+    assert f"not learned: the owner of port {veth('nobody')} of cni-a; its address stays reserved" in said
     assert [line for line in said if "'a/b' is not an interface name" in line]
     assert add(node.request("c"))["ips"][0]["address"] == "172.16.1.5/24"
     assert not [file for file in node.state.rglob("*") if ".new" in file.name]
@@ -453,7 +453,7 @@ def test_a_rebuild_keeps_damaged_files_and_what_whole_ones_tell(node: Node, tmp_
     assert [line.partition(".damaged-")[0] for line in said if line.startswith("kept: ")] == [
         f"kept: {file}" for file in damaged
     ]
-    assert f"not learned: whose port {veth('b')} of cni-a is; nobody else gets its address" in said
+    assert f"not learned: the owner of port {veth('b')} of cni-a; its address stays reserved" in said
 
 
 def test_two_that_say_they_have_one_address_are_not_both_believed(node: Node, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_rates_are_whole_bytes_and_the_reserve_is_rounded_up(
         ({"segment": "yes"}, "segment: 'yes' is neither true nor false"),
         ({"uplink": "a b"}, "uplink: 'a b' is not an interface name"),
         ({"uplink": "eth9"}, "uplink: this node has no interface eth9"),
-        ({"uplink": "slow"}, "capacity: missing, and the kernel does not tell the speed of slow"),
+        ({"uplink": "slow"}, "capacity: missing, and the kernel does not report the speed of slow"),
         ({"capacity": "fast"}, "capacity: 'fast' is not a quantity"),
         ({"reserve": 0.51}, "reserve: 0.51 is not a share from 0 to 0.5"),
         ({"reserve": -0.1}, "reserve: -0.1 is not a share"),
