@@ -148,6 +148,6 @@ def test_so_is_where_recordings_are(elsewhere: Typist) -> None:
         == "no recording 'latest' (recordings: none yet)\n"
     )
     nothing = elsewhere.types("invokew figures --all --check --reports here")
-    assert (nothing.status, nothing.complained[:28]) == (2, "here: there is no recording ")
+    assert (nothing.status, nothing.complained[:32]) == (2, "here: no recordings or studies; ")
     (elsewhere.home / "reports" / "20260101T000000Z-mine-pod").mkdir(parents=True)
     assert elsewhere.types("invokew --complete -- invokew figures 2026").told == "20260101T000000Z-mine-pod\n"
