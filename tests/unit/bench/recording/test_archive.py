@@ -204,8 +204,8 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
         (WHOLE, "it is not a directory 'measured'"),
         ({**WHOLE, "measured/all-1.json": b""}, "it is not a directory 'measured'"),
         ({}, "it is not a directory 'measured'"),
-        ({"measured/../all-1.json": b""}, "is no file of a recording"),
-        ({"measured/run.sh": b""}, "is no file of a recording"),
+        ({"measured/../all-1.json": b""}, "is not a file of a recording"),
+        ({"measured/run.sh": b""}, "is not a file of a recording"),
     ],
 )
 def test_what_a_study_measured_is_nothing_else(files: dict[str, bytes], said: str, tmp_path: Path) -> None:
