@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.access.local import ENVIRONMENT
 from testbed.access.pods import PodPlace
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, CommandLine, Kept, Location, State, Way
-from testbed.providers.ssh import client, inventory
+from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.scenario import Scenario
+
+# Root runs it as it is, for there may be no sudo; the arguments are the command.
+AS_ROOT = '[ "$(id -u)" != 0 ] || exec "$@"; exec sudo -n -- "$@"'
 
 
 class MachinesKeeper:
@@ -57,7 +64,7 @@ class MachinesThere:
 
     def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
-        return client.as_root(self.machines[way.node], [*way.command, *argv])
+        return _as_root(self.machines[way.node], [*way.command, *argv])
 
     def place(self, name: str, way: Way, address: str) -> PodPlace:
         """Refuse: there are machines, and no pods."""
@@ -65,7 +72,7 @@ class MachinesThere:
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as the user who logs in."""
-        return client.login(self.machines[location.node], argv)
+        return _login(self.machines[location.node], argv)
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         """Return what leads to the machine's own tcpdump."""
@@ -88,3 +95,26 @@ class MachinesThere:
     def destroy(self) -> str:
         """They were there before."""
         raise keeping.nothing_to_destroy()
+
+
+def _login(machine: Machine, command: Sequence[str]) -> CommandLine:
+    """Return what leads to a shell there, or to a command, as the user who logs in. Raises LookupError."""
+    if shutil.which("ssh") is None:
+        raise LookupError("ssh is not installed: apt-get install openssh-client")
+    return CommandLine(ssh_command(machine, command))
+
+
+def _as_root(machine: Machine, command: Sequence[str]) -> CommandLine:
+    """Return what leads to a command as root, with this terminal if there is one. Raises LookupError."""
+    found = ["env", f"PATH={ENVIRONMENT['PATH']}", *command]
+    ssh, *rest = _login(machine, ["sh", "-c", AS_ROOT, "sh", *found]).words
+    terminal = ["-t"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+    return CommandLine([ssh, *terminal, *rest])
+
+
+def ssh_command(machine: Machine, command: Sequence[str]) -> list[str]:
+    """Return ssh's command line."""
+    key = ["-i", str(machine.key)] if machine.key else []
+    known = ["-o", f"UserKnownHostsFile={machine.known_hosts}"] if machine.known_hosts else []
+    words = [shlex.join(command)] if command else []
+    return ["ssh", "-p", str(machine.port), "-l", machine.user, *key, *known, "--", machine.host, *words]

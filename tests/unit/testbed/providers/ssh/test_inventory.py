@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.ssh import client, inventory
+from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.scenario import load
 from tests.paths import ROOT
@@ -117,11 +117,3 @@ def test_a_scenario_with_addresses_is_enough() -> None:
     assert found["master-02"] == Machine("master-02", "192.168.56.21", getpass.getuser())
     with pytest.raises(LookupError, match=r"ssh:INVENTORY, or .*nodes.master-01.address"):
         inventory.machines(load(CONTMEC), None)
-
-
-def test_people_get_there_with_the_same_key() -> None:
-    machine = Machine("w", "10.0.0.1", "alice", 2222, Path("/k"), None, Path("/known"))
-    assert client.arguments(machine, ["echo", "a b"]) == [
-        "ssh", "-p", "2222", "-l", "alice", "-i", "/k", "-o", "UserKnownHostsFile=/known",
-        "--", "10.0.0.1", "echo 'a b'",
-    ]  # fmt: skip

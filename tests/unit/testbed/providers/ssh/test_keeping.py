@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
 from testbed.providers import Provider
 from testbed.providers.keeping import State
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.ssh.keeping import MachinesKeeper, MachinesThere
+from testbed.providers.ssh.keeping import MachinesKeeper, MachinesThere, ssh_command
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -41,3 +42,11 @@ def test_they_are_not_ours_to_destroy() -> None:
     there = MachinesThere("hosts.yaml", {"worker-01": Machine("worker-01", "192.0.2.1", "alice")})
     with pytest.raises(LookupError, match="--destroy is for machines that the testbed has made"):
         there.destroy()
+
+
+def test_people_get_there_with_the_same_key() -> None:
+    machine = Machine("w", "10.0.0.1", "alice", 2222, Path("/k"), None, Path("/known"))
+    assert ssh_command(machine, ["echo", "a b"]) == [
+        "ssh", "-p", "2222", "-l", "alice", "-i", "/k", "-o", "UserKnownHostsFile=/known",
+        "--", "10.0.0.1", "echo 'a b'",
+    ]  # fmt: skip

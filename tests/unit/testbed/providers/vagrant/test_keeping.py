@@ -12,7 +12,7 @@ import pytest
 from testbed.access.local import ENVIRONMENT
 from testbed.providers import Provider
 from testbed.providers.keeping import State, Way
-from testbed.providers.ssh import client
+from testbed.providers.ssh.keeping import AS_ROOT
 from testbed.providers.vagrant import rendering
 from testbed.providers.vagrant.keeping import VagrantKeeper
 from testbed.scenario import Scenario, load
@@ -123,7 +123,7 @@ def test_commands_go_by_ssh_as_root_and_people_as_themselves(states: Path, port:
     assert kept.login(where, ["ip", "route"]).words == [*way, "ip route"]
     *to, line = kept.command(Way(node="worker-01"), ["ip", "route"]).words
     assert to == way
-    assert line == f"sh -c '{client.AS_ROOT}' sh env PATH={ENVIRONMENT['PATH']} ip route"
+    assert line == f"sh -c '{AS_ROOT}' sh env PATH={ENVIRONMENT['PATH']} ip route"
     *to, line = kept.capture(where, "eth1", ["tcp port 9"]).words
     assert to == way
     assert line.endswith("worker-01 -n -l -i eth1 'tcp port 9'")
