@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from testbed.providers.vagrant import accelerator, images, requirements
+from testbed.providers.vagrant import accelerator, requirements
+from testbed.providers.vagrant.machines import remove_unused_images
 from testbed.supplies.box import NAME
 from tests.paths import ROOT
 from tests.vm.conftest import NAME_OF_TEST, made
@@ -65,7 +66,7 @@ def on_machine(box: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         yield as_root
     finally:
         run("vagrant", "destroy", "--force")
-        images.remove_unused(requirements.uri(), NAME)
+        remove_unused_images(requirements.uri(), NAME)
     assert made() == before
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from ruamel.yaml import YAML
 
@@ -22,7 +23,7 @@ from testbed import resources
 from testbed.access.place import in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.vagrant import accelerator, images, rendering, requirements
+from testbed.providers.vagrant import accelerator, rendering, requirements
 from testbed.scenario import Scenario
 from testbed.supplies.box import NAME
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import vagrant
 
 DESCRIPTION = "machines.yaml"
+POOL = "default"  # libvirt's: the machines' disks there are differences to the copy of their box
 SCAN_SECONDS = "60"
 ANSWER_SECONDS = 2.0  # of a kernel, whatever its machine is busy with
 LAST_LINES = 15
@@ -106,7 +108,7 @@ class Made:
         with self._vagrant() as asked:
             asked.destroy()
             if requirements.hypervisor() == requirements.LIBVIRT:
-                images.remove_unused(requirements.uri(), NAME)
+                remove_unused_images(requirements.uri(), NAME)
         shutil.rmtree(self._state)
 
     def _must_exist(self) -> None:
@@ -239,3 +241,29 @@ def _keys(machine: Machine) -> str:
     if not done.stdout:
         raise MachinesError(f"{machine.name}: no host key from {machine}: {done.stderr.strip()}")
     return done.stdout
+
+
+def remove_unused_images(uri: str, box: str) -> None:
+    """Remove the copies of any version of a box in libvirt's storage that are no disk's base.
+
+    Vagrant puts one there with the first machine and leaves it. Raises CalledProcessError.
+    """
+    if POOL not in _virsh(uri, "pool-list", "--name").split():
+        return
+    prefix = f"{box.replace('/', '-VAGRANTSLASH-')}_vagrant_box_image_"
+    volumes = [line.split() for line in _virsh(uri, "vol-list", POOL).splitlines()]
+    described = {name: _virsh(uri, "vol-dumpxml", name, "--pool", POOL) for name, *_ in volumes}
+    used = {base_of(description) for description in described.values()}
+    for name, path in volumes:
+        if name.startswith(prefix) and path not in used:
+            _virsh(uri, "vol-delete", name, "--pool", POOL)
+
+
+def base_of(description: str) -> str | None:
+    """Return the path of the volume that a volume is the difference to, from libvirt's XML."""
+    return ElementTree.fromstring(description).findtext("backingStore/path")
+
+
+def _virsh(uri: str, *arguments: str) -> str:
+    argv = ["virsh", "--connect", uri, "--quiet", *arguments]
+    return subprocess.run(argv, capture_output=True, encoding="utf-8", check=True).stdout

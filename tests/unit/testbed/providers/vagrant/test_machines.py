@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from testbed.assembly import assemble
-from testbed.providers.vagrant import accelerator, images, rendering, requirements
-from testbed.providers.vagrant.machines import Machines, MachinesError
+from testbed.providers.vagrant import accelerator, rendering, requirements
+from testbed.providers.vagrant.machines import Machines, MachinesError, base_of, remove_unused_images
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
@@ -171,10 +171,9 @@ def test_what_is_tried_is_right() -> None:
 
 
 def test_the_base_of_a_disk() -> None:
-    assert images.base("<volume><backingStore><path>/images/a b.img</path></backingStore></volume>") == (
-        "/images/a b.img"
-    )
-    assert images.base("<volume><name>a</name></volume>") is None
+    description = "<volume><backingStore><path>/images/a b.img</path></backingStore></volume>"
+    assert base_of(description) == "/images/a b.img"
+    assert base_of("<volume><name>a</name></volume>") is None
 
 
 VIRSH = """
@@ -197,7 +196,7 @@ def test_a_copy_of_the_box_stays_as_long_as_a_disk_needs_it(
 ) -> None:
     monkeypatch.setenv("LOG", str(programs / "log"))
     program(programs, "virsh", VIRSH)
-    images.remove_unused("test:///default", "concorde/debian")
+    remove_unused_images("test:///default", "concorde/debian")
     assert (programs / "log").read_text().splitlines() == [
         "vol-delete concorde-VAGRANTSLASH-debian_vagrant_box_image_2_box.img --pool default"
     ]
