@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.access.clocks import Clock
+from testbed.access.features import Feature
+from testbed.access.local import ENVIRONMENT
 from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.networks import underlay
-from testbed.networks.trunks import Running
-from testbed.providers.netns import limits, neighbours, trials
+from testbed.networks.trunks import ALL, RELAY, Means, Running, Trunk, trunks
+from testbed.providers.netns import limits, neighbours
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 
+WITHOUT_NETEM = "this kernel has no netem (CONFIG_NET_SCH_NETEM; modprobe sch_netem)"
 HERE = "/proc/self/ns/net"
 SETTLE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("settle.py"))]
 
@@ -26,7 +33,7 @@ class NetnsProvider:
     def __init__(self, addressing: Addressing, name: str = RUN) -> None:
         """Raise LookupError if this machine is too small for the scenario, or cannot make its trunks."""
         limits.demand(addressing.scenario)
-        self._means = trials.chosen(addressing.scenario)
+        self._means = chosen_means(addressing.scenario)
         self._addressing = addressing
         self._name = name
         self.sandbox: Sandbox | None = None
@@ -107,3 +114,34 @@ def _path(place: Place) -> str | None:
     if isinstance(place, InNamespace) and isinstance(place.node, Entrance):
         return f"{node_directory(place.node.name)}/root{place.namespace}"
     return None
+
+
+def chosen_means(scenario: Scenario) -> dict[Trunk, Means]:
+    """Return what makes each trunk: the first that can, which is found by trying.
+
+    Raises LookupError with what this machine lacks.
+    """
+    return {trunk: _first_means(trunk) for trunk in trunks(scenario, underlay.SWITCH)}
+
+
+def _first_means(trunk: Trunk) -> Means:
+    for means in ALL:
+        if means.suits(trunk.settings) and (means.feature is None or has_feature(means.feature)):
+            return means
+    if RELAY.suits(trunk.settings):
+        words = (
+            f"delay: {WITHOUT_NETEM}, and our own relay needs /dev/net/tun, open to you "
+            "(CONFIG_TUN; modprobe tun)"
+        )
+    else:
+        field = next(name for name in ("jitter", "loss", "reorder") if getattr(trunk.settings, name))
+        words = f"{field}: {WITHOUT_NETEM}, and our own relay can only delay; leave {field} out"
+    raise LookupError(f"--provider netns: zones.{trunk.zone}.{words}")
+
+
+@functools.cache
+def has_feature(feature: Feature) -> bool:
+    """Tell whether this machine has a feature, in a network of its own, which ends with that."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--net", *feature.command]
+    return subprocess.run(command, capture_output=True, env=ENVIRONMENT, check=False).returncode == 0

@@ -1,14 +1,18 @@
-"""How networks within nodes are settled, with nodes that only note what they are asked to run."""
+"""What makes trunks, and how networks in nodes are settled; nodes only note what they are asked to run."""
 
 from __future__ import annotations
 
 import pytest
 
 from testbed.access.place import InNamespace, Result
-from testbed.providers.netns.provider import HERE, SETTLE, NetnsProvider
+from testbed.networks.trunks import NETEM, RELAY
+from testbed.providers.netns.provider import HERE, SETTLE, NetnsProvider, chosen_means
 from testbed.providers.netns.sandbox import Entrance, Sandbox
 from tests.doubles import RecordingNode
 from tests.unit.testbed.builders import addressed
+
+STATIONS = "examples/two-stations"
+TRYING = "testbed.providers.netns.provider.has_feature"
 
 
 class Box(Sandbox):
@@ -46,3 +50,42 @@ def test_one_that_cannot_be_settled_is_said() -> None:
     provider.sandbox = box
     with pytest.raises(RuntimeError, match=r"switch: .* ended with 1: /run/x: setns: Invalid argument"):
         provider.settle([])
+
+
+@pytest.fixture
+def able(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What the machine can do: the programs and devices that succeed."""
+    found: set[str] = set()
+    monkeypatch.setattr(TRYING, lambda feature: bool(found & {*feature.command}))
+    return found
+
+
+def test_netem_goes_before_the_relay(able: set[str]) -> None:
+    able.update({"netem", "tuntap"})
+    assert set(chosen_means(addressed(STATIONS).scenario).values()) == {NETEM}
+    able.remove("netem")
+    assert set(chosen_means(addressed(STATIONS).scenario).values()) == {RELAY}
+
+
+def test_without_both_a_delay_is_refused(able: set[str]) -> None:
+    with pytest.raises(LookupError) as refused:
+        chosen_means(addressed(STATIONS).scenario)
+    assert str(refused.value).startswith("--provider netns: zones.north.delay: this kernel has no netem")
+    assert "/dev/net/tun" in str(refused.value)
+    assert not able
+
+
+@pytest.mark.parametrize("field", ["jitter", "loss", "reorder"])
+def test_what_the_relay_cannot_do_is_refused_without_netem(able: set[str], field: str) -> None:
+    able.add("tuntap")
+    scenario = addressed(STATIONS, f"zones.south.{field}=0.001").scenario
+    with pytest.raises(
+        LookupError, match=rf"zones\.south\.{field}: this kernel has no netem .*leave {field} out"
+    ):
+        chosen_means(scenario)
+
+
+def test_without_a_delay_nothing_is_tried(able: set[str]) -> None:
+    scenario = addressed(STATIONS, "zones.north.delay=0", "zones.south.delay=0").scenario
+    assert [trunk.zone for trunk in chosen_means(scenario)] == ["north", "south"]
+    assert not able
