@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from testbed.access.place import Place  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402
-from testbed.networks.trunks import Counted  # noqa: E402
+from testbed.links.trunks import Counted  # noqa: E402
 from testbed.scenario.model import Scenario  # noqa: E402
 from testbed.testbed import Testbed  # noqa: E402
 

@@ -1,7 +1,7 @@
 """Which parts there are, and a testbed of them: the only module that knows every part.
 
 ``register_provider`` makes another known, with the orchestrators that run pods on its nodes. Enforcements and
-pod networks have registries of their own (testbed.enforcements.registry, testbed.networks.registry).
+pod networks have registries of their own (testbed.enforcements.registry, testbed.overlays.registry).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from testbed.clusters.kubeconfigs import joined
 from testbed.enforcements import registry as enforcements
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
-from testbed.networks import registry as networks
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.cni import CniOrchestrator
+from testbed.overlays import registry as overlays
 from testbed.providers import Provider
 from testbed.providers.keeping import Keeper
 from testbed.providers.netns.keeping import SandboxKeeper
@@ -170,7 +170,7 @@ def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
     """Yield what is missing, and what needs daemons: nothing would end these on machines."""
     for name, cluster in addressing.scenario.clusters.items():
-        network = networks.of_cluster(addressing, name)
+        network = overlays.of_cluster(addressing, name)
         if any(network.daemons(node) for node in cluster.nodes):
             words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
             yield Fault(("clusters", name, "backend"), words)
@@ -293,7 +293,7 @@ def admit(addressing: Addressing, without: Collection[str] = ()) -> None:
 
 def put_together(addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> Testbed:
     """Return a testbed on the nodes of a provider, with the enforcement and networks of its scenario."""
-    return Testbed(addressing, provider, Parts(enforcements.of, orchestrate, networks.of_cluster))
+    return Testbed(addressing, provider, Parts(enforcements.of, orchestrate, overlays.of_cluster))
 
 
 def _kind(provider: str) -> ProviderKind:

@@ -15,10 +15,10 @@ from pathlib import Path
 from testbed.access.features import Feature, lacks
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Place
-from testbed.networks.backends import ipip
-from testbed.networks.pod_network import PodNetwork
-from testbed.networks.registry import of_cluster
-from testbed.networks.trunks import NETEM, RELAY
+from testbed.links.trunks import NETEM, RELAY
+from testbed.overlays.backends import ipip
+from testbed.overlays.pod_network import PodNetwork
+from testbed.overlays.registry import of_cluster
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault

@@ -14,11 +14,11 @@ from testbed.access.pods import PodPlace
 from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
-from testbed.networks import containers
-from testbed.networks.daemons import Joining
-from testbed.networks.pod_network import PodNetwork
 from testbed.orchestrators import Orchestrator
+from testbed.overlays.daemons import Joining
+from testbed.overlays.pod_network import PodNetwork
 from testbed.providers import Provider
+from testbed.runtime import containers
 from testbed.scenario import Scenario, Transfer, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found

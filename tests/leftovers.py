@@ -19,7 +19,7 @@ from pathlib import Path
 from concorde import names
 
 from testbed.kubernetes.worker import FIXED_PLACES, SETTINGS
-from testbed.networks import underlay
+from testbed.links import underlay
 from testbed.providers.netns import cgroups
 from testbed.scenario import load
 from tests.paths import ROOT

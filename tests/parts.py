@@ -17,9 +17,9 @@ from bench.presentation.figures.known import FIGURES
 from bench.studies.known import STUDIES
 from testbed import assembly
 from testbed.enforcements import registry as enforcements
-from testbed.networks import registry as networks
+from testbed.overlays import registry as overlays
 from testbed.scenario import enforcements as kinds
-from testbed.scenario import networks as overlays
+from testbed.scenario import networks
 
 DICTIONARIES: tuple[dict[str, Any], ...] = (
     FIGURES,
@@ -29,8 +29,8 @@ DICTIONARIES: tuple[dict[str, Any], ...] = (
     enforcements.MAKERS,
     generators.TOOLS,
     kinds.KINDS,
-    networks.MAKERS,
-    overlays.KINDS,
+    networks.KINDS,
+    overlays.MAKERS,
 )
 
 

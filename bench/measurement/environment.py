@@ -21,8 +21,8 @@ from testbed.access import batch
 from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
 from testbed.enforcements.concorde import REFERENCE_DIRECTORIES
-from testbed.networks import containers
 from testbed.resources import CHECKOUT, HOME, REQUIREMENTS, version
+from testbed.runtime import containers
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed

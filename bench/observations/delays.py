@@ -17,9 +17,9 @@ from testbed.access.place import in_parallel
 from testbed.scenario.units import format_digits, format_percentage, format_share
 
 if TYPE_CHECKING:
-    from testbed.networks.trunks import Running
+    from testbed.links.trunks import Running
 
-# A frame is late that is later than a tenth of the delay (testbed.networks.relay.LATE). So many may be.
+# A frame is late that is later than a tenth of the delay (testbed.links.relay.LATE). So many may be.
 LATE_FRAMES = 0.01
 # Of fewer frames one alone is more than that.
 FEWEST_FRAMES = 100

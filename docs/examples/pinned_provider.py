@@ -12,7 +12,7 @@ from pydantic import Field
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, Within
 from testbed.assembly import CNI, ProviderKind, register_provider
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario.addressing import Addressing

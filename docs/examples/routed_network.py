@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from testbed.networks import seen
-from testbed.networks.per_node import PerNode
-from testbed.networks.registry import register
-from testbed.networks.seen import Seen
+from testbed.overlays import seen
+from testbed.overlays.per_node import PerNode
+from testbed.overlays.registry import register
+from testbed.overlays.seen import Seen
 from testbed.scenario.networks import Network
 from testbed.scenario.words import Part
 
@@ -28,7 +28,7 @@ class Routes(Part):
 
 @dataclass(frozen=True)
 class Routed(PerNode):
-    """One cluster's routes; see testbed.networks.pod_network.PodNetwork."""
+    """One cluster's routes; see testbed.overlays.pod_network.PodNetwork."""
 
     settings: Routes
 

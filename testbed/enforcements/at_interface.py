@@ -20,7 +20,7 @@ from testbed.access.place import CommandError, Place
 from testbed.enforcements import paper
 from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Footprint, Up
-from testbed.networks import queues
+from testbed.links import queues
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
 from testbed.scenario.model import Shaping

@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.enforcements import concorde, told
 from testbed.enforcements.enforcement import Footprint, Guarded, Up
-from testbed.networks.cni import Attachment, NetworkList
+from testbed.runtime.cni import Attachment, NetworkList
 from testbed.scenario import Pod, enforcements, links, placeholders, ports
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.described import OURS

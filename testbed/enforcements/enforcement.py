@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from testbed.access.place import Place
 from testbed.access.pods import PodPlace
-from testbed.networks.cni import Attachment, NetworkList
+from testbed.runtime.cni import Attachment, NetworkList
 from testbed.scenario import Pod
 from testbed.scenario.faults import Fault
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.access.place import Node
 from testbed.kubernetes.worker import RESULTS
-from testbed.networks.cni import (
+from testbed.runtime.cni import (
     Attachment,
     CniError,
     NetworkList,

@@ -14,9 +14,9 @@ from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of, endpoint
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.networks.daemons import Find, Joining
-from testbed.networks.pod_network import Api
-from testbed.networks.registry import of_cluster
+from testbed.overlays.daemons import Find, Joining
+from testbed.overlays.pod_network import Api
+from testbed.overlays.registry import of_cluster
 from testbed.scenario.addressing import Addressing
 
 

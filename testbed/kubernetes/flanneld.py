@@ -18,8 +18,8 @@ from testbed.kubernetes import manifests
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import Manifest
-from testbed.networks.daemons import wait_until_joined
-from testbed.networks.registry import of_cluster
+from testbed.overlays.daemons import wait_until_joined
+from testbed.overlays.registry import of_cluster
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
 

@@ -17,7 +17,7 @@ from testbed.kubernetes import cell
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import name_of
-from testbed.networks.cni import NetworkList
+from testbed.runtime.cni import NetworkList
 from testbed.scenario import ports
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.binaries import Binaries

@@ -13,7 +13,7 @@ from testbed.access.steps import Step, take
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
-from testbed.networks.cni import CniError, Json, NetworkList, Runtime, address, host_interface
+from testbed.runtime.cni import CniError, Json, NetworkList, Runtime, address, host_interface
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 

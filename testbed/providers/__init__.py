@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.scenario.found import Found
 
 

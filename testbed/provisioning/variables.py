@@ -19,7 +19,7 @@ from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
-from testbed.networks.registry import of_cluster
+from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm
 from testbed.scenario import Scenario, ScenarioError, enforcements, ports

@@ -1,6 +1,6 @@
 """The kinds of pod networks, as far as rules and arithmetic need them: what one adds to a packet on its way.
 
-How one is made on nodes is ``testbed.networks``; which one a cluster has is said by the cluster.
+How one is made on nodes is ``testbed.overlays``; which one a cluster has is said by the cluster.
 """
 
 from __future__ import annotations

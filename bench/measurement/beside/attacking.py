@@ -24,7 +24,7 @@ from bench.recording.beside import Round
 from testbed.access import nameless
 from testbed.access.place import held_back, waits
 from testbed.access.pods import PodPlace
-from testbed.networks.backends.vxlan import Overlay
+from testbed.overlays.backends.vxlan import Overlay
 from testbed.testbed import Testbed
 
 PROGRAM = Path(program.__file__)

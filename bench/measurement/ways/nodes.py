@@ -18,9 +18,10 @@ from bench.measurement.ways.ground import network_of
 from bench.measurement.ways.talking import SilenceError, Talk, talking
 from bench.recording.ways import DaemonUse, Entries, Event, Nodes, Streams
 from testbed.access.place import in_parallel
-from testbed.networks import registry, underlay
-from testbed.networks.membership import Membership
-from testbed.networks.pod_network import Daemon
+from testbed.links import underlay
+from testbed.overlays import registry
+from testbed.overlays.membership import Membership
+from testbed.overlays.pod_network import Daemon
 from testbed.providers import Together
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import packages

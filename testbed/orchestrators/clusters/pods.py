@@ -19,7 +19,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.attachment import Attached
 from testbed.kubernetes.client import PodError
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.networks.cni import NetworkList
+from testbed.runtime.cni import NetworkList
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 

@@ -16,7 +16,7 @@ from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, lifetime
 from testbed.clusters.survey import Ground, ask, needed, survey
 from testbed.enforcements import registry as enforcements
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.addressing import UPLINK, Addressing
 from testbed.scenario.found import Found

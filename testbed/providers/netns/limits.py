@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from testbed.networks import trunks
+from testbed.links import trunks
 from testbed.scenario import Scenario
 
 # BR_MAX_PORTS in net/bridge/br_private.h is 1,024, and port number 0 means none.

@@ -13,8 +13,8 @@ from testbed.access.clocks import Clock
 from testbed.access.features import Feature
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import InNamespace, Place, in_parallel
-from testbed.networks import underlay
-from testbed.networks.trunks import ALL, RELAY, Means, Running, Trunk, trunks
+from testbed.links import underlay
+from testbed.links.trunks import ALL, RELAY, Means, Running, Trunk, trunks
 from testbed.providers.netns import limits, neighbours
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory

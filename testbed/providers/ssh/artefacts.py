@@ -39,8 +39,8 @@ class Attached(_Artefact):
     """A pod's attachment to its network, which the CNI plugins undo: leases, classes, devices."""
 
     kind: Literal["attachment"] = "attachment"
-    network: dict[str, Any]  # of testbed.networks.cni.NetworkList
-    attachment: dict[str, Any]  # of testbed.networks.cni.Attachment
+    network: dict[str, Any]  # of testbed.runtime.cni.NetworkList
+    attachment: dict[str, Any]  # of testbed.runtime.cni.Attachment
     directories: list[str]
 
     def __str__(self) -> str:

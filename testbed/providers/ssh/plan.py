@@ -11,11 +11,11 @@ from ipaddress import IPv4Network
 from pathlib import PurePosixPath
 
 from testbed.enforcements import concorde, registry
-from testbed.networks import containers
-from testbed.networks.pod_network import PodNetwork
-from testbed.networks.registry import of_cluster
+from testbed.overlays.pod_network import PodNetwork
+from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh import artefacts
 from testbed.providers.ssh.survey import FORWARDING, Interface, Seen
+from testbed.runtime import containers
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import NAMESPACES, Addressing
 from testbed.scenario.quantities import format_rate

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place, in_parallel
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.session import Session

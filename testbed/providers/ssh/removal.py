@@ -7,9 +7,9 @@ have done it by hand.
 from __future__ import annotations
 
 from testbed.access.place import CommandError, Node
-from testbed.networks.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.providers.ssh import artefacts
 from testbed.providers.ssh.survey import MOUNTED, root_handles
+from testbed.runtime.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.scenario.addressing import NAMESPACES
 
 # Arguments: the setting, what it was set to, what it was.

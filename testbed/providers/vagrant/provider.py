@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
 from testbed.access.place import Node, Place
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.providers.ssh.provider import SshProvider
 from testbed.providers.vagrant import requirements
 from testbed.providers.vagrant.machines import usable

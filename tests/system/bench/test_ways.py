@@ -21,8 +21,8 @@ from bench.studies.backends import convergence, cost, ways
 from bench.studies.backends.index import read
 from bench.studies.backends.measuring import PAIR
 from bench.studies.backends.study import BackendsStudy
-from testbed.networks import registry
-from testbed.networks.membership import Membership
+from testbed.overlays import registry
+from testbed.overlays.membership import Membership
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import packages
 from testbed.testbed import Testbed

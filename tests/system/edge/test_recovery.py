@@ -12,7 +12,7 @@ import pytest
 from testbed import resources
 from testbed.access.components import Component
 from testbed.access.place import Node
-from testbed.networks.backends.vxlan_miss import Resolved
+from testbed.overlays.backends.vxlan_miss import Resolved
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.testbed import Testbed
 from tests.system.edge import events

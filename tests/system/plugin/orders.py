@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.parts import chains as page
-from testbed.networks.cni import Attachment, NetworkList, cached, cached_name
+from testbed.runtime.cni import Attachment, NetworkList, cached, cached_name
 from tests.paths import ROOT
 from tests.system.plugin.conftest import GUARANTEE, REFERENCE, Document, Node
 from tests.system.plugin.inside import Inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.networks.cni import Attachment, NetworkList, cached, cached_name
+from testbed.runtime.cni import Attachment, NetworkList, cached, cached_name
 from tests.system.plugin.conftest import Document, Node
 
 CACHE = "/run/cache"

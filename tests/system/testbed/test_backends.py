@@ -11,7 +11,7 @@ import pytest
 
 from testbed.access.place import Node, Place
 from testbed.assembly import assemble
-from testbed.networks.daemons import wait_until_joined
+from testbed.overlays.daemons import wait_until_joined
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.scenario.model import Scenario
 from testbed.supplies import packages

@@ -10,8 +10,8 @@ import pytest
 
 from testbed.access.place import Node, Place
 from testbed.assembly import assemble
-from testbed.networks.backends.vxlan import Overlay
-from testbed.networks.cni import CniError
+from testbed.overlays.backends.vxlan import Overlay
+from testbed.runtime.cni import CniError
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests.paths import ROOT

@@ -16,8 +16,8 @@ import pytest
 
 from testbed.access.place import Node, Place
 from testbed.assembly import assemble
-from testbed.networks import trunks
-from testbed.networks.trunks import Counted, Delayed
+from testbed.links import trunks
+from testbed.links.trunks import Counted, Delayed
 from testbed.scenario import load
 from testbed.scenario.model import Scenario, Zone
 from testbed.testbed import Testbed

@@ -13,7 +13,7 @@ from testbed.access.steps import SCRIPT
 from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
-from testbed.networks.trunks import Running
+from testbed.links.trunks import Running
 from testbed.providers import Provider
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found

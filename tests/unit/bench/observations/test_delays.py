@@ -10,12 +10,12 @@ import pytest
 from bench.observations import delays
 from bench.recording import records
 from bench.recording.records import Fault
-from testbed.networks.trunks import Counted, Delayed
+from testbed.links.trunks import Counted, Delayed
 
 
 @dataclass
 class Trunk:
-    """See testbed.networks.trunks.Running."""
+    """See testbed.links.trunks.Running."""
 
     told: list[Delayed] = field(default_factory=list)
     silent: bool = False

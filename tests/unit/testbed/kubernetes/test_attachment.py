@@ -10,7 +10,7 @@ import pytest
 from testbed.access.place import Result
 from testbed.kubernetes.attachment import Attached, read_results
 from testbed.kubernetes.worker import RESULTS
-from testbed.networks.cni import NetworkList
+from testbed.runtime.cni import NetworkList
 from tests.doubles import Asked, RecordingNode, said, shown
 
 CACHED: dict[str, Any] = {

@@ -15,8 +15,8 @@ from testbed.kubernetes import flanneld
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane
 from testbed.kubernetes.flanneld import Flannel
-from testbed.networks import daemons
-from testbed.networks.backends.vxlan import Overlay
+from testbed.overlays import daemons
+from testbed.overlays.backends.vxlan import Overlay
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from tests.doubles import Asked, RecordingNode, in_batch, said, shown

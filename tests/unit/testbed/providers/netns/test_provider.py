@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.access.place import InNamespace, Result
-from testbed.networks.trunks import NETEM, RELAY
+from testbed.links.trunks import NETEM, RELAY
 from testbed.providers.netns.provider import HERE, SETTLE, NetnsProvider, chosen_means
 from testbed.providers.netns.sandbox import Entrance, Sandbox
 from tests.doubles import RecordingNode

@@ -1,0 +1,1 @@
+"""How nodes are joined, as text for ``ip`` and ``tc``: rendered here, run elsewhere."""

@@ -1,1 +1,0 @@
-"""How packets go, as text for ``ip``, ``bridge``, ``tc`` and ``nft``: rendered here, run elsewhere."""

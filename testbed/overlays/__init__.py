@@ -1,0 +1,1 @@
+"""How pods of different nodes reach each other: what ``ip`` and ``bridge`` are told, and daemons."""

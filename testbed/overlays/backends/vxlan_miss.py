@@ -1,0 +1,213 @@
+"""A cluster's overlay as the first flannel made it: a node knows of the others what its kernel asked for.
+
+The VTEP's device is told to keep ARP to itself (``proxy``) and to say what it misses (``l2miss``), and its
+neighbours are asked for of programs (``app_solicit``). A resolver on each node (edge.overlay.resolver)
+answers both from its replica of what the nodes have told each other: in an etcd on the master, or, where
+there is a cluster's API, in annotations of its Nodes. The cluster's ``resolve`` says what is made ahead of
+any packet instead, and then devices are as flannel's were: with forwarding entries ahead without these flags
+(flannel 0.5 to 0.8), with all ahead without the sysctl, too (from 0.9).
+
+Source: flannel 0.3, 0.5 and 0.9, ``backend/vxlan``; the flags: drivers/net/vxlan/vxlan_core.c.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from edge.overlay import report
+from edge.overlay.leases import Lease
+from testbed import resources
+from testbed.access import batch
+from testbed.access.place import Node, in_parallel
+from testbed.links import link_local
+from testbed.overlays import seen
+from testbed.overlays.backends.vxlan import Overlay
+from testbed.overlays.pod_network import Api, Daemon
+from testbed.overlays.seen import Seen
+from testbed.scenario.model import Resolve
+from testbed.scenario.networks import etcd_port
+
+AHEAD = "ahead"
+# How often the kernel asks programs for an address before it gives up, as flannel set it.
+SOLICITATIONS = "3"
+
+
+@dataclass(frozen=True)
+class Resolved(Overlay):
+    """One cluster's overlay; see testbed.overlays.pod_network.PodNetwork."""
+
+    api: Api | None = None
+
+    @property
+    def resolve(self) -> Resolve:
+        """When entries are made."""
+        return self.own.resolve or Resolve()
+
+    @property
+    def directory(self) -> str:
+        """Where a node keeps what the cluster's daemons write."""
+        return f"/run/overlay/{self.cluster}"
+
+    def links(self, node: str) -> str:
+        """Return the ``ip -batch`` text for a node's VTEP; without routes all pods are its neighbours."""
+        addressing, vxlan = self.addressing, self.own.flannel
+        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
+        flags = "".join(f" {flag}" for flag in self._flags)
+        lines = [
+            f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
+            f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
+            f"dstport {vxlan.port} nolearning{flags}",
+            *link_local.none(vtep),
+            f"link set {vtep} up",
+            f"address add {self._interface(node)} dev {vtep}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def forwarding(self, node: str) -> str:
+        """Return nothing: forwarding entries are the resolver's."""
+        return ""
+
+    def files(self, node: str) -> Mapping[str, str]:
+        """Return what flannel writes of a node's subnet; and that neighbours are asked for of programs."""
+        asked = {self._solicit: f"{SOLICITATIONS}\n"} if self._asks else {}
+        return {**super().files(node), **asked}
+
+    def daemons(self, node: str) -> Sequence[Daemon]:
+        """Return the resolver, and on the master etcd first, unless an API takes its place."""
+        etcd = [self._etcd()] if self.api is None and node == self.own.master else []
+        return [*etcd, self._resolver(node)]
+
+    def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return that all Nodes are read, and the own one's annotations written, by way of its status."""
+        own = {"resources": ["nodes/status"], "resourceNames": [name], "verbs": ["patch"]}
+        every = {"resources": ["nodes"], "verbs": ["list", "watch"]}
+        return [{"apiGroups": [""], **every}, {"apiGroups": [""], **own}]
+
+    def by_api(self, api: Api) -> Resolved:
+        """Return the same overlay, with annotations of Nodes in the place of etcd."""
+        return replace(self, api=api)
+
+    def flannel(self) -> Mapping[str, Any] | None:
+        """Return nothing: flannel does it no more."""
+        return None
+
+    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+        """Yield the VTEP, a replica of all leases, and what is made ahead."""
+        addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
+        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
+        uplink = addressing.uplink(node)
+        yield seen.vtep(vtep, flannel.vni, flannel.port, address, uplink, mtu, *self._flags)
+        yield seen.is_up(vtep)
+        yield seen.has_address(vtep, self._interface(node))
+        if self._asks:
+            yield seen.route(str(self.own.pod_cidr), "", vtep)
+        for other in self.own.nodes:
+            mac = found[other].macs.get(vtep, "")
+            subnet = addressing.pod_subnet(self.cluster, other)
+            yield report.line(Lease(subnet, addressing.address(other), mac))
+        for remote in self.remotes(node):
+            mac = found[remote.node].macs.get(vtep, "")
+            if self.resolve.l2 == AHEAD:
+                yield seen.forwarding(mac, str(remote.address), vtep)
+            if self.resolve.l3 == AHEAD:
+                yield seen.neighbour(str(remote.vtep), mac, vtep)
+                yield seen.route(str(remote.subnet), str(remote.vtep), vtep)
+
+    def lacking(self, nodes: Mapping[str, Node]) -> list[str]:
+        """Return what should be on the cluster's nodes and is not; see PodNetwork."""
+        own = {name: nodes[name] for name in self.own.nodes}
+        files = [self.addressing.subnet_file(self.cluster), self._report]
+        lacking = seen.lacking(self._wanted, own, files)
+        return lacking + self._unasked(own) if self._asks else lacking
+
+    def _unasked(self, own: Mapping[str, Node]) -> list[str]:
+        """Return on which nodes programs are not asked for neighbours."""
+        shown = in_parallel(lambda node: batch.look(node, [["cat", self._solicit]])[0], own.values())
+        return [
+            f"{name}: {SOLICITATIONS} in {self._solicit}"
+            for name, one in zip(own, shown, strict=True)
+            if one.stdout != SOLICITATIONS
+        ]
+
+    @property
+    def _asks(self) -> bool:
+        """Whether the kernel asks at which VTEP a pod is."""
+        return self.resolve.l3 != AHEAD
+
+    @property
+    def _flags(self) -> tuple[str, ...]:
+        """What the device is told besides, in the order of testbed.overlays.seen."""
+        if self.resolve.l2 == AHEAD:
+            return ()
+        return ("proxy", "l2miss") if self._asks else ("l2miss",)
+
+    def _interface(self, node: str) -> str:
+        """Return the VTEP's address with its prefix: as long as all pods' network if they are neighbours."""
+        length = self.own.pod_cidr.prefixlen if self._asks else 32
+        return f"{self.vtep_address(node)}/{length}"
+
+    @property
+    def _solicit(self) -> str:
+        return f"/proc/sys/net/ipv4/neigh/{self.addressing.vtep(self.cluster)}/app_solicit"
+
+    @property
+    def _report(self) -> str:
+        return f"{self.directory}/leases"
+
+    def _etcd(self) -> Daemon:
+        directory = f"{self.directory}/etcd"
+        port = etcd_port(self.addressing.scenario, self.cluster)
+        peer = f"http://127.0.0.1:{port + 1}"
+        argv = [
+            "etcd",
+            f"--data-dir={directory}/data",
+            f"--listen-client-urls={self._etcd_url}",
+            f"--advertise-client-urls={self._etcd_url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            # Alone, it waits this long before it takes itself for the leader; ms.
+            "--heartbeat-interval=20",
+            "--election-timeout=200",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+        return Daemon(f"etcd of cluster {self.cluster}'s overlay", directory, argv, package="etcd-server")
+
+    @property
+    def _etcd_url(self) -> str:
+        port = etcd_port(self.addressing.scenario, self.cluster)
+        return f"http://{self.addressing.address(self.own.master)}:{port}"
+
+    def _resolver(self, node: str) -> Daemon:
+        file = f"{self.directory}/resolver.json"
+        program = ["/usr/bin/python3", "-IS", str(resources.EDGE)]
+        return Daemon(
+            f"resolver of cluster {self.cluster}",
+            f"{self.directory}/resolver",
+            [*program, "resolver", file],
+            leave=[*program, "leave", file],
+            files={file: json.dumps(self._settings(node), indent=1) + "\n"},
+            brings=resources.EDGE,
+        )
+
+    def _settings(self, node: str) -> dict[str, Any]:
+        """Return what a resolver is told (edge.overlay.settings)."""
+        addressing, api = self.addressing, self.api
+        where: dict[str, Any] = {"store": self._etcd_url}
+        if api is not None:
+            where = {"store": api.server, "identity": api.identity, "authority": api.authority}
+            where["node"] = api.name_of(node)
+        return {
+            "device": addressing.vtep(self.cluster),
+            "vni": self.own.flannel.vni,
+            "network": str(self.own.pod_cidr),
+            "subnet": str(addressing.pod_subnet(self.cluster, node)),
+            "address": str(addressing.address(node)),
+            **self.resolve.model_dump(),
+            **where,
+            "report": self._report,
+        }

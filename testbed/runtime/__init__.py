@@ -1,0 +1,1 @@
+"""What a container runtime does on a node: calls CNI plugins, and connects containers as Docker does."""
