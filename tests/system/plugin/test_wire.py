@@ -119,7 +119,9 @@ def wired(node: Node, request: pytest.FixtureRequest) -> Wired:
 
 @pytest.mark.long(one_in=0)
 def test_the_wire_carries_what_ethernet_carries_and_no_more(node: Node) -> None:
-    pair = Wired(node, 25 * LINK)
+    """The whole 500 Mbit/s are 40,000 single frames a second, which a slow processor does not make."""
+    rate = cases.count("CONCORDE_WIRE_MBITS", 100, 500) * 1_000_000
+    pair = Wired(node, rate)
     pair.plug_in()
     send = ["iperf3", "--client", HOST["two"], "--port", "5202", "--time", "60"]
 
@@ -128,7 +130,7 @@ def test_the_wire_carries_what_ethernet_carries_and_no_more(node: Node) -> None:
             seconds = test_attacks.each_second(told)
             next(seconds)
             found = [next(seconds) for _ in range(2 * factor)]
-        carries = 25 * LINK * NODES_PAYLOAD / (NODES_FRAME + OVERHEAD)
+        carries = rate * NODES_PAYLOAD / (NODES_FRAME + OVERHEAD)
         assert max(found) <= 1.01 * carries, found
         assert max(found) >= 0.98 * carries, found
 
