@@ -21,7 +21,6 @@ from bench.analysis import (
     machine,
     requests_summary,
     samples,
-    summarising,
     summary,
     verdict,
 )
@@ -139,7 +138,7 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
     machines = machine.observe(tables, readings.retransmits, scenario, record)
     told = requests_summary.build(scenario, latencies, asked.idle)
-    result = summarising.build(scenario, record, observed, judged, machines, told)
+    result = summary.build(scenario, record, observed, judged, machines, told)
     return _Judged(result, readings.samples, asked.exchanges)
 
 

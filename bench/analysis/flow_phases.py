@@ -12,10 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from bench.analysis import excuses, phases, statistics
 from bench.analysis.phases import Disturbed, Phase, Span
 from bench.analysis.samples import Role, role_of
 from bench.analysis.spread import Series
+from bench.observations.causes import Fine, Part, Rate, Topic
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
@@ -27,23 +30,36 @@ if TYPE_CHECKING:
     from bench.analysis.excuses import Floats
     from bench.analysis.samples import Tables
 
+# The first percentile of fewer samples lies between the lowest two of them.
+FEWEST_FOR_A_PERCENTILE = 100
 
-@dataclass(frozen=True)
-class Measured:
-    """What some samples amount to: payload bits per second, shares from 0 to 1."""
 
-    samples: int
-    mean_bps: float
-    p01_bps: float
-    attainment: float | None  # None: no guarantee to attain
-    cpu_busy: float | None  # of all processors while the samples were taken; None: not recorded
-    minimum_bps: float = 0.0
-    low: int | None = None  # samples below the threshold; None: no guarantee to attain
+class Measured(Part):
+    """What some samples of one transfer in one phase amount to."""
+
+    mean_bps: Rate  # weighted by time
+    p01_bps: Rate  # first percentile of the samples; of fewer than 100 it is their minimum by another name
+    minimum_bps: Rate | None = None  # these three: null in summaries of earlier versions
+    attainment: Fine | None  # share of samples that reach the threshold; null without a guarantee
+    low: int | None = None  # samples below the threshold; null without a guarantee
     low_doubtful: int | None = None  # of these, those for which the machine may be to blame (``excuses``)
-    # How many samples may be low because of the machine, and what the others amount to; None if either are
-    # none.
-    doubtful: int = 0
-    sound: Measured | None = None
+    samples: int
+    cpu_busy: Fine | None  # busy share of all processors during these samples, stolen time included
+    # Not in the file: how many samples may be low because of the machine, and what the others amount to (None
+    # if either are none); and which numbers decided that it did not hold, where ``causes`` have them.
+    doubtful: int = Field(0, exclude=True)
+    sound: Measured | None = Field(None, exclude=True)
+    missed: tuple[Topic, ...] = Field((), exclude=True)
+
+    @property
+    def shows_minimum(self) -> bool:
+        """Whether there are too few samples for a percentile of its own."""
+        return self.samples < FEWEST_FOR_A_PERCENTILE and self.minimum_bps is not None
+
+    @property
+    def lowest_bps(self) -> float:
+        """What is shown as the low end: the first percentile, or the minimum of few samples."""
+        return self.minimum_bps if self.shows_minimum and self.minimum_bps is not None else self.p01_bps
 
 
 @dataclass(frozen=True)

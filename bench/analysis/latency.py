@@ -12,8 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pydantic import Field
+
 from bench.analysis import exchanges, excuses, phases, statistics
+from bench.analysis.exchanges import Time
 from bench.analysis.phases import Phase, Span
+from bench.observations.causes import Fine, Part, Topic
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Requests, Scenario
 
@@ -22,31 +26,33 @@ if TYPE_CHECKING:
 
     from bench.analysis.excuses import Flags, Floats
 
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-JUDGED = "p99"
+PERCENTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
 
 
-@dataclass(frozen=True)
-class Took:
-    """What some exchanges amount to: seconds from when they were due, infinite among those that were lost."""
+class Took(Part):
+    """What some exchanges amount to: seconds from when they were due. Null is among those that were lost."""
 
     exchanges: int
     lost: int
-    percentiles: dict[str, float]  # by the names in PERCENTILES
-    longest_s: float | None  # of those that were answered; None: none was
-    lateness_p99_s: float  # of the generator itself, when it sent
-    lateness_longest_s: float
-    round_trip_s: float | None  # median of TCP's own; None: not known
-    cpu_busy: float | None  # of all processors meanwhile; None: not recorded
-    # How many exchanges may have been held up by the machine, and what the others amount to; None if either
-    # are none.
-    doubtful: int = 0
-    sound: Took | None = None
+    p50_s: Time | None
+    p90_s: Time | None
+    p99_s: Time | None
+    p999_s: Time | None
+    max_s: Time | None  # of those that were answered
+    lateness_p99_s: Time  # the generator's own, when it sent
+    lateness_max_s: Time
+    round_trip_s: Time | None  # median of TCP's own, smoothed; null: not known
+    doubtful: int = 0  # exchanges that the machine may have held up
+    cpu_busy: Fine | None  # busy share of all processors meanwhile, stolen time included
+    # Not in the file: what the exchanges amount to that are beyond doubt, None if all or none are; and which
+    # numbers decided that they did not hold.
+    sound: Took | None = Field(None, exclude=True)
+    missed: tuple[Topic, ...] = Field((), exclude=True)
 
     @property
     def judged_s(self) -> float:
-        """The percentile that a threshold is about."""
-        return self.percentiles[JUDGED]
+        """The percentile that a threshold is about; infinite among those that were lost."""
+        return math.inf if self.p99_s is None else self.p99_s
 
     @property
     def lost_share(self) -> float:
@@ -167,10 +173,13 @@ def _measure(slices: Sequence[_Slice]) -> Took:
     return Took(
         exchanges=len(took),
         lost=len(took) - len(answered),
-        percentiles={name: statistics.ranked(took, share) for name, share in PERCENTILES.items()},
-        longest_s=float(answered[-1]) if len(answered) else None,
+        **{
+            name: value if math.isfinite(value := statistics.ranked(took, share)) else None
+            for name, share in PERCENTILES.items()
+        },
+        max_s=float(answered[-1]) if len(answered) else None,
         lateness_p99_s=statistics.ranked(late, 0.99),
-        lateness_longest_s=float(late[-1]),
+        lateness_max_s=float(late[-1]),
         round_trip_s=statistics.percentile(trips, 0.5) if len(trips) else None,
         cpu_busy=busy / watched if watched > 0 else None,
         doubtful=int(sum(int(slice_.doubtful.sum()) for slice_ in slices)),

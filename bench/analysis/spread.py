@@ -6,14 +6,12 @@ both cases the shortfall's interval is the mean's, told as shares of what is exp
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.analysis import intervals
 from bench.analysis.intervals import Interval
-from bench.observations.causes import Part
+from bench.observations.causes import Fine, Part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,30 +38,6 @@ class Series(NamedTuple):
         return float((self.rates * self.seconds).sum() / self.seconds.sum())
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Intervals of one transfer in one phase, and what they are made of."""
-
-    unit: Unit
-    mean: Interval  # bits per second
-    attainment: Interval
-    lag1: float | None  # autocorrelation of neighbouring samples; None: they do not vary
-    block: int | None = None  # samples; None: nothing was resampled
-
-    def shortfall(self, expected: float) -> Interval:
-        """Return the interval of the share of ``expected`` bits per second that the mean misses."""
-        return Interval(max(0.0, 1 - self.mean.high / expected), max(0.0, 1 - self.mean.low / expected))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """By how much a mean is another in one phase than in the other, bits per second."""
-
-    unit: Unit
-    value: float
-    interval: Interval
-
-
 class IntervalSummary(Part):
     """What is estimated lies between both ends in ``level`` of the cases."""
 
@@ -78,56 +52,100 @@ class IntervalSummary(Part):
         return (self.high - self.low) / 2
 
 
-def spread(repetitions: Sequence[Series]) -> Spread | None:
-    """Return the intervals of one transfer in one phase; None for too few samples to tell any."""
-    lag1 = intervals.lag1([series.rates for series in repetitions])
-    if len(repetitions) >= FEWEST_REPETITIONS:
+class Spread(Part):
+    """How well the numbers of a phase are known."""
+
+    mean_bps: IntervalSummary
+    attainment: IntervalSummary | None  # null without a guarantee
+    shortfall: IntervalSummary | None  # null without a guarantee
+    block_length: int | None  # samples of a block; null: nothing was resampled
+    seed: int | None  # of what was drawn; null: nothing was
+    lag1: Fine | None  # autocorrelation of neighbouring samples; null: they do not vary
+
+
+class Effect(Part):
+    """What a disturbance does to a flow: disturbed less quiet of the same repetition."""
+
+    share: Fine  # of the expected goodput; negative: the flow got less
+    interval: IntervalSummary
+    threshold: float  # the least that matters, thresholds.effect of the scenario
+
+
+def spread(repetitions: Sequence[Series], expected: float | None) -> Spread | None:
+    """Return the intervals of one transfer in one phase; None for too few samples to tell any.
+
+    ``expected`` bits per second are what it should get; None without a guarantee.
+    """
+    block, unit = None, _unit(repetitions)
+    if unit == "repetitions":
+        mean = intervals.student([series.mean for series in repetitions])
         attained = intervals.student([float(series.attained.mean()) for series in repetitions])
-        return Spread(
-            unit="repetitions",
-            mean=intervals.student([series.mean for series in repetitions]),
-            attainment=_share(attained),
-            lag1=lag1,
-        )
-    block = _block(repetitions)
-    if block is None:
-        return None
-    means, shares = _resampled(repetitions, block)
-    attained = intervals.percentiles(shares)
+    else:
+        block = _block(repetitions)
+        if block is None:
+            return None
+        mean, attained = map(intervals.percentiles, _resampled(repetitions, block))
+    missed = None if expected is None else Interval(1 - mean.high / expected, 1 - mean.low / expected)
     return Spread(
-        unit="within this run",
-        mean=intervals.percentiles(means),
-        attainment=_share(attained),
-        lag1=lag1,
-        block=block,
+        mean_bps=interval(mean, unit, 1),
+        attainment=None if expected is None else interval(_share(attained), unit, 6),
+        shortfall=None if missed is None else interval(_share(missed), unit, 6),
+        block_length=block,
+        seed=None if block is None else intervals.SEED,
+        lag1=intervals.lag1([series.rates for series in repetitions]),
     )
 
 
-def difference(quiet: Mapping[int, Series], disturbed: Mapping[int, Series]) -> Difference | None:
-    """Return what a disturbance did, in pairs of the same repetition; None for too little to tell."""
+def effect(
+    quiet: Mapping[int, Series], disturbed: Mapping[int, Series], expected: float, threshold: float
+) -> Effect | None:
+    """Return what a disturbance did to a flow that should get ``expected`` bits per second.
+
+    In pairs of the same repetition; None for too little to tell.
+    """
+    found = _difference(quiet, disturbed)
+    if found is None:
+        return None
+    value, (low, high), unit = found
+    return Effect(
+        share=value / expected,
+        interval=interval(Interval(low / expected, high / expected), unit, 6),
+        threshold=threshold,
+    )
+
+
+def _difference(
+    quiet: Mapping[int, Series], disturbed: Mapping[int, Series]
+) -> tuple[float, Interval, Unit] | None:
+    """Return by how much the mean is another in one phase than in the other, bits per second."""
     both = sorted(quiet.keys() & disturbed.keys())
     if not both:
         return None
     pairs = [disturbed[number].mean - quiet[number].mean for number in both]
     value = sum(pairs) / len(pairs)
-    if len(both) >= FEWEST_REPETITIONS:
-        return Difference("repetitions", value, intervals.student(pairs))
+    if _unit(pairs) == "repetitions":
+        return value, intervals.student(pairs), "repetitions"
     before, during = [quiet[number] for number in both], [disturbed[number] for number in both]
     block, other = _block(before), _block(during)
     if block is None or other is None:
         return None
     without, within = _resampled(before, block)[0], _resampled(during, other, apart=True)[0]
-    return Difference("within this run", value, intervals.percentiles(within - without))
+    return value, intervals.percentiles(within - without), "within this run"
 
 
-def over_repetitions(values: Sequence[float]) -> Interval | None:
+def over_repetitions(values: Sequence[float | None], digits: int) -> IntervalSummary | None:
     """Return the interval of something that each repetition has one of.
 
-    None for too few of them, or if one has none (infinity).
+    None for too few of them, or if one has none.
     """
-    if len(values) < FEWEST_REPETITIONS or not all(map(math.isfinite, values)):
+    there = [value for value in values if value is not None]
+    if len(values) < FEWEST_REPETITIONS or len(there) < len(values):
         return None
-    return intervals.student(values)
+    return interval(intervals.student(there), "repetitions", digits)
+
+
+def _unit(repetitions: Sequence[Series] | Sequence[float]) -> Unit:
+    return "repetitions" if len(repetitions) >= FEWEST_REPETITIONS else "within this run"
 
 
 def interval(known: Interval, unit: Unit, digits: int) -> IntervalSummary:
@@ -168,4 +186,4 @@ def _resampled(repetitions: Sequence[Series], block: int, apart: bool = False) -
 
 
 def _share(interval: Interval) -> Interval:
-    return Interval(max(0.0, interval.low), min(1.0, interval.high))
+    return Interval(*(min(1.0, max(0.0, end)) for end in interval))

@@ -3,94 +3,56 @@
 The contract is versioned. Fields may be added within a version; renaming or removing one makes a new version.
 Units are in the names: ``_bps`` is payload bits per second (the guarantee: as the scenario counts it),
 ``_s`` seconds; shares are between 0 and 1. ``null`` means that there is no such thing here, never zero.
+
+It is what the analysis found, model by model: what samples amount to is ``flow_phases.Measured``, in memory
+and in the file, and so on. Figures are rounded when they are written and nowhere before.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from bench.analysis import spread, verdict
+from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.machine import Machine
-from bench.analysis.phases import Phase
+from bench.analysis.phases import QUIET, Phase
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.samples import Role
-from bench.analysis.spread import IntervalSummary
-from bench.analysis.verdict import Outcome
-from bench.observations.causes import Cause, Part, Topic
+from bench.analysis.samples import Role, role_of
+from bench.analysis.spread import Effect, Spread
+from bench.analysis.verdict import Outcome, Verdict
+from bench.observations.causes import Cause, Fine, Millis, Part, Rate
 from bench.recording import atomic
-from bench.recording.records import Foreseen
+from bench.recording.records import Foreseen, RunRecord
+from testbed.scenario import Scenario, Traffic
+from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.words import Title
 
-# The first percentile of fewer samples lies between the lowest two of them.
-FEWEST_FOR_A_PERCENTILE = 100
 
-
-class SpreadSummary(Part):
-    """How well the numbers of a phase are known."""
-
-    mean_bps: IntervalSummary
-    attainment: IntervalSummary | None  # null without a guarantee
-    shortfall: IntervalSummary | None  # null without a guarantee
-    block_length: int | None  # samples of a block; null: nothing was resampled
-    seed: int | None  # of what was drawn; null: nothing was
-    lag1: float | None  # autocorrelation of neighbouring samples; null: they do not vary
-
-
-class EffectSummary(Part):
-    """What a disturbance does to a flow: disturbed less quiet of the same repetition."""
-
-    share: float  # of the expected goodput; negative: the flow got less
-    interval: IntervalSummary
-    threshold: float  # the least that matters, thresholds.effect of the scenario
-
-
-class SamplesSummary(Part):
-    """What some samples of one transfer in one phase amount to."""
-
-    mean_bps: float  # weighted by time
-    p01_bps: float  # first percentile of the samples; of fewer than 100 it is their minimum by another name
-    minimum_bps: float | None = None  # these three: null in summaries of earlier versions
-    attainment: float | None  # share of samples that reach the threshold; null without a guarantee
-    low: int | None = None  # samples below the threshold; null without a guarantee
-    low_doubtful: int | None = None  # of these, those for which the machine may be to blame
-    samples: int
-    cpu_busy: float | None  # busy share of all processors during these samples, stolen time included
-    # Which numbers decided that it did not hold; not in the file, where ``causes`` have them.
-    missed: tuple[Topic, ...] = Field((), exclude=True)
-
-    @property
-    def shows_minimum(self) -> bool:
-        """Whether there are too few samples for a percentile of its own."""
-        return self.samples < FEWEST_FOR_A_PERCENTILE and self.minimum_bps is not None
-
-    @property
-    def lowest_bps(self) -> float:
-        """What is shown as the low end: the first percentile, or the minimum of few samples."""
-        return self.minimum_bps if self.shows_minimum and self.minimum_bps is not None else self.p01_bps
-
-
-class RepetitionSummary(SamplesSummary):
+class RepetitionSummary(Measured):
     """One transfer in one phase of one repetition."""
 
     repetition: int
     met: bool | None = None  # whether it met both thresholds, and its ceiling; null without a guarantee
 
 
-class PhaseSummary(SamplesSummary):
+class PhaseSummary(Measured):
     """One transfer in one phase, all repetitions together."""
 
-    shortfall: float | None  # share of the expected goodput that the mean misses; null without a guarantee
+    shortfall: Fine | None  # share of the expected goodput that the mean misses; null without a guarantee
     met: bool | None  # whether every repetition did; null without a guarantee
     repetitions: list[RepetitionSummary]
-    intervals: SpreadSummary | None = None  # null: too few samples to tell
-    effect: EffectSummary | None = None  # of a disturbed phase; null: without a guarantee, or too few samples
+    intervals: Spread | None = None  # null: too few samples to tell
+    effect: Effect | None = None  # of a disturbed phase; null: without a guarantee, or too few samples
 
     @property
-    def judged(self) -> SamplesSummary:
+    def judged(self) -> Measured:
         """What the phase was judged by: the worst of the repetitions that missed, otherwise all together."""
         missed = [one for one in self.repetitions if one.met is False]
         if over := [one for one in missed if "ceiling" in one.missed]:
@@ -104,18 +66,18 @@ class FlowSummary(Part):
     name: Title
     role: Role
     protocol: str
-    guarantee_bps: float | None
-    expected_goodput_bps: float | None
+    guarantee_bps: Rate | None
+    expected_goodput_bps: Rate | None
     phases: dict[Phase, PhaseSummary]
 
 
 class CalibrationSummary(Part):
     """What the guaranteed flows' paths carried without shaping, all at once, when it was least."""
 
-    total_bps: float | None
-    flows_bps: dict[str, float]
-    before_bps: float | None = None  # in all, before the traffic; null: not made, or not recorded
-    after_bps: float | None = None
+    total_bps: Rate | None
+    flows_bps: dict[str, Rate]
+    before_bps: Rate | None = None  # in all, before the traffic; null: not made, or not recorded
+    after_bps: Rate | None = None
     # By scale. Not in the file where nothing was foreseen, as in those of earlier versions.
     foreseen: list[Foreseen] | None = Field(None, exclude_if=lambda known: known is None)
 
@@ -123,11 +85,11 @@ class CalibrationSummary(Part):
 class SecondsSummary(Part):
     """How long the parts took."""
 
-    up: float
-    calibration: float
-    traffic: float
-    down: float
-    analysis: float
+    up: Millis
+    calibration: Millis
+    traffic: Millis
+    down: Millis
+    analysis: Millis
 
 
 class Summary(Part):
@@ -157,8 +119,120 @@ class Summary(Part):
 
     def analysed(self, seconds: float) -> Summary:
         """Return the same summary with the time its analysis took."""
-        took = self.seconds.model_copy(update={"analysis": round(seconds, 3)})
+        took = self.seconds.model_copy(update={"analysis": seconds})
         return self.model_copy(update={"seconds": took})
+
+
+def build(
+    scenario: Scenario,
+    record: RunRecord,
+    observations: Iterable[FlowPhase],
+    judged: Verdict,
+    machines: Iterable[Machine] = (),
+    requests: Sequence[RequestsSummary] = (),
+) -> Summary:
+    """Put together what the recording shows.
+
+    ``seconds.analysis`` is 0 until ``analysed`` sets it.
+    """
+    observed: dict[str, dict[Phase, FlowPhase]] = {}
+    for one in observations:
+        observed.setdefault(one.flow, {})[one.phase] = one
+    return Summary(
+        run_id=record.run_id,
+        started_at=record.started_at,
+        retry_of=record.retry_of,
+        scenario=scenario.name,
+        title=scenario.title,
+        provider=record.provider,
+        orchestrator=record.orchestrator,
+        enforcement=scenario.kept_by,
+        verdict=judged.outcome,
+        reasons=judged.reasons,
+        causes=judged.causes,
+        notes=[*judged.notes, *_once(record)],
+        flows=[
+            _flow(scenario, traffic, observed.get(traffic.label, {}), judged.causes)
+            for traffic in scenario.traffic
+        ],
+        requests=list(requests),
+        calibration=_calibration(record),
+        machine=list(machines),
+        seconds=SecondsSummary(**dict(record.seconds), analysis=0.0),
+    )
+
+
+def _once(record: RunRecord) -> list[str]:
+    once = len(record.repetitions) == 1
+    return ["one repetition: nothing is known from run to run"] if once else []
+
+
+def _flow(
+    scenario: Scenario, traffic: Traffic, phases: dict[Phase, FlowPhase], causes: Sequence[Cause]
+) -> FlowSummary:
+    role = role_of(scenario, traffic)
+    guarantee, expected = scenario.guarantee_of(traffic), expected_goodput_of(scenario, traffic)
+    guaranteed = role == "guaranteed"
+    return FlowSummary(
+        name=traffic.label,
+        role=role,
+        protocol=traffic.protocol,
+        guarantee_bps=guarantee if guaranteed else None,
+        expected_goodput_bps=expected if guaranteed else None,
+        phases={
+            name: _phase(scenario, one, one.overall, phases.get(QUIET), causes)
+            for name, one in phases.items()
+            if one.overall is not None
+        },
+    )
+
+
+def _phase(
+    scenario: Scenario, one: FlowPhase, overall: Measured, quiet: FlowPhase | None, causes: Sequence[Cause]
+) -> PhaseSummary:
+    missed = verdict.missed(scenario, one, causes)
+    effect = None
+    if quiet is not None and quiet is not one and one.expected_bps is not None:
+        effect = spread.effect(quiet.series, one.series, one.expected_bps, scenario.thresholds.effect)
+    topics = tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics))
+    return PhaseSummary(
+        **dict(overall) | {"missed": topics},
+        shortfall=one.shortfall,
+        met=not any(missed.values()) if missed else None,
+        repetitions=[
+            RepetitionSummary(
+                **dict(measured) | {"missed": missed.get(number, ())},
+                repetition=number,
+                met=not missed[number] if missed else None,
+            )
+            for number, measured in one.repetitions.items()
+            if measured is not None
+        ],
+        intervals=spread.spread(list(one.series.values()), one.expected_bps),
+        effect=effect,
+    )
+
+
+def _calibration(record: RunRecord) -> CalibrationSummary | None:
+    if record.calibration is None:
+        return None
+    rates = {name: round(rate, 1) for name, rate in record.calibration.bits_per_second.items()}
+    totals = [round(math.fsum(one.bits_per_second.values()), 1) for one in record.calibrations]
+    return CalibrationSummary(
+        total_bps=round(math.fsum(rates.values()), 1) if rates else None,
+        flows_bps=rates,
+        before_bps=totals[0] if totals else None,
+        after_bps=totals[-1] if len(totals) > 1 else None,
+        foreseen=_foreseen(record),
+    )
+
+
+def _foreseen(record: RunRecord) -> list[Foreseen] | None:
+    """Return what the first calibration that foresaw anything did."""
+    found = next((one.foreseen for one in record.calibrations if one.foreseen), None)
+    if found is None:
+        return None
+    return [one.model_copy(update={"margin": round(one.margin, 3)}) for one in found]
 
 
 def render(summary: Summary) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 
 # What a reason is about: a promise that was not kept; the kernel's state, which was not as configured; the
 # machine, which may have been the limit; or the measurement, of which something is missing or contradicts.
@@ -42,8 +42,10 @@ class Part(BaseModel):
     )
 
 
-# A share, or seconds, to six digits.
-Fine = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+# Exact in memory, and rounded when written: a share, or seconds; bits per second; seconds of whole parts.
+Fine = Annotated[float, PlainSerializer(lambda value: round(value, 6))]
+Rate = Annotated[float, PlainSerializer(lambda value: round(value, 1))]
+Millis = Annotated[float, PlainSerializer(lambda value: round(value, 3))]
 
 
 def _rounded(value: float) -> float:

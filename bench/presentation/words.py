@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
+from bench.analysis.flow_phases import Measured
 from bench.analysis.machine import Machine
 from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import PhaseSummary, SamplesSummary, Summary
+from bench.analysis.summary import PhaseSummary, Summary
 from bench.observations.observation import NOT_RECORDED
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped
@@ -53,18 +54,18 @@ def judged_in(name: str, phase: PhaseSummary) -> str:
     return f"{name}, rep. {next(one.repetition for one in phase.repetitions if one is judged)}"
 
 
-def by_mean(judged: SamplesSummary) -> bool:
+def by_mean(judged: Measured) -> bool:
     """Tell whether it is by their mean that samples did not hold: too little, or more than a ceiling."""
     return not {"mean", "ceiling"}.isdisjoint(judged.missed)
 
 
-def lowest(phases: Iterable[SamplesSummary]) -> str:
+def lowest(phases: Iterable[Measured]) -> str:
     """Return what a column is called that shows the ``lowest_bps`` of each of these."""
     kinds = {one.shows_minimum for one in phases}
     return "min/p01" if len(kinds) > 1 else "min" if True in kinds else "p01"
 
 
-def low(samples: SamplesSummary) -> str:
+def low(samples: Measured) -> str:
     """Return how many samples are low, and how many of these the machine accounts for; empty if none is."""
     if not samples.low:
         return ""
@@ -76,7 +77,7 @@ def low(samples: SamplesSummary) -> str:
     return f"{samples.low} of {samples.samples} low, and the machine accounts for {which}"
 
 
-def low_briefly(samples: SamplesSummary) -> str:
+def low_briefly(samples: Measured) -> str:
     """Return the same in a cell of a table."""
     if samples.low is None:
         return "–"

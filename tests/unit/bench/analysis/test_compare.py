@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis import compare, flow_phases, intervals, summarising, verdict
+from bench.analysis import compare, flow_phases, intervals, summary, verdict
 from bench.analysis.compare import Comparison, Run, judge
 from bench.analysis.samples import parted
 from testbed.scenario.goodput import expected_goodput_of
@@ -42,7 +42,7 @@ def run(
     done = record(made)
     observed = flow_phases.observe(parted(table), made, done)
     judged = verdict.judge(made, done, observed, [])
-    result = summarising.build(made, done, observed, judged)
+    result = summary.build(made, done, observed, judged)
     return Run(made, result, dict(machine), "abc")
 
 

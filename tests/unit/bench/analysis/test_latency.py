@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from functools import partial
 
@@ -68,9 +67,9 @@ def test_percentiles_of_a_known_distribution() -> None:
     # what was due from 6.5 to 10 s took 650 to 999 ms.
     ordered = [*range(50, 273), *range(650, 1000)]
     assert quiet.exchanges == len(ordered)
-    for name, share in {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}.items():
-        assert quiet.percentiles[name] == ordered[math.ceil(share * len(ordered)) - 1] / 1000
-    assert quiet.longest_s == pytest.approx(0.999)
+    for name, share in {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}.items():
+        assert getattr(quiet, name) == ordered[math.ceil(share * len(ordered)) - 1] / 1000
+    assert quiet.max_s == pytest.approx(0.999)
     assert quiet.lost == 0
 
 
@@ -79,26 +78,26 @@ def test_the_lost_are_counted_and_longer_than_all() -> None:
     for one in took.values():
         assert one.overall is not None
         assert one.overall.lost == one.overall.exchanges // 50
-        assert one.overall.percentiles["p90"] == pytest.approx(FAST)
-        assert one.overall.percentiles["p99"] == math.inf
-        assert one.overall.longest_s == pytest.approx(FAST)
+        assert one.overall.p90_s == pytest.approx(FAST)
+        assert one.overall.p99_s is None
+        assert one.overall.max_s == pytest.approx(FAST)
 
 
 def test_a_stop_of_600_ms_is_as_many_latencies_as_were_due_in_it() -> None:
     took = observed(asking(), lambda _name, due: max(FAST, 8.6 - due) if 8 <= due < 8.6 else FAST)
     quiet = took["quiet"].overall
     assert quiet is not None
-    assert quiet.longest_s == pytest.approx(0.6)
+    assert quiet.max_s == pytest.approx(0.6)
     # 60 of 600, evenly from 0 to 600 ms: a client that waits for its answer would have seen one.
-    assert quiet.percentiles["p90"] == pytest.approx(FAST)
-    assert quiet.percentiles["p99"] == pytest.approx(0.54)
+    assert quiet.p90_s == pytest.approx(FAST)
+    assert quiet.p99_s == pytest.approx(0.54)
 
 
 def test_lateness_is_the_generators_own() -> None:
     quiet = observed(asking(), late=lambda due: 0.0001 if due < 9.9 else 0.004)["quiet"].overall
     assert quiet is not None
     assert quiet.lateness_p99_s == pytest.approx(0.004)
-    assert quiet.lateness_longest_s == pytest.approx(0.004)
+    assert quiet.lateness_max_s == pytest.approx(0.004)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +201,22 @@ def test_a_miss_of_which_hardly_an_exchange_is_beyond_doubt_may_be_the_machines(
     sound: int, machine: bool
 ) -> None:
     """A fifth of a hundred is enough, and those missed it, too."""
-    slow = latency.Took(sound, 0, {"p99": 0.02}, 0.02, 0.0, 0.0, None, None)
-    took = dataclasses.replace(slow, exchanges=100, doubtful=100 - sound, sound=slow if sound else None)
+    slow = latency.Took(
+        exchanges=sound,
+        lost=0,
+        p50_s=0.02,
+        p90_s=0.02,
+        p99_s=0.02,
+        p999_s=0.02,
+        max_s=0.02,
+        lateness_p99_s=0.0,
+        lateness_max_s=0.0,
+        round_trip_s=None,
+        cpu_busy=None,
+    )
+    took = slow.model_copy(
+        update={"exchanges": 100, "doubtful": 100 - sound, "sound": slow if sound else None}
+    )
     of = asking(latency=0.01)
     (cause,) = promptness.causes(latency.Latency(of.requests[0], "quiet", took, {0: took}))
     assert cause.kind == ("machine" if machine else "promise")

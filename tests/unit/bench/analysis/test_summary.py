@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import flow_phases, intervals, machine, summarising, summary, verdict
+from bench.analysis import flow_phases, intervals, machine, summary, verdict
 from bench.analysis.samples import parted
 from bench.analysis.summary import PhaseSummary, RepetitionSummary
 from bench.recording.atomic import StoredError
@@ -20,7 +20,12 @@ def built(delayed: list[Delayed] | None = None) -> summary.Summary:
     observed = flow_phases.observe(parted(samples(experiment, lambda _f, _t: 2e8)), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
     machines = machine.observe(parted(samples(experiment, lambda _f, _t: 2e8)), {}, experiment, made)
-    return summarising.build(experiment, made, observed, judged, machines).analysed(1.23456)
+    return summary.build(experiment, made, observed, judged, machines).analysed(1.23456)
+
+
+def written(found: summary.Summary) -> summary.Summary:
+    """Return what is in the file, where numbers are rounded."""
+    return summary.Summary.model_validate_json(summary.render(found))
 
 
 def test_the_contract() -> None:
@@ -77,7 +82,7 @@ def test_the_first_calibration_and_the_last(
     made = record(
         experiment, calibrations=[Calibration(seconds=1.0, bits_per_second={"A -> C": one}) for one in totals]
     )
-    found = summarising._calibration(made)
+    found = summary._calibration(made)
     assert found is not None
     assert (found.before_bps, found.after_bps, found.total_bps) == (before, after, 1e10)
 
@@ -104,14 +109,14 @@ def test_a_phase_is_judged_by_the_worst_of_the_repetitions_that_missed() -> None
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
     file = tmp_path / "summary.json"
     file.write_text(summary.render(built()))
-    assert summary.read(file) == built()
+    assert summary.read(file) == written(built())
 
 
 def test_later_fields_are_ignored_and_other_versions_refused(tmp_path: Path) -> None:
     data = json.loads(summary.render(built()))
     file = tmp_path / "summary.json"
     file.write_text(json.dumps({**data, "colour": "blue"}))
-    assert summary.read(file) == built()
+    assert summary.read(file) == written(built())
     file.write_text(json.dumps({**data, "schema": 2}))
     with pytest.raises(StoredError, match="schema: input should be 1"):
         summary.read(file)
@@ -146,7 +151,7 @@ def test_over_five_repetitions_the_effect_is_that_of_each() -> None:
     table["bits_per_second"] += table["repetition"] * 1e7
     observed = flow_phases.observe(parted(table), experiment, made)
     judged = verdict.judge(experiment, made, observed, [])
-    result = summarising.build(experiment, made, observed, judged)
+    result = written(summary.build(experiment, made, observed, judged))
     disturbed = result.flows[0].phases["disturbed"]
     assert disturbed.intervals is not None
     assert disturbed.intervals.block_length is None

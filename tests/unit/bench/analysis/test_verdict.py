@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -18,7 +17,13 @@ EXPECTED = 1e8
 def measured(
     share: float = 1.0, attainment: float = 1.0, busy: float | None = 0.5, samples: int = 50
 ) -> Measured:
-    return Measured(samples, share * EXPECTED, share * EXPECTED, attainment, busy)
+    return Measured(
+        samples=samples,
+        mean_bps=share * EXPECTED,
+        p01_bps=share * EXPECTED,
+        attainment=attainment,
+        cpu_busy=busy,
+    )
 
 
 def observation(*repetitions: Measured | None, flow: str = "A -> C", phase: Any = "disturbed") -> FlowPhase:
@@ -102,9 +107,8 @@ def test_a_miss_on_a_saturated_machine_proves_nothing(share: float, busy: float 
 @pytest.mark.parametrize(("rest", "outcome"), [(1.0, "invalid"), (0.98, "violated"), (None, "violated")])
 def test_a_miss_only_while_the_machine_stood_still_proves_nothing(rest: float | None, outcome: str) -> None:
     sound = None if rest is None else measured(rest)
-    found = verdict(
-        QUIET, observation(dataclasses.replace(measured(0.98), doubtful=int(sound is not None), sound=sound))
-    )
+    missed = measured(0.98).model_copy(update={"doubtful": int(sound is not None), "sound": sound})
+    found = verdict(QUIET, observation(missed))
     assert found.outcome == outcome
     assert ("the machine stood still" in found.reasons[0]) == (outcome == "invalid")
 
@@ -117,7 +121,7 @@ def test_without_the_doubtful_samples_it_is_the_same_threshold_that_is_missed(
     rest: Measured, outcome: str
 ) -> None:
     """What a doubtful sample lacked arrives in the next, so the mean of the others may be low for that."""
-    missed = dataclasses.replace(measured(1.0, 0.9), doubtful=1, sound=rest)
+    missed = measured(1.0, 0.9).model_copy(update={"doubtful": 1, "sound": rest})
     assert verdict(QUIET, observation(missed)).outcome == outcome
 
 
@@ -127,10 +131,10 @@ def test_without_the_doubtful_samples_it_is_the_same_threshold_that_is_missed(
 def test_a_miss_of_which_hardly_a_sample_is_beyond_doubt_proves_nothing(
     sound: int | None, outcome: str
 ) -> None:
-    missed = dataclasses.replace(measured(0.5), samples=100)
+    missed = measured(0.5, samples=100)
     if sound is not None:
-        rest = dataclasses.replace(measured(0.5), samples=sound) if sound else None
-        missed = dataclasses.replace(missed, doubtful=100 - sound, sound=rest)
+        rest = measured(0.5, samples=sound) if sound else None
+        missed = missed.model_copy(update={"doubtful": 100 - sound, "sound": rest})
     assert verdict(QUIET, observation(missed)).outcome == outcome
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench import pipeline
-from bench.analysis import exchanges, flow_phases, machine, summarising, summary, verdict
+from bench.analysis import exchanges, flow_phases, machine, summary, verdict
 from bench.analysis.samples import COLUMNS, parted, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
@@ -90,7 +90,7 @@ def summarised(of: Scenario, table: pd.DataFrame) -> Summary:
     made = recorded(of)
     observed = flow_phases.observe(parted(table), of, made)
     judged = verdict.judge(of, made, observed, [])
-    return summarising.build(of, made, observed, judged, machine.observe(parted(table), {}, of, made))
+    return summary.build(of, made, observed, judged, machine.observe(parted(table), {}, of, made))
 
 
 def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from bench.analysis import ceilings, flow_phases, latency, requests_summary, summarising, verdict
+from bench.analysis import ceilings, flow_phases, latency, requests_summary, summary, verdict
 from bench.analysis.samples import parted
 from bench.observations.causes import Cause
 from bench.presentation import tables
@@ -39,7 +39,7 @@ def told(
     exceeded = list(ceilings.causes(parted(table), experiment, made)) if capped else []
     judged = verdict.judge(experiment, made, observed, faults, exceeded=exceeded)
     stream = io.StringIO()
-    result = summarising.build(experiment, made, observed, judged)
+    result = summary.build(experiment, made, observed, judged)
     tables.show(Console(file=stream, width=80), result, recording)
     return stream.getvalue()
 
@@ -169,9 +169,9 @@ def test_of_requests_p99_or_the_lost_are_marked(took: float | None, decides: lis
     found = exchanges(of, lambda _r, due: took if took or abs(due - 5) < 0.01 else 0.001)
     latencies = latency.observe(found, of, made)
     judged = verdict.judge(of, made, [], [], latencies)
-    summary = summarising.build(of, made, [], judged, (), requests_summary.build(of, latencies, {}))
+    told = summary.build(of, made, [], judged, (), requests_summary.build(of, latencies, {}))
     stream = io.StringIO()
-    Console(file=stream, width=80).print(tables.requests(summary))
+    Console(file=stream, width=80).print(tables.requests(told))
     shown = row(stream.getvalue(), "r")
     assert shown[-1] == "MISSED"
     assert shown[-len(decides) - 1 : -1] == decides
@@ -182,9 +182,9 @@ def test_the_last_line_is_a_command_and_the_one_before_says_what_it_finds_out() 
     stream = io.StringIO()
     experiment = scenario()
     made = record(experiment)
-    summary = summarising.build(experiment, made, [], verdict.judge(experiment, made, [], []))
+    found = summary.build(experiment, made, [], verdict.judge(experiment, made, [], []))
     step = Following("./invokew bench --scenario " + 80 * "x", "whether [it] holds")
-    tables.show(Console(file=stream, width=80), summary, Recording(Path("reports/run")), "", step)
+    tables.show(Console(file=stream, width=80), found, Recording(Path("reports/run")), "", step)
     assert stream.getvalue().splitlines()[-2:] == [
         "to find out: whether [it] holds",
         f"next: {step.command}",

@@ -112,7 +112,7 @@ def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_pat
     assert record.files != held.run_record().files
     again, before = analyse(unpacked), summary.read(held.summary_file)
     assert again.verdict == "held"
-    assert again.analysed(0.0) == before.analysed(0.0)
+    assert summary.render(again.analysed(0.0)) == summary.render(before.analysed(0.0))
 
 
 def test_a_recording_that_is_not_as_its_run_left_it_is_not_packed(held: Recording, tmp_path: Path) -> None:

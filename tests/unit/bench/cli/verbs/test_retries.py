@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.analysis import summarising
-from bench.analysis.summary import Summary
+from bench.analysis.summary import Summary, build
 from bench.analysis.verdict import Verdict
 from bench.cli.verbs import retries
 from bench.cli.verbs.retries import Allowance, Answer, Judged
@@ -52,7 +51,7 @@ def summary(outcome: str, foreseen: dict[float, bool]) -> Summary:
     calibrated = Calibration(seconds=1.0, bits_per_second={"A -> C": 5e9}, foreseen=found)
     made = record(of, calibration=calibrated, calibrations=[calibrated])
     judged = Verdict(cast(Any, verdict), [Cause(kind=cast(Any, kind), text="why")] if kind else [], [])
-    return summarising.build(of, made, [], judged)
+    return build(of, made, [], judged)
 
 
 def answered(outcomes: Sequence[Any], **more: Any) -> tuple[Answer, list[float]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.analysis import exchanges, flow_phases, summarising, verdict
+from bench.analysis import exchanges, flow_phases, summary, verdict
 from bench.analysis.samples import parted
 from bench.presentation.figures import throughput
 from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet
@@ -26,7 +26,7 @@ SVG = Sheet(formats=("svg",))
 DIGESTS = """
 import hashlib, sys
 from pathlib import Path
-from bench.analysis import exchanges, flow_phases, samples, summarising, verdict
+from bench.analysis import exchanges, flow_phases, samples, summary, verdict
 from bench.presentation.figures import sheet, throughput
 from bench.presentation.figures.subject import Subject
 from bench.recording.directory import Recording
@@ -35,7 +35,7 @@ scenario, record = recording.scenario(), recording.run_record()
 table = samples.read(recording, scenario, record).samples
 observed = flow_phases.observe(samples.parted(table), scenario, record)
 judged = verdict.judge(scenario, record, observed, [])
-result = summarising.build(scenario, record, observed, judged)
+result = summary.build(scenario, record, observed, judged)
 subject = Subject(scenario, record, result, table, exchanges.joined([]))
 for of in (sheet.PAGE, sheet.PRESETS["column"]):
     for kind, content in throughput.render(subject, of).items():
@@ -98,7 +98,7 @@ def subject(experiment: Scenario, rate: Rate = lambda _f, _t: 1e8, **fields: Any
     made = record(experiment, **fields)
     table = samples(experiment, rate) if made.repetitions else samples(experiment, rate).iloc[:0]
     observed = flow_phases.observe(parted(table), experiment, made)
-    result = summarising.build(experiment, made, observed, verdict.judge(experiment, made, observed, []))
+    result = summary.build(experiment, made, observed, verdict.judge(experiment, made, observed, []))
     return Subject(experiment, made, result, table, exchanges.joined([]))
 
 
