@@ -200,9 +200,10 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
         text = f"the calibration failed: {calibration.error}"
         yield Cause(kind="measurement", text=text, topics=("uncalibrated",))
         return
-    reached, promise = math.fsum(calibration.bits_per_second.values()), promised.most(scenario)
-    if promised.fit(promise, scenario, reached):
+    reached, promises = math.fsum(calibration.bits_per_second.values()), promised.of(scenario)
+    if promises.fits(reached):
         return
+    promise = promises.most_bps
     unit = unit_for([promise])
     text = (
         f"the promise of {format_bps(promise, unit)} in all is more than {PROMISE_LIMIT:.0%} of the "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from bench.generators import guaranteed
 from testbed.scenario import Scenario, Traffic, links
@@ -17,32 +18,36 @@ PROMISE_LIMIT = 0.8
 UNDERLAY_FILLED = 0.8
 
 
-def most(scenario: Scenario) -> float:
-    """Return the most that is promised at one time, bits per second."""
-    rates = {flow.label: scenario.guarantee_of(flow) or 0 for flow in guaranteed(scenario)}
-    return max((_sum(scenario, rates, moment.start) for moment in scenario.flows), default=0.0)
+@dataclass(frozen=True)
+class Promise:
+    """What a scenario promises at one time, bits per second."""
+
+    most_bps: float
+    goodputs: Mapping[str, float]  # that each guaranteed flow must have when that is; 0 if it is off then
+    full_bps: float  # from which on the guaranteed flows together have filled the links
+
+    def fits(self, reached_bps: float, scale: float = 1.0) -> bool:
+        """Tell whether a share of it is far enough from what its paths reached without shaping."""
+        return self.most_bps * scale <= PROMISE_LIMIT * reached_bps or reached_bps >= self.full_bps
 
 
-def goodputs(scenario: Scenario) -> dict[str, float]:
-    """Return what each guaranteed flow must have when most is promised, bits per second; 0 if it is off."""
-    expected = {flow.label: expected_goodput_of(scenario, flow) or 0.0 for flow in guaranteed(scenario)}
-    starts = [flow.start for flow in guaranteed(scenario)]
-    when = max(starts, key=lambda moment: _sum(scenario, expected, moment))
-    return {
-        flow.label: expected[flow.label] * (flow.start <= when < flow.end) for flow in guaranteed(scenario)
-    }
+def of(scenario: Scenario) -> Promise:
+    """Return what a scenario promises."""
+    flows = guaranteed(scenario)
+    rates = {flow.label: float(scenario.guarantee_of(flow) or 0) for flow in flows}
+    expected = {flow.label: expected_goodput_of(scenario, flow) or 0.0 for flow in flows}
+    when = max((flow.start for flow in flows), key=lambda moment: _sum(flows, expected, moment), default=0.0)
+    return Promise(
+        most_bps=max((_sum(flows, rates, moment.start) for moment in flows), default=0.0),
+        goodputs={flow.label: expected[flow.label] * (flow.start <= when < flow.end) for flow in flows},
+        full_bps=full_bps(scenario, flows),
+    )
 
 
-def fit(promised_bps: float, scenario: Scenario, reached_bps: float) -> bool:
-    """Tell whether a promise is far enough from what its paths reached without shaping."""
-    return promised_bps <= PROMISE_LIMIT * reached_bps or filled(scenario, guaranteed(scenario), reached_bps)
+def full_bps(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
+    """Return from which rate on transfers that are made together were limited by the links."""
+    return UNDERLAY_FILLED * links.most(scenario, transfers)
 
 
-def filled(scenario: Scenario, transfers: Iterable[Traffic], reached_bps: float) -> bool:
-    """Tell whether the links were what limited transfers that reached so much together."""
-    return reached_bps >= UNDERLAY_FILLED * links.most(scenario, transfers)
-
-
-def _sum(scenario: Scenario, rates: Mapping[str, float], moment: float) -> float:
-    on = (flow for flow in guaranteed(scenario) if flow.start <= moment < flow.end)
-    return math.fsum(rates[flow.label] for flow in on)
+def _sum(flows: Sequence[Traffic], rates: Mapping[str, float], moment: float) -> float:
+    return math.fsum(rates[flow.label] for flow in flows if flow.start <= moment < flow.end)

@@ -1,11 +1,26 @@
-"""What the machine can carry: the guaranteed flows' paths without any shaping, all at once, for a second.
+"""What the machine can carry, and whether it can tell: before the traffic, and once more after it.
+
+The guaranteed flows' paths are used without any shaping, all at once, for a second. A promise near this
+limit could be missed through the machine's fault alone. The probes are pods of their own, without a
+guarantee, on the same nodes and in the same clusters: same veth, bridge, VXLAN and underlay.
 
 Before the traffic, what disturbs it is on for the rest of that second, which tells whether the machine can
-carry both (``foresight``). All takes longer between zones: TCP doubles what it sends once in a round trip,
-finds the limit by losing packets, and is then some tens of round trips short of it.
+carry both. All takes longer between zones: TCP doubles what it sends once in a round trip, finds the limit by
+losing packets, and is then some tens of round trips short of it. Two things keep a flow below its promise
+without a neighbour's help.
 
-A promise near this limit could be missed through the machine's fault alone. The probes are pods of their own,
-without a guarantee, on the same nodes and in the same clusters: same veth, bridge, VXLAN and underlay.
+*Too little processor time.* Unshaped probes and the disturbances compete for the processors, which the
+kernel shares out fairly. So what a probe gets is what its flow has at least; and what flows leave that need
+less, the others share: max-min fairness ("water-filling"; Bertsekas and Gallager, *Data Networks*, 6.5.2). A
+flow's margin is what it can have in this way, over what it needs.
+
+*Pauses.* Where processors stand still again and again, as with a quota, a flow with a ceiling cannot make up
+for that later. What arrives meanwhile is what TCP's buffers take.
+
+What requests take while nothing else is under way is asked for likewise, and what pings take. The difference
+is what client and server add to the path. It is a function of the machine, so every run finds it out for
+itself: between the pods, with the programs and at the rate of its own requests. What is found is in the
+recording's raw files; one that is missing there is told of by the analysis.
 """
 
 from __future__ import annotations
@@ -13,16 +28,20 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 
-from bench.generators import Generator, RawDataError, Record, generator_of, guaranteed, promised
-from bench.measurement import foresight, transfers
-from bench.measurement.foresight import Pauses
-from bench.measurement.plan import plan
-from bench.recording.records import Calibration, Foreseen, Repetition, Transfer
-from testbed.scenario import Pod, Scenario, Traffic, links
+from bench.generators import Generator, RawDataError, Record, exchanger_of, guaranteed, idle, promised
+from bench.generators.promised import Promise
+from bench.measurement import transfers
+from bench.measurement.plan import Plan, place, plan
+from bench.recording.foreseen import SMALLER
+from bench.recording.records import Calibration, Foreseen, Repetition
+from testbed.access.place import Place, in_parallel
+from testbed.scenario import Pod, Requests, Scenario, Traffic, links
 from testbed.testbed import Testbed
 
 SECONDS = 1
@@ -31,59 +50,122 @@ SETTLING_SECONDS = 0.1  # a sample: until what has just begun takes what it can
 INTERVAL_SECONDS = 0.1  # of the samples, iperf3's shortest
 MORE_ROUND_TRIPS = 100  # the time of the longest, where trunks take time
 RECEIVE_BUFFER = "/proc/sys/net/ipv4/tcp_rmem"
+ECHO_SECONDS = 30.0  # that the pings may take at most, where nodes are slow
 # Before the traffic and after it, in the recording's raw files.
 BEFORE, AFTER = "calibration", "calibration-after"
+SCALES = (1.0, *SMALLER)  # of the rates that were asked for
+
+# The margin from which on a statement is expected, and the share of samples that has to have it. On 2 cores
+# all of 19 runs with 3.2 and more held; two with 2.5 and 2.8, beside six processes and more, said nothing:
+# flows waited for a processor longer than what they have in their buffers lasts.
+MARGIN = 3.0
+SAMPLES = 0.8
+
+# Pauses of less than this share of the time are accidents, of which nothing can be foreseen.
+STILL = 0.1
+# tcp(7): half of a receive buffer is TCP's window, the rest is for the kernel's own bookkeeping.
+WINDOW_SHARE = 0.5
+
+_Place = tuple[str, str, str]  # cluster and node of a pod, and which end of a flow it is
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """How a machine stood still beside the probes."""
+
+    share: float  # of the time, of a processor
+    mean_s: float
+    buffer_bytes: int  # the most that TCP's receive buffer takes
+
+
+NONE = Pauses(0.0, 0.0, 0)
 
 
 @dataclass(frozen=True)
 class Probed:
-    """A scenario with its probes."""
+    """A scenario with its probes, and what of it is needed to judge what they carry."""
 
     scenario: Scenario  # what a run brings up: with the probes' pods and transfers, after its own
+    promise: Promise
     probes: Mapping[str, Traffic]  # by the label of the guaranteed flow whose path it takes
-    others: Sequence[Traffic] = ()  # what disturbs them: the most that is without a guarantee at one time
+    others: Sequence[Traffic]  # what disturbs them: the most that is without a guarantee at one time
+    settling: int  # seconds that TCP takes to find out what trunks that take time carry
+    full_bps: float  # from which on flows and others together have filled the links
+
+    @property
+    def alone_s(self) -> float:
+        """How long the paths are used before anything disturbs them, seconds."""
+        return _alone_s(self.settling)
+
+    @property
+    def seconds(self) -> int:
+        """How long they are used, at last with what is beside them, if anything is."""
+        return _seconds(self.settling, bool(self.others))
+
+
+def _alone_s(settling: int) -> float:
+    return float(SECONDS + settling) if settling else ALONE_SECONDS
+
+
+def _seconds(settling: int, beside: bool) -> int:
+    return SECONDS + settling + (SECONDS if settling and beside else 0)
 
 
 def with_probes(scenario: Scenario) -> Probed:
     """Return the scenario with probes of guaranteed flows. Raises LookupError for an unknown generator."""
-    pods = dict(scenario.pods)
-    names: dict[tuple[str, str, str], str] = {}
-
-    def probe(end: str, role: str) -> str:
-        pod = scenario.pods[end]
-        key = (pod.cluster, pod.node, role)
-        if key not in names:
-            free = (name for number in range(1, 10_000) if (name := f"probe-{number}") not in pods)
-            names[key] = next(free)
-            pods[names[key]] = Pod(cluster=pod.cluster, node=pod.node)
-        return names[key]
-
     flows = guaranteed(scenario)
     disturbing = _disturbing(scenario, flows) if flows else []
-    seconds = seconds_for(scenario, beside=bool(disturbing))
-    probes = {
-        flow.label: Traffic(
-            name=f"calibration {number}",
-            source=probe(flow.source, "sender"),
-            destination=probe(flow.destination, "receiver"),
-            duration=seconds,
-            generator=flow.generator,
-        )
-        for number, flow in enumerate(flows, start=1)
-    }
+    settling = math.ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
+    seconds = _seconds(settling, bool(disturbing))
     others = [
         other.model_copy(
             update={
                 "name": f"calibration beside {number}",
-                "start": alone_for(scenario),
+                "start": _alone_s(settling),
                 "duration": seconds,
             }
         )
         for number, other in enumerate(disturbing, start=1)
     ]
+    pods = _stand_ins(scenario, flows)
+    probes = _probes(scenario, flows, pods, seconds)
     disturbances = [*scenario.disturbances, *probes.values(), *others]
-    grown = scenario.model_copy(update={"pods": pods, "disturbances": disturbances})
-    return Probed(grown, probes, others)
+    added = {name: Pod(cluster=cluster, node=node) for (cluster, node, _), name in pods.items()}
+    return Probed(
+        scenario.model_copy(update={"pods": scenario.pods | added, "disturbances": disturbances}),
+        promised.of(scenario),
+        probes,
+        others,
+        settling,
+        promised.full_bps(scenario, [*flows, *others]),
+    )
+
+
+def _stand_ins(scenario: Scenario, flows: Sequence[Traffic]) -> dict[_Place, str]:
+    """Return what the pods are called that stand in for the ends of flows."""
+    ends = [(flow, role) for flow in flows for role in ("source", "destination")]
+    free = (name for number in count(1) if (name := f"probe-{number}") not in scenario.pods)
+    return dict(zip(dict.fromkeys(_place(scenario, *end) for end in ends), free, strict=False))
+
+
+def _probes(
+    scenario: Scenario, flows: Sequence[Traffic], pods: Mapping[_Place, str], seconds: int
+) -> dict[str, Traffic]:
+    return {
+        flow.label: Traffic(
+            name=f"calibration {number}",
+            source=pods[_place(scenario, flow, "source")],
+            destination=pods[_place(scenario, flow, "destination")],
+            duration=seconds,
+            generator=flow.generator,
+        )
+        for number, flow in enumerate(flows, start=1)
+    }
+
+
+def _place(scenario: Scenario, flow: Traffic, role: str) -> _Place:
+    pod = scenario.pods[getattr(flow, role)]
+    return pod.cluster, pod.node, role
 
 
 def _disturbing(scenario: Scenario, flows: Sequence[Traffic]) -> list[Traffic]:
@@ -97,75 +179,61 @@ def _streams(traffic: Sequence[Traffic]) -> int:
     return sum(one.parallel for one in traffic)
 
 
-def seconds_for(scenario: Scenario, beside: bool = False) -> int:
-    """Return how long the paths of a scenario are used, at last with what is ``beside`` them, if it is."""
-    settling = _settling(scenario)
-    return SECONDS + settling + (SECONDS if settling and beside else 0)
+def before(testbed: Testbed, probed: Probed, directory: Path) -> Calibration | None:
+    """Do all of it before the traffic; output lands in ``directory``, the recording's raw files."""
+    found = measure(testbed, probed, directory / BEFORE, foreseeing=True)
+    ask(testbed, probed.scenario.requests, directory / idle.BEFORE)
+    return found
 
 
-def alone_for(scenario: Scenario) -> float:
-    """Return how long the paths are used before anything disturbs them, seconds."""
-    settling = _settling(scenario)
-    return float(SECONDS + settling) if settling else ALONE_SECONDS
+def after(testbed: Testbed, probed: Probed, directory: Path) -> Calibration | None:
+    """Do it once more after the traffic, without foreseeing anything."""
+    found = measure(testbed, probed, directory / AFTER)
+    ask(testbed, probed.scenario.requests, directory / idle.AFTER)
+    return found
 
 
-def _settling(scenario: Scenario) -> int:
-    """Return how many seconds TCP takes to find out what trunks that take time carry."""
-    return math.ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
-
-
-def measure(testbed: Testbed, probed: Probed, scenario: Scenario, directory: Path) -> Calibration | None:
-    """Use the paths of a scenario's flows, alone; None if there are none. Output lands in ``directory``.
-
-    ``testbed`` is of ``probed.scenario``, which is ``scenario`` with its probes.
-    """
-    return _measure(testbed, probed, scenario, directory, [])
-
-
-def foresee(testbed: Testbed, probed: Probed, scenario: Scenario, directory: Path) -> Calibration | None:
-    """Use them alone at first, then beside what disturbs, and foresee whether the machine can tell."""
-    return _measure(testbed, probed, scenario, directory, probed.others, foreseeing=True)
-
-
-def _measure(
-    testbed: Testbed,
-    probed: Probed,
-    scenario: Scenario,
-    directory: Path,
-    others: Sequence[Traffic],
-    foreseeing: bool = False,
+def measure(
+    testbed: Testbed, probed: Probed, directory: Path, foreseeing: bool = False
 ) -> Calibration | None:
+    """Use the guaranteed flows' paths of a testbed of ``probed.scenario``; None if there are none.
+
+    ``foreseeing``: alone at first, then beside what disturbs, to foresee whether the machine can tell.
+    """
     if not probed.probes:
         return None
-    begin = time.monotonic()
+    begin, others = time.monotonic(), probed.others if foreseeing else ()
     planned = plan(testbed, [*probed.probes.values(), *others], INTERVAL_SECONDS)
-    done = transfers.run(
-        planned, directory, lambda _seconds, _rates: None, beside={other.label for other in others}
-    )
-    records: dict[str, list[Record]] = {}
-    errors: list[str] = []
-    for flow, probe in probed.probes.items():
-        transfer = done.transfers[probe.label]
-        try:
-            if transfer.error:
-                raise RawDataError(transfer.error)
-            records[flow] = _received(directory, transfer, generator_of(scenario, probe))
-        except RawDataError as error:
-            errors.append(f"{probe.label}: {error}")
-    failed = {one.label: done.transfers[one.label].error for one in others}
-    errors += [f"{label}: {words}" for label, words in failed.items() if words]
-    alone = alone_for(scenario) if others else math.inf
+    beside = [other.label for other in others]
+    done = transfers.run(planned, directory, lambda _seconds, _rates: None, beside)
+    records, errors = _received(planned, probed, done, directory)
+    errors += [f"{label}: {text}" for label in beside if (text := done.transfers[label].error)]
+    alone = probed.alone_s if others else math.inf
+    receiver = testbed.network(next(iter(probed.probes.values())).destination)
     return Calibration(
         seconds=time.monotonic() - begin,
         bits_per_second={flow: _rate(of, alone) for flow, of in records.items()},
         error="; ".join(errors) or None,
-        foreseen=_foreseen(testbed, scenario, probed, records, done) if foreseeing and not errors else None,
+        foreseen=_foreseen(probed, records, done, receiver) if foreseeing and not errors else None,
     )
 
 
-def _received(directory: Path, transfer: Transfer, generator: Generator) -> list[Record]:
-    """Return a receiver's records. Raises RawDataError."""
-    return generator.read_records(directory / f"{transfer.slug}.receiver.{generator.suffix}")
+def _received(
+    planned: Plan, probed: Probed, done: Repetition, directory: Path
+) -> tuple[dict[str, list[Record]], list[str]]:
+    """Return the receivers' records by flow, and why there are none of others."""
+    tools = {one.traffic.label: one.generator for one in planned.transfers}
+    records, errors = {}, []
+    for flow, probe in probed.probes.items():
+        transfer, tool = done.transfers[probe.label], tools[probe.label]
+        assert isinstance(tool, Generator)
+        try:
+            if transfer.error:
+                raise RawDataError(transfer.error)
+            records[flow] = tool.read_records(directory / f"{transfer.slug}.receiver.{tool.suffix}")
+        except RawDataError as error:
+            errors.append(f"{probe.label}: {error}")
+    return records, errors
 
 
 def _rate(records: Sequence[Record], until: float) -> float:
@@ -175,31 +243,27 @@ def _rate(records: Sequence[Record], until: float) -> float:
 
 
 def _foreseen(
-    testbed: Testbed,
-    scenario: Scenario,
-    probed: Probed,
-    records: Mapping[str, Sequence[Record]],
-    done: Repetition,
+    probed: Probed, records: Mapping[str, Sequence[Record]], done: Repetition, receiver: Place
 ) -> list[Foreseen]:
-    begun = alone_for(scenario) if probed.others else 0.0
+    begun = probed.alone_s if probed.others else 0.0
     alone = math.fsum(_rate(of, begun or math.inf) for of in records.values())
-    settled = begun + SETTLING_SECONDS * 1.5 + (_settling(scenario) if begun else 0)
+    settled = begun + SETTLING_SECONDS * 1.5 + (probed.settling if begun else 0)
     samples = [
         {flow: record.bits_per_second for flow, record in zip(records, row, strict=True)}
         for row in zip(*records.values(), strict=False)
         if row[0].end_s > settled and row[0].end_s - row[0].start_s > INTERVAL_SECONDS / 2
     ]
-    return foresight.foresee(
-        promised.goodputs(scenario),
+    return foresee(
+        probed.promise.goodputs,
         samples,
         _streams(probed.others),
-        filled=_filled(scenario, probed, samples, done),
-        fits=lambda scale: promised.fit(scale * promised.most(scenario), scenario, alone),
-        pauses=_pauses(testbed, probed, done, begun, seconds_for(scenario, beside=bool(probed.others))),
+        filled=_carried(probed, samples, done) >= probed.full_bps,
+        fits=lambda scale: probed.promise.fits(alone, scale),
+        pauses=_pauses(receiver, done, begun, probed.seconds),
     )
 
 
-def _pauses(testbed: Testbed, probed: Probed, done: Repetition, since: float, until: float) -> Pauses:
+def _pauses(receiver: Place, done: Repetition, since: float, until: float) -> Pauses:
     """Return how the harness's machine stood still between two moments."""
     lengths = [
         end - start
@@ -207,19 +271,91 @@ def _pauses(testbed: Testbed, probed: Probed, done: Repetition, since: float, un
         if (end := min(stall.end_s, until)) > (start := max(stall.start_s, since))
     ]
     share = sum(lengths) / (until - since) / len(os.sched_getaffinity(0))
-    if share < foresight.STILL:
-        return foresight.NONE
-    probe = next(iter(probed.probes.values()))
+    if share < STILL:
+        return NONE
     # Lowest, usual and greatest size, bytes: tcp(7).
-    said = testbed.network(probe.destination).run(["cat", RECEIVE_BUFFER]).stdout
-    return Pauses(share, sum(lengths) / len(lengths), int(said.split()[-1]))
+    text = receiver.run(["cat", RECEIVE_BUFFER]).stdout
+    return Pauses(share, sum(lengths) / len(lengths), int(text.split()[-1]))
 
 
-def _filled(
-    scenario: Scenario, probed: Probed, samples: Sequence[Mapping[str, float]], done: Repetition
-) -> bool:
-    """Tell whether flows and disturbances together filled the links, which are part of the experiment."""
-    seconds = seconds_for(scenario, beside=bool(probed.others)) - alone_for(scenario)
+def _carried(probed: Probed, samples: Sequence[Mapping[str, float]], done: Repetition) -> float:
+    """Return what probes and disturbances together carried, bits per second."""
+    seconds = probed.seconds - probed.alone_s
     sent = sum(done.transfers[one.label].sender_interface_bytes or 0 for one in probed.others) * 8 / seconds
-    carried = sum(sum(sample.values()) for sample in samples) / max(1, len(samples))
-    return promised.filled(scenario, [*guaranteed(scenario), *probed.others], carried + sent)
+    return sent + sum(sum(sample.values()) for sample in samples) / max(1, len(samples))
+
+
+def foresee(
+    needs: Mapping[str, float],
+    samples: Sequence[Mapping[str, float]],
+    others: int,
+    filled: bool = False,
+    fits: Callable[[float], bool] = lambda _scale: True,
+    pauses: Pauses = NONE,
+) -> list[Foreseen]:
+    """Return at which scales the machine can tell, the one asked for first.
+
+    ``needs`` is the goodput that each flow must have at one time, ``samples`` what its path carried in each
+    interval beside ``others``, streams that take what they get; both in bits per second. Links that were
+    ``filled`` were the limit, and not the machine. ``fits`` tells whether a scale's promise is far enough
+    from what the paths carry by themselves.
+    """
+    found = []
+    for scale in SCALES:
+        wanted = {flow: need * scale for flow, need in needs.items()}
+        margins = sorted(margin(wanted, sample, others) for sample in samples)
+        # The least of those that as many samples as must have.
+        least = margins[len(margins) - math.ceil(SAMPLES * len(margins))] if margins else 0.0
+        can_tell = fits(scale) and (filled or least >= MARGIN) and bridged(wanted, pauses)
+        found.append(Foreseen(scale=scale, margin=least, can_tell=can_tell))
+    return found
+
+
+def bridged(needs: Mapping[str, float], pauses: Pauses) -> bool:
+    """Tell whether TCP's buffers take what the flows need while the machine stands still."""
+    window_bits = WINDOW_SHARE * pauses.buffer_bytes * 8
+    return pauses.share < STILL or max(needs.values()) * pauses.mean_s <= window_bits
+
+
+def margin(needs: Mapping[str, float], shares: Mapping[str, float], others: int) -> float:
+    """Return what the flows can have, over what they need, of the flow that has least.
+
+    ``shares`` is what each gets while all, ``others`` too, take as much as they get.
+    """
+    wanted = sorted(needs[flow] / shares[flow] if shares.get(flow) else float("inf") for flow in needs)
+    room, left = float(len(wanted) + others), len(wanted) + others
+    level = 1.0
+    for want in wanted:  # those that want least first: they leave the most to the others
+        level = room / left
+        if want > level:
+            break
+        room, left = room - want, left - 1
+    return level / wanted[-1]
+
+
+def ask(testbed: Testbed, requests: Sequence[Requests], directory: Path) -> None:
+    """Ask on the paths of a scenario's requests; what ``idle.files`` names lands in ``directory``."""
+    samples = [idle.sample(one) for one in requests]
+    if not samples:
+        return
+    planned = plan(testbed, samples, float(idle.SECONDS))
+    files = idle.files(testbed.scenario, samples, directory, "echo")
+    directory.mkdir(parents=True, exist_ok=True)
+    # At the same time: a processor that sleeps takes long to wake, for both alike.
+    work: list[Callable[[], object]] = [
+        partial(transfers.run, planned, directory, lambda _seconds, _rates: None),
+        *(partial(_ping, testbed, one, files[one.label]) for one in samples),
+    ]
+    in_parallel(lambda one: one(), work)
+
+
+def _ping(testbed: Testbed, sample: Requests, file: Path) -> None:
+    exchanger = exchanger_of(testbed.scenario, sample)
+    source = place(testbed, sample.source, exchanger)
+    command = exchanger.echo(sample, testbed.address_for(sample))
+    errors = file.with_name(f"{file.name.partition('.')[0]}.echo.stderr")
+    process = source.start(command, stdout=file, stderr=errors)
+    try:
+        process.wait(ECHO_SECONDS)
+    finally:
+        process.kill()

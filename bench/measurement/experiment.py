@@ -18,8 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from bench.generators import answers
-from bench.generators.idle import AFTER, BEFORE
-from bench.measurement import calibration, environment, idle, plan, transfers
+from bench.measurement import calibration, environment, plan, transfers
 from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
 from bench.measurement.plan import Plan
@@ -135,7 +134,8 @@ def foresee(request: Request, scenario: Scenario, display: Display) -> list[Fore
     try:
         with TemporaryDirectory() as directory:
             display.stage(CALIBRATING)
-            calibrated = calibration.foresee(begun.testbed, begun.probed, scenario, Path(directory) / "raw")
+            raw = Path(directory) / "raw"
+            calibrated = calibration.measure(begun.testbed, begun.probed, raw, foreseeing=True)
     finally:
         begun.testbed.down()
     return (calibrated.foreseen if calibrated else None) or []
@@ -204,10 +204,7 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         planned = plan.plan(testbed, scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
             display.stage(CALIBRATING)
-            calibrated = calibration.foresee(
-                testbed, begun.probed, scenario, recording.raw_directory / calibration.BEFORE
-            )
-            idle.measure(testbed, scenario.requests, recording.raw_directory / BEFORE)
+            calibrated = calibration.before(testbed, begun.probed, recording.raw_directory)
         if calibrated and calibrated.foreseen:
             display.stage(foreseen.said(calibrated.foreseen))
         testbed.enforcement.install(testbed)
@@ -220,10 +217,7 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
         display.settle()
         with clock.measure("calibration"):
             display.stage("calibration once more: is the machine still the same?")
-            calibrated = calibration.measure(
-                testbed, begun.probed, scenario, recording.raw_directory / calibration.AFTER
-            )
-            idle.measure(testbed, scenario.requests, recording.raw_directory / AFTER)
+            calibrated = calibration.after(testbed, begun.probed, recording.raw_directory)
     finally:
         with clock.measure("down"):
             testbed.down()

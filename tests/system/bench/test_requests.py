@@ -22,8 +22,7 @@ import pytest
 from bench import pipeline
 from bench.analysis.statistics import percentile
 from bench.generators import Exchange, exchanger_of, idle
-from bench.measurement import idle as idle_path
-from bench.measurement import transfers
+from bench.measurement import calibration, transfers
 from bench.measurement.plan import plan
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition
@@ -145,7 +144,7 @@ def test_every_exchange_is_told_whatever_happens_on_its_way(
 @pytest.mark.long(one_in=0)
 def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> None:
     (requests,) = [one for one in testbed.scenario.requests if one.label == "tcp kept"]
-    idle_path.measure(testbed, [requests], tmp_path)
+    calibration.ask(testbed, [requests], tmp_path)
     sample = idle.sample(requests)
     for role in ("sender", "echo"):
         file = idle.files(testbed.scenario, [sample], tmp_path, role)[requests.label]

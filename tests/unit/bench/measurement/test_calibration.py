@@ -1,10 +1,19 @@
-from bench.measurement.calibration import Probed, alone_for, seconds_for, with_probes
+"""The probes of a scenario; whether a machine can tell, from numbers as calibrations on 2 cores had them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.measurement.calibration import NONE, Pauses, bridged, foresee, margin, with_probes
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
 from tests.unit.bench.builders import scenario as small
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
+NEEDS = {"1": 0.955e9, "2": 2.865e9, "3": 3.82e9}
+# A quota of a third of both processors: it lets each run for a third of 100 ms.
+QUOTA = Pauses(share=0.72, mean_s=0.072, buffer_bytes=32 << 20)
 
 
 def test_probes_take_the_guaranteed_flows_paths() -> None:
@@ -41,7 +50,8 @@ def test_a_probe_does_not_take_a_name_that_is_taken() -> None:
 
 def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
     scenario = load(CONTMEC, [f"pods.{pod}.guarantee=null" for pod in ("A-1", "A-2", "B-1")])
-    assert with_probes(scenario) == Probed(scenario, {}, [])
+    probed = with_probes(scenario)
+    assert (probed.scenario, probed.probes, probed.others) == (scenario, {}, [])
 
 
 def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None:
@@ -49,10 +59,10 @@ def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None
         "zones": {"north": {"delay": 0.01}, "south": {"delay": 0.015}},
         "nodes": {"master": {"zone": "north"}, "left": {"zone": "north"}, "right": {"zone": "south"}},
     }
-    assert seconds_for(small()) == 1
-    assert seconds_for(small(**zones)) == 6
-    assert alone_for(small(**zones)) == 6
+    assert with_probes(small()).seconds == 1
+    assert with_probes(small(**zones, disturbances=[])).seconds == 6
     probed = with_probes(small(**zones))
+    assert (probed.alone_s, probed.seconds) == (6, 7)
     assert {probe.duration for probe in probed.probes.values()} == {7}
     assert [(one.start, one.duration) for one in probed.others] == [(6, 7)]
 
@@ -64,7 +74,7 @@ def test_what_disturbs_is_on_for_the_rest_of_the_second() -> None:
     assert (other.source, other.destination) == (disturbance.source, disturbance.destination)
     assert (other.start, other.parallel) == (0.4, disturbance.parallel)
     assert other in with_probes(scenario).scenario.traffic
-    assert alone_for(scenario) == 0.4
+    assert with_probes(scenario).alone_s == 0.4
 
 
 def test_the_moment_with_most_streams_that_disturb_counts() -> None:
@@ -76,3 +86,77 @@ def test_the_moment_with_most_streams_that_disturb_counts() -> None:
     ]
     others = with_probes(small(disturbances=noises)).others
     assert [other.parallel for other in others] == [1, 2]  # the first two, from 3 s to 4 s
+
+
+def shares(bits_per_second: float) -> dict[str, float]:
+    return dict.fromkeys(NEEDS, bits_per_second)
+
+
+def scales(each: float, filled: bool = False, pauses: Pauses = NONE) -> list[float]:
+    found = foresee(NEEDS, [shares(each)] * 5, 1, filled, pauses=pauses)
+    assert [one.scale for one in found] == [1.0, 0.5, 0.2, 0.1]
+    return [one.scale for one in found if one.can_tell]
+
+
+@pytest.mark.parametrize(
+    ("needs", "of", "others", "expected"),
+    [
+        ({"a": 1.0}, {"a": 3.0}, 0, 3.0),
+        # A flow that needs a quarter of its share leaves the rest to one that needs more than it has.
+        ({"a": 1.0, "b": 5.0}, {"a": 4.0, "b": 4.0}, 0, 1.75 / 1.25),
+        # With a disturbance both share what it leaves; what a small flow needs more than once is not lost.
+        ({"a": 1.0, "b": 5.0}, {"a": 4.0, "b": 4.0}, 1, 1.375 / 1.25),
+        ({"a": 8.0, "b": 8.0}, {"a": 4.0, "b": 4.0}, 1, 0.5),
+        ({"a": 1.0, "b": 0.0}, {"a": 4.0, "b": 4.0}, 0, 8.0),
+        ({"a": 1.0}, {"a": 0.0}, 1, 0.0),
+    ],
+)
+def test_what_flows_can_have_is_shared_out_by_max_min_fairness(
+    needs: dict[str, float], of: dict[str, float], others: int, expected: float
+) -> None:
+    assert margin(needs, of, others) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("each", "expected"),
+    [
+        (10e9, [1.0, 0.5, 0.2, 0.1]),  # idle
+        (6.9e9, [1.0, 0.5, 0.2, 0.1]),  # beside a process that uses one processor
+        (4e9, [0.5, 0.2, 0.1]),
+        (1e9, [0.1]),
+        (0.2e9, []),
+    ],
+)
+def test_a_scale_is_excluded_where_there_is_little_room_beside_the_disturbance(
+    each: float, expected: list[float]
+) -> None:
+    assert scales(each) == expected
+
+
+def test_one_low_sample_of_five_is_none_that_decides() -> None:
+    high, low = shares(10e9), shares(1e9)
+    assert foresee(NEEDS, [high] * 4 + [low], 1)[0].can_tell
+    assert not foresee(NEEDS, [high] * 3 + [low] * 2, 1)[0].can_tell
+
+
+def test_full_links_are_the_limit_and_not_the_machine() -> None:
+    assert scales(0.2e9, filled=True) == [1.0, 0.5, 0.2, 0.1]
+
+
+def test_a_scale_whose_promise_is_near_what_the_paths_carry_is_excluded() -> None:
+    found = foresee(NEEDS, [shares(10e9)] * 5, 1, fits=lambda scale: scale < 1)
+    assert [one.can_tell for one in found] == [False, True, True, True]
+
+
+def test_buffers_bridge_pauses_of_a_quota_at_a_fifth_of_every_rate() -> None:
+    """Measured: 7.6 Gbit/s fell to two thirds, a fifth of that was held."""
+    assert scales(10e9, pauses=QUOTA) == [0.2, 0.1]
+    assert not bridged(NEEDS, QUOTA)
+
+
+def test_one_pause_is_an_accident() -> None:
+    assert bridged(NEEDS, Pauses(share=0.09, mean_s=0.09, buffer_bytes=32 << 20))
+
+
+def test_nothing_is_told_where_nothing_was_sampled() -> None:
+    assert not any(one.can_tell for one in foresee(NEEDS, [], 1))
