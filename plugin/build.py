@@ -21,7 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
-SOURCE = Path(__file__).parent / "concorde"
+HERE = Path(__file__).parent
+SOURCE = HERE / "concorde"
+# What the plugin has in common with the programs of edge. Nothing else of ours is imported there.
+SHARED = ("edge/__init__.py", "edge/netlink.py")
 INTERPRETER = "/usr/bin/python3"
 LIBRARIES = "concorde.lib"
 # An invocation may still be importing from its library long after a newer one has replaced it.
@@ -78,7 +81,8 @@ def build(output: Path, interpreter: str = INTERPRETER) -> Path:
 
     Raises subprocess.CalledProcessError when the interpreter cannot compile the sources.
     """
-    sources = {path.relative_to(SOURCE.parent): path.read_bytes() for path in sorted(SOURCE.rglob("*.py"))}
+    sources = {path.relative_to(HERE): path.read_bytes() for path in sorted(SOURCE.rglob("*.py"))}
+    sources.update((Path(path), (HERE.parent / path).read_bytes()) for path in SHARED)
     digest = _digest(sources, interpreter)
     libraries = output / LIBRARIES
     libraries.mkdir(parents=True, exist_ok=True)

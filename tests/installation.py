@@ -157,6 +157,7 @@ def build(directory: Path, version: str, *, other_kernel: bool = False, other_ta
     It may make something else of the kernel for pods, and have other tables.
     """
     source = shutil.copytree(ROOT / "plugin", directory / "source", ignore=shutil.ignore_patterns("deploy"))
+    shutil.copytree(ROOT / "edge", directory / "edge", dirs_exist_ok=True)  # of which its build takes a part
     said = source / "concorde" / "__init__.py"
     text, changed = re.subn(
         r'^VERSION = ".*"$', f'VERSION = "{version}"', said.read_text(), flags=re.MULTILINE

@@ -12,9 +12,19 @@ from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address
 from typing import Protocol
 
-from edge.overlay import netlink
+from edge import netlink
 from edge.overlay.corrections import Generation, corrections
-from edge.overlay.entries import Change, Forwarding, Held, Neighbour, Remove, Set
+from edge.overlay.entries import (
+    Change,
+    Forwarding,
+    Held,
+    Neighbour,
+    NeighbourMessage,
+    Remove,
+    Set,
+    read_link,
+    read_neighbour,
+)
 from edge.overlay.leases import Lease
 from edge.overlay.replica import Replica
 
@@ -51,13 +61,13 @@ class Answering:
 
     def heard(self, datagram: bytes) -> None:
         """Answer what the kernel asks; what it says was done is not for us. Raises DeviceGoneError."""
-        for message in netlink.messages(datagram):
-            if message.kind == netlink.GET_NEIGHBOUR:
-                said = netlink.said(message.body)
-                if said is not None and said.device == self._kernel.index:
-                    self._answer(said)
-            elif message.kind in (netlink.NEW_LINK, netlink.DELETE_LINK):
-                self._look_at(message)
+        for kind, _, _, body in netlink.messages(datagram):
+            if kind == netlink.RTM_GETNEIGH:
+                asked = read_neighbour(body)
+                if asked is not None and asked.device == self._kernel.index:
+                    self._answer(asked)
+            elif kind in (netlink.RTM_NEWLINK, netlink.RTM_DELLINK):
+                self._look_at(kind, body)
 
     def learned(self, leases: Iterable[Lease]) -> None:
         """Take these leases for all there are."""
@@ -78,13 +88,13 @@ class Answering:
         for change in corrections(self._replica, self._generation, held):
             self._apply(change)
 
-    def _answer(self, said: netlink.Said) -> None:
-        if said.address is not None and said.mac is None:
-            self._missed_address(said.address)
-        elif said.mac is not None and said.address is None:
-            self._missed_mac(said.mac)
-        elif said.address is not None and self._refresh:
-            self._confirm(said.address)
+    def _answer(self, asked: NeighbourMessage) -> None:
+        if asked.address is not None and asked.mac is None:
+            self._missed_address(asked.address)
+        elif asked.mac is not None and asked.address is None:
+            self._missed_mac(asked.mac)
+        elif asked.address is not None and self._refresh:
+            self._confirm(asked.address)
 
     def _missed_address(self, address: IPv4Address) -> None:
         begun = time.perf_counter()
@@ -107,11 +117,11 @@ class Answering:
         if lease is not None:
             self._apply(Set(Neighbour(address, lease.mac), lasting=False), quietly=True)
 
-    def _look_at(self, message: netlink.Message) -> None:
-        link = netlink.link(message.body)
+    def _look_at(self, kind: int, body: bytes) -> None:
+        link = read_link(body)
         if link is None or link.device != self._kernel.index:
             return
-        if message.kind == netlink.DELETE_LINK:
+        if kind == netlink.RTM_DELLINK:
             raise DeviceGoneError(f"device {link.name} is gone")
         if link.mac != self._kernel.mac:
             raise DeviceGoneError(f"device {link.name} has another MAC now: {link.mac}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from edge.overlay import netlink
+from edge import netlink
 from edge.overlay.entries import Change, Forwarding, Held, Neighbour, Remove, Route, Set
 from edge.overlay.replica import Replica
 
@@ -66,16 +66,16 @@ def _successors(replica: Replica, held: Held) -> set[str]:
 def _neighbours(replica: Replica, generation: Generation, held: Held) -> Iterator[Change]:
     ahead = {lease.vtep: lease.mac for lease in replica} if generation.l3 == AHEAD else {}
     for address, known in held.neighbours.items():
-        if known.state & netlink.NOARP or address in ahead:
+        if known.state & netlink.NUD_NOARP or address in ahead:
             continue
         lease = replica.holding(address) if generation.l3 == MISS else None
         if lease is None:
             if known.mac:
                 yield Remove(Neighbour(address, known.mac))
-        elif known.mac != lease.mac and not known.state & netlink.FAILED:
+        elif known.mac != lease.mac and not known.state & netlink.NUD_FAILED:
             yield Set(Neighbour(address, lease.mac), lasting=False)
     for address, mac in ahead.items():
-        if held.neighbours.get(address) != (mac, netlink.PERMANENT):
+        if held.neighbours.get(address) != (mac, netlink.NUD_PERMANENT):
             yield Set(Neighbour(address, mac))
 
 

@@ -10,14 +10,23 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
+from struct import pack
 
-from edge.overlay import netlink
-from edge.overlay.entries import Change, Entry, Forwarding, Held, Known, Neighbour, Set
-from edge.overlay.netlink import Message
+from edge import netlink as nl
+from edge.overlay.entries import (
+    Change,
+    Held,
+    Known,
+    Route,
+    Set,
+    body_of,
+    read_link,
+    read_neighbour,
+    read_route,
+)
 
 _LINKS, _NEIGHBOURS = 0x1, 0x4  # RTMGRP_*
 _RECEIVE_BUFFER_FORCE = 33  # SO_RCVBUFFORCE, where one may
-_NETLINK, _STRICT = 270, 12  # SOL_NETLINK, NETLINK_GET_STRICT_CHK: dumps of one device alone, from Linux 4.20
 _DATAGRAM_BYTES = 1 << 18
 ANSWER_SECONDS = 5.0
 
@@ -36,7 +45,7 @@ class Ears:
     """
 
     def __init__(self, buffer: int, misses: bool) -> None:
-        self._socket = _open(_LINKS | _NEIGHBOURS if misses else _LINKS)
+        self._socket = nl.opened(groups=_LINKS | _NEIGHBOURS if misses else _LINKS)
         self._socket.setblocking(False)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, buffer)
@@ -68,80 +77,63 @@ class Device:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._socket = _open(0)
+        self._socket = nl.opened()
         self._socket.settimeout(ANSWER_SECONDS)
-        self._socket.setsockopt(_NETLINK, _STRICT, 1)
+        self._socket.setsockopt(nl.SOL_NETLINK, nl.STRICT, 1)
         self._sequence = 0
         self.index, self.mac = self._look()
 
     def held(self) -> Held:
         """Return all that the kernel holds for the device."""
         held = Held({}, {}, {})
-        for message in self._ask(netlink.GET_NEIGHBOUR, netlink.DUMP, netlink.all_neighbours(self.index)):
-            said = netlink.said(message.body)
-            if said and said.device == self.index and said.family == netlink.INET and said.address:
+        device = pack("=i", self.index)
+        neighbours = nl.ndmsg(nl.AF_INET) + nl.attribute(nl.NDA_IFINDEX, device)
+        for body in self._ask(nl.RTM_GETNEIGH, nl.DUMP, neighbours):
+            said = read_neighbour(body)
+            if said and said.device == self.index and said.family == nl.AF_INET and said.address:
                 held.neighbours[said.address] = Known(said.mac or "", said.state)
-        for message in self._ask(netlink.GET_NEIGHBOUR, netlink.DUMP, netlink.all_forwarding(self.index)):
-            said = netlink.said(message.body)
+        for body in self._ask(nl.RTM_GETNEIGH, nl.DUMP, nl.ndmsg(nl.AF_BRIDGE, self.index)):
+            said = read_neighbour(body)
             if said and said.device == self.index and said.mac and said.address:
                 held.forwarding[said.mac] = said.address
-        for message in self._ask(netlink.GET_ROUTE, netlink.DUMP, netlink.all_routes(self.index)):
-            route = netlink.route(message.body, self.index)
+        routes = nl.rtmsg(table=nl.RT_TABLE_MAIN) + nl.attribute(nl.RTA_OIF, device)
+        for body in self._ask(nl.RTM_GETROUTE, nl.DUMP, routes + nl.u32(nl.RTA_TABLE, nl.RT_TABLE_MAIN)):
+            route = read_route(body, self.index)
             if route:
                 held.routes[route.subnet] = route.via
         return held
 
     def apply(self, change: Change) -> None:
         """Make a change; to remove what is not there is none. Raises OSError."""
+        entry = change.entry
+        kind = nl.RTM_NEWROUTE if isinstance(entry, Route) else nl.RTM_NEWNEIGH
         if isinstance(change, Set):
-            state = netlink.PERMANENT if change.lasting else netlink.REACHABLE
-            kind, body = self._message(change.entry, state)
-            self._do(kind, netlink.CREATE | netlink.REPLACE, body)
+            state = nl.NUD_PERMANENT if change.lasting else nl.NUD_REACHABLE
+            self._do(kind, nl.CREATE | nl.REPLACE, body_of(self.index, entry, state))
             return
-        kind, body = self._message(change.entry, 0)
         try:
-            self._do(kind + 1, 0, body)  # RTM_DEL* follow RTM_NEW*
+            self._do(kind + 1, 0, body_of(self.index, entry, 0))  # RTM_DEL* follow RTM_NEW*
         except OSError as error:
             if error.errno not in _ABSENT:
                 raise
 
-    def _message(self, entry: Entry, state: int) -> tuple[int, bytes]:
-        if isinstance(entry, Neighbour):
-            return netlink.NEW_NEIGHBOUR, netlink.neighbour(self.index, entry, state)
-        if isinstance(entry, Forwarding):
-            return netlink.NEW_NEIGHBOUR, netlink.forwarding(self.index, entry)
-        return netlink.NEW_ROUTE, netlink.onlink(self.index, entry)
-
     def _look(self) -> tuple[int, str]:
-        for message in self._ask(netlink.GET_LINK, netlink.ACKNOWLEDGE, netlink.named(self.name)):
-            link = netlink.link(message.body)
+        for body in self._ask(nl.RTM_GETLINK, nl.ACK, nl.ifinfomsg() + nl.named(nl.IFLA_IFNAME, self.name)):
+            link = read_link(body)
             if link:
                 return link.device, link.mac
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), self.name)
 
     def _do(self, kind: int, flags: int, body: bytes) -> None:
-        for _ in self._ask(kind, flags | netlink.ACKNOWLEDGE, body):
+        for _ in self._ask(kind, flags | nl.ACK, body):
             pass
 
-    def _ask(self, kind: int, flags: int, body: bytes) -> Iterator[Message]:
+    def _ask(self, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
         """Send a message and yield the answers to it. Raises OSError with the kernel's number."""
         self._sequence = self._sequence % 0x7FFFFFFF + 1
-        self._socket.send(netlink.request(kind, flags, self._sequence, body))
-        while True:
-            for message in netlink.messages(self._socket.recv(_DATAGRAM_BYTES)):
-                if message.sequence != self._sequence:
-                    continue  # the rest of an answer that nobody waited for
-                if message.kind == netlink.DONE:
-                    return
-                if message.kind == netlink.ERROR:
-                    number = netlink.failure(message.body)
-                    if number:
-                        raise OSError(number, os.strerror(number), self.name)
-                    return
-                yield message
-
-
-def _open(groups: int) -> socket.socket:
-    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-    made.bind((0, groups))
-    return made
+        try:
+            yield from nl.ask(kind, flags, body, self._socket, sequence=self._sequence)
+        except OSError as error:
+            if error.errno is None:  # it has not answered in time
+                raise
+            raise OSError(error.errno, error.strerror, self.name) from None

@@ -14,10 +14,10 @@ import os
 from _thread import allocate_lock, start_new_thread
 from struct import pack, unpack_from
 
-from . import addresses, namespaces, netlink, rtnetlink, tools
+from edge import netlink as nl
+
+from . import addresses, namespaces, rtnetlink, tools
 from .cni import in_words
-from .netlink import APPEND, CREATE, EXCLUSIVE, REPLACE, attribute, named, nested
-from .rtnetlink import ifinfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,23 +26,11 @@ if TYPE_CHECKING:
 
     Message = tuple[int, int, bytes]  # kind, flags, body
 
-_NEWLINK, _DELLINK, _NEWADDR, _NEWROUTE, _SETNEIGHTBL, _NEWLINKPROP = 16, 17, 20, 24, 67, 108  # RTM_*
-_QDISC, _CLASS, _FILTER = 36, 40, 44  # RTM_NEW*; what deletes one is the next number
-_UP, _INET, _INET6 = 0x1, 2, 10  # IFF_UP, AF_*
-
-# IFLA_*
-_ADDRESS, _IFNAME, _MTU, _MASTER, _LINKINFO, _ALIAS, _AF_SPEC, _NETNS_FD = 1, 3, 4, 10, 18, 20, 26, 28
-_GSO_MAX_SEGS, _GSO_MAX_SIZE, _PROPERTIES, _ALTNAME = 40, 41, 52, 53
-_KIND, _DATA = 1, 2  # IFLA_INFO_*
+_GSO_MAX_SEGS, _GSO_MAX_SIZE, _PROPERTIES, _ALTNAME = 40, 41, 52, 53  # IFLA_*
 _SNOOPING, _PEER, _ADDRGENMODE = 23, 1, 8  # IFLA_BR_MCAST_SNOOPING, VETH_INFO_PEER, IFLA_INET6_ADDR_GEN_MODE
 _NO_ADDRESS = 1  # IN6_ADDR_GEN_MODE_NONE
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_BROADCAST = 1, 2, 4
-_RTA_OIF, _RTA_GATEWAY = 4, 5
-_MAIN, _BOOT, _UNIVERSE, _UNICAST = 254, 3, 0, 1  # RT_TABLE_, RTPROT_, RT_SCOPE_, RTN_*
 _NDTA_NAME, _NDTA_PARMS, _NDTPA_INDEX, _NDTPA_QUEUE = 1, 6, 1, 8
 
-_TCA_KIND, _TCA_OPTIONS = 1, 2
-_ROOT = 0xFFFFFFFF  # TC_H_ROOT
 _HTB_CLASS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7  # TCA_HTB_*
 _HTB_VERSION, _HTB_R2Q = 3, 10
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6  # TCA_TBF_*
@@ -56,9 +44,9 @@ _TICKS_A_SECOND = 15_625_000  # of 64 ns: PSCHED_SHIFT, include/net/pkt_sched.h
 
 # What each line does, by its first two words.
 _FLAGS = {
-    "add": CREATE | EXCLUSIVE,
-    "replace": CREATE | REPLACE,
-    "prepend": CREATE,
+    "add": nl.CREATE | nl.EXCLUSIVE,
+    "replace": nl.CREATE | nl.REPLACE,
+    "prepend": nl.CREATE,
     "change": 0,
     "set": 0,
     "delete": 0,
@@ -156,7 +144,7 @@ class _Batch:
             "class": self._class,
             "filter": self._filter,
         }
-        netlink.tell(*rendered[thing](verb, words), self._kernel)
+        nl.tell(*rendered[thing](verb, words), self._kernel)
 
     def _index(self, name: str) -> int:
         if name not in self._indexes:
@@ -166,11 +154,12 @@ class _Batch:
     def _link(self, verb: str, words: list[str]) -> Message:
         if verb == "property":  # property add dev NAME altname NAME
             said = _said(words[1:])
-            names = nested(_PROPERTIES, named(_ALTNAME, said["altname"]))
-            return _NEWLINKPROP, CREATE | EXCLUSIVE | APPEND, ifinfo(self._index(said["dev"])) + names
+            names = nl.nested(_PROPERTIES, nl.named(_ALTNAME, said["altname"]))
+            flags = nl.CREATE | nl.EXCLUSIVE | nl.APPEND
+            return nl.RTM_NEWLINKPROP, flags, nl.ifinfomsg(self._index(said["dev"])) + names
         if verb == "delete":
-            return _DELLINK, 0, ifinfo(self._index(words[-1]))
-        up = _UP if words[-1] == "up" else 0
+            return nl.RTM_DELLINK, 0, nl.ifinfomsg(self._index(words[-1]))
+        up = nl.IFF_UP if words[-1] == "up" else 0
         own, _, peers = " ".join(words[: -1 if up else None]).partition(" peer ")
         said = _said(own.split())
         index = self._index(said["dev"]) if verb == "set" else 0
@@ -178,86 +167,82 @@ class _Batch:
         if "type" in said:
             data = b""
             if "mcast_snooping" in said:
-                data = attribute(_SNOOPING, pack("B", int(said["mcast_snooping"])))
+                data = nl.attribute(_SNOOPING, pack("B", int(said["mcast_snooping"])))
             if peers:
-                data = attribute(_PEER, ifinfo(0) + self._of_link(_said(peers.split())))
-            content += nested(_LINKINFO, named(_KIND, said["type"]) + nested(_DATA, data))
-        return _NEWLINK, _FLAGS[verb], ifinfo(index, up) + content
+                data = nl.attribute(_PEER, nl.ifinfomsg() + self._of_link(_said(peers.split())))
+            kind = nl.named(nl.IFLA_INFO_KIND, said["type"])
+            content += nl.nested(nl.IFLA_LINKINFO, kind + nl.nested(nl.IFLA_INFO_DATA, data))
+        return nl.RTM_NEWLINK, _FLAGS[verb], nl.ifinfomsg(index, up, up) + content
 
     def _of_link(self, said: dict[str, str]) -> bytes:
         content = b""
         for key, value in said.items():
             if key == "name":
-                content += named(_IFNAME, value)
+                content += nl.named(nl.IFLA_IFNAME, value)
             elif key == "address":
-                content += attribute(_ADDRESS, bytes.fromhex(value.replace(":", "")))
+                content += nl.attribute(nl.IFLA_ADDRESS, bytes.fromhex(value.replace(":", "")))
             elif key == "master":
-                content += _u32(_MASTER, self._index(value))
+                content += nl.u32(nl.IFLA_MASTER, self._index(value))
             elif key == "netns":
                 self._opened.append(os.open(value, os.O_RDONLY | os.O_CLOEXEC))
-                content += _u32(_NETNS_FD, self._opened[-1])
+                content += nl.u32(nl.IFLA_NET_NS_FD, self._opened[-1])
             elif key == "alias":
-                content += attribute(_ALIAS, value.encode())
+                content += nl.attribute(nl.IFLA_IFALIAS, value.encode())
             elif key == "addrgenmode":  # always none
-                mode = attribute(_ADDRGENMODE, pack("B", _NO_ADDRESS))
-                content += nested(_AF_SPEC, nested(_INET6, mode))
+                mode = nl.attribute(_ADDRGENMODE, pack("B", _NO_ADDRESS))
+                content += nl.nested(nl.IFLA_AF_SPEC, nl.nested(nl.AF_INET6, mode))
             elif key in _NUMBERS:
-                content += _u32(_NUMBERS[key], int(value))
+                content += nl.u32(_NUMBERS[key], int(value))
         return content
 
     def _address(self, verb: str, words: list[str]) -> Message:
         text, *rest = words  # ADDRESS/PREFIX brd + dev NAME
         dotted, _, prefix = text.partition("/")
         own = addresses.parse(dotted)
-        body = pack("=BBBBI", _INET, int(prefix), 0, _UNIVERSE, self._index(_said(rest)["dev"]))
-        body += b"".join(attribute(kind, own.to_bytes(4, "big")) for kind in (_IFA_LOCAL, _IFA_ADDRESS))
+        body = pack("=BBBBI", nl.AF_INET, int(prefix), 0, 0, self._index(_said(rest)["dev"]))
+        for kind in (nl.IFA_LOCAL, nl.IFA_ADDRESS):
+            body += nl.attribute(kind, own.to_bytes(4, "big"))
         if int(prefix) <= 30:
-            body += attribute(_IFA_BROADCAST, (own | _MOST >> int(prefix)).to_bytes(4, "big"))
-        return _NEWADDR, _FLAGS[verb], body
+            body += nl.attribute(nl.IFA_BROADCAST, (own | _MOST >> int(prefix)).to_bytes(4, "big"))
+        return nl.RTM_NEWADDR, _FLAGS[verb], body
 
     def _route(self, verb: str, words: list[str]) -> Message:
         said = _said(words[1:])  # default via ADDRESS dev NAME
-        body = pack("=BBBBBBBBI", _INET, 0, 0, 0, _MAIN, _BOOT, _UNIVERSE, _UNICAST, 0)
-        body += attribute(_RTA_GATEWAY, addresses.parse(said["via"]).to_bytes(4, "big"))
-        return _NEWROUTE, _FLAGS[verb], body + _u32(_RTA_OIF, self._index(said["dev"]))
+        body = nl.rtmsg(0, nl.RT_TABLE_MAIN, nl.RTPROT_BOOT, nl.RTN_UNICAST)
+        body += nl.attribute(nl.RTA_GATEWAY, addresses.parse(said["via"]).to_bytes(4, "big"))
+        return nl.RTM_NEWROUTE, _FLAGS[verb], body + nl.u32(nl.RTA_OIF, self._index(said["dev"]))
 
     def _neighbour_table(self, verb: str, words: list[str]) -> Message:
         said = _said(words)  # name TABLE dev NAME queue PACKETS
-        of_device = _u32(_NDTPA_INDEX, self._index(said["dev"])) + _u32(_NDTPA_QUEUE, int(said["queue"]))
-        return (
-            _SETNEIGHTBL,
-            0,
-            pack("=Bxxx", 0) + named(_NDTA_NAME, said["name"]) + nested(_NDTA_PARMS, of_device),
-        )
+        of_device = nl.u32(_NDTPA_INDEX, self._index(said["dev"])) + nl.u32(_NDTPA_QUEUE, int(said["queue"]))
+        content = nl.named(_NDTA_NAME, said["name"]) + nl.nested(_NDTA_PARMS, of_device)
+        return nl.RTM_SETNEIGHTBL, 0, bytes(4) + content
 
     def _qdisc(self, verb: str, words: list[str]) -> Message:
         where, kind, options = _parted(words)
         content = _of_kind(kind, _QDISCS[kind](_said(options))) if kind else b""
-        return _QDISC + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "handle") + content
+        return nl.RTM_NEWQDISC + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "handle") + content
 
     def _class(self, verb: str, words: list[str]) -> Message:
         where, kind, options = _parted(words)
         content = _of_kind(kind, _htb_class(_said(options))) if kind else b""
-        return _CLASS + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "classid") + content
+        return nl.RTM_NEWTCLASS + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "classid") + content
 
     def _filter(self, verb: str, words: list[str]) -> Message:
         where, kind, options = _parted(words)  # ... protocol arp pref 1 u32 match u32 0 0 classid CLASS
         (protocol,) = unpack_from("=H", pack("!H", _PROTOCOLS[where["protocol"]]))
         everything = pack("=BBBxHHHHI", _U32_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + bytes(16)  # and one key: 0 & 0
-        chosen = _u32(_U32_CLASS, _handle(options[-1])) + attribute(_U32_SELECTOR, everything)
+        chosen = nl.u32(_U32_CLASS, _handle(options[-1])) + nl.attribute(_U32_SELECTOR, everything)
         head = self._tcmsg(where, "handle", int(where["pref"]) << 16 | protocol)
-        return _FILTER, _FLAGS[verb], head + _of_kind(kind, attribute(_TCA_OPTIONS | netlink.NESTED, chosen))
+        content = _of_kind(kind, nl.nested(nl.TCA_OPTIONS, chosen))
+        return nl.RTM_NEWTFILTER, _FLAGS[verb], head + content
 
     def _tcmsg(self, where: dict[str, str], handle: str, info: int = 0) -> bytes:
         numbers = _handle(where.get(handle, "")), _handle(where.get("parent", ""))
-        return pack("=BxxxiIII", 0, self._index(where["dev"]), *numbers, info)
+        return nl.tcmsg(self._index(where["dev"]), *numbers, info)
 
 
-_NUMBERS = {"mtu": _MTU, "gso_max_size": _GSO_MAX_SIZE, "gso_max_segs": _GSO_MAX_SEGS}
-
-
-def _u32(kind: int, value: int) -> bytes:
-    return attribute(kind, pack("=I", value))
+_NUMBERS = {"mtu": nl.IFLA_MTU, "gso_max_size": _GSO_MAX_SIZE, "gso_max_segs": _GSO_MAX_SEGS}
 
 
 def _said(words: Sequence[str]) -> dict[str, str]:
@@ -275,34 +260,34 @@ def _parted(words: list[str]) -> tuple[dict[str, str], str, list[str]]:
 def _handle(text: str) -> int:
     """`c0de:10`, or `root`, as the kernel has it; 0 for none."""
     major, _, minor = text.partition(":")
-    return _ROOT if text == "root" else int(major or "0", 16) << 16 | int(minor or "0", 16)
+    return nl.TC_H_ROOT if text == "root" else int(major or "0", 16) << 16 | int(minor or "0", 16)
 
 
 def _of_kind(kind: str, options: bytes) -> bytes:
-    return named(_TCA_KIND, kind) + options
+    return nl.named(nl.TCA_KIND, kind) + options
 
 
 def _htb(said: dict[str, str]) -> bytes:
     whole = pack("=IIIII", _HTB_VERSION, _HTB_R2Q, int(said["default"], 16), 0, 0)
-    return nested(_TCA_OPTIONS, attribute(_HTB_INIT, whole))
+    return nl.nested(nl.TCA_OPTIONS, nl.attribute(_HTB_INIT, whole))
 
 
 def _fifo(said: dict[str, str]) -> bytes:
-    return _u32(_TCA_OPTIONS, int(said["limit"]))
+    return nl.u32(nl.TCA_OPTIONS, int(said["limit"]))
 
 
 def _tbf(said: dict[str, str]) -> bytes:
     rate, burst = _bytes_a_second(said["rate"]), int(said["burst"].rstrip("b"))
     options = _spec(rate) + bytes(12) + pack("=III", int(said["limit"]), _ticks(burst, rate), 0)
-    content = attribute(_TBF_PARMS, options) + _u32(_TBF_BURST, burst) + _rate64(_TBF_RATE64, rate)
-    return nested(_TCA_OPTIONS, content)
+    content = nl.attribute(_TBF_PARMS, options) + nl.u32(_TBF_BURST, burst) + _rate64(_TBF_RATE64, rate)
+    return nl.nested(nl.TCA_OPTIONS, content)
 
 
 def _fq_codel(said: dict[str, str]) -> bytes:
-    numbers = {
-        key: int(value[:-1]) * 1_000_000 if key == "target" else int(value) for key, value in said.items()
-    }
-    return nested(_TCA_OPTIONS, b"".join(_u32(_FQ_CODEL[key], number) for key, number in numbers.items()))
+    content = b""
+    for key, value in said.items():
+        content += nl.u32(_FQ_CODEL[key], int(value[:-1]) * 1_000_000 if key == "target" else int(value))
+    return nl.nested(nl.TCA_OPTIONS, content)
 
 
 _QDISCS: dict[str, Callable[[dict[str, str]], bytes]] = {
@@ -321,7 +306,7 @@ def _htb_class(said: dict[str, str]) -> bytes:
     options = _spec(rate, *count) + _spec(ceil, *count)
     options += pack("=IIIII", *at_once, int(said["quantum"]), 0, int(said.get("prio", "0")))
     large = _rate64(_HTB_RATE64, rate) + _rate64(_HTB_CEIL64, ceil)
-    return nested(_TCA_OPTIONS, attribute(_HTB_CLASS, options) + large)
+    return nl.nested(nl.TCA_OPTIONS, nl.attribute(_HTB_CLASS, options) + large)
 
 
 def _bytes_a_second(text: str) -> int:
@@ -334,7 +319,7 @@ def _spec(rate: int, overhead: int = 0, least: int = 0) -> bytes:
 
 
 def _rate64(kind: int, rate: int) -> bytes:
-    return attribute(kind, pack("=Q", rate)) if rate > _MOST else b""
+    return nl.attribute(kind, pack("=Q", rate)) if rate > _MOST else b""
 
 
 def _ticks(size: int, rate: int) -> int:

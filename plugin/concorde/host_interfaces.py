@@ -9,16 +9,18 @@ number, which the kernel gives once, by its hardware address, and by the namespa
 from __future__ import annotations
 
 import os
-from struct import pack, unpack_from
+from struct import unpack_from
 
-from . import names, namespaces, netlink, rtnetlink
+from edge import netlink as nl
+
+from . import names, namespaces, rtnetlink
 from .results import entries_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from .netlink import Attributes
+    from edge.netlink import Attributes
 
     class Known(Protocol):
         """What an attachment's row says of its ends; see node.records.Entry."""
@@ -34,10 +36,6 @@ if TYPE_CHECKING:
 
 # Kinds that come in pairs. Of others, as macvlan and vlan, IFLA_LINK is a device that many have in common.
 PAIRS = ("veth", "netkit")
-_GETLINK = 18  # RTM_*
-_ADDRESS, _IFNAME, _LINK, _MASTER, _LINKINFO = 1, 3, 5, 10, 18  # IFLA_*
-_LINK_NETNSID, _TARGET_NETNSID = 37, 46
-_KIND = 1  # IFLA_INFO_KIND
 
 
 class HostInterface:
@@ -49,12 +47,12 @@ class HostInterface:
 
     def __init__(self, index: int, link: Attributes) -> None:
         self.index = index
-        self.name = netlink.text(link.get(_IFNAME, b""))
-        self.mac = link.get(_ADDRESS, b"").hex(":")
-        self.kind = netlink.text(netlink.attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
-        self.peer = _number(link.get(_LINK), 0)
-        self.number = _number(link.get(_LINK_NETNSID), -1)
-        self.master = _number(link.get(_MASTER), 0)
+        self.name = nl.text(link.get(nl.IFLA_IFNAME, b""))
+        self.mac = link.get(nl.IFLA_ADDRESS, b"").hex(":")
+        self.kind = nl.text(nl.attributes(link.get(nl.IFLA_LINKINFO, b"")).get(nl.IFLA_INFO_KIND, b""))
+        self.peer = _number(link.get(nl.IFLA_LINK), 0)
+        self.number = _number(link.get(nl.IFLA_LINK_NETNSID), -1)
+        self.master = _number(link.get(nl.IFLA_MASTER), 0)
 
 
 class Found:
@@ -156,10 +154,7 @@ def by_index(index: int) -> HostInterface | None:
 
 def indexes() -> dict[str, int]:
     """The numbers of all links of the node, by their names. Raises OSError."""
-    return {
-        netlink.text(netlink.attributes(message, 16).get(_IFNAME, b"")): unpack_from("=i", message, 4)[0]
-        for message in netlink.ask(_GETLINK, netlink.DUMP, rtnetlink.ifinfo())
-    }
+    return {nl.text(link.get(nl.IFLA_IFNAME, b"")): index for index, link in rtnetlink.links()}
 
 
 def is_same(entry: Known) -> bool:
@@ -209,7 +204,7 @@ def told_mac(result: object, interface: str) -> str:
 
 def _number_of(netns: str) -> int:
     """The number that the node has for a namespace; it gets one if it has none. Raises OSError."""
-    kernel = netlink.opened()
+    kernel = nl.opened()
     try:
         number = namespaces.number(kernel, netns, gives=True)
     finally:
@@ -221,15 +216,8 @@ def _number_of(netns: str) -> int:
 
 def _asked(index: int, name: str, number: int = -1) -> HostInterface:
     """A link by its index or its name, in the namespace of that number, or in the node's. Raises OSError."""
-    body = rtnetlink.ifinfo(index)
-    if number >= 0:
-        body += netlink.attribute(_TARGET_NETNSID, pack("=i", number))
-    if name:
-        body += netlink.named(_IFNAME, name)
-    for message in netlink.ask(_GETLINK, 0, body):
-        (found,) = unpack_from("=i", message, 4)
-        return HostInterface(found, netlink.attributes(message, 16))
-    raise OSError(rtnetlink.NO_SUCH_DEVICE, os.strerror(rtnetlink.NO_SUCH_DEVICE), name or str(index))
+    found = rtnetlink.link(name, index, number)
+    return HostInterface(unpack_from("=i", found, 4)[0], nl.attributes(found, nl.IFINFOMSG))
 
 
 def _number(value: bytes | None, otherwise: int) -> int:

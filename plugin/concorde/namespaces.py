@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from struct import pack, unpack_from
 
-from . import netlink, rtnetlink
+from edge import netlink as nl
+
+from . import rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +25,8 @@ if TYPE_CHECKING:
 # Where runtimes mount them: by default, and containerd with netns_mounts_under_state_dir.
 DIRECTORIES = ("/run/netns", "/run/containerd/io.containerd.grpc.v1.cri/netns")
 _OWN = "/proc/self/ns/net"
-_GETLINK, _NEWNSID, _GETNSID = 18, 88, 90  # RTM_*
 _NSID, _FD = 1, 3  # NETNSA_*
 _NO_NUMBER = pack("=i", -1)
-_IFNAME, _LINK, _LINK_NETNSID = 3, 5, 37  # IFLA_*
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
@@ -34,13 +34,12 @@ def other_ends() -> dict[str, End]:
     """Where the other end of each link is, by the link's name. Raises OSError."""
     files = _numbers()
     found = {}
-    for message in netlink.ask(_GETLINK, netlink.DUMP, rtnetlink.ifinfo()):
-        link = netlink.attributes(message, 16)
-        if _LINK_NETNSID in link and _LINK in link:
-            file = files.get(unpack_from("=i", link[_LINK_NETNSID])[0])
+    for _, link in rtnetlink.links():
+        if nl.IFLA_LINK_NETNSID in link and nl.IFLA_LINK in link:
+            file = files.get(unpack_from("=i", link[nl.IFLA_LINK_NETNSID])[0])
             if file is not None:
-                name = netlink.text(link[_IFNAME])
-                found[name] = file, unpack_from("=i", link[_LINK])[0]
+                name = nl.text(link[nl.IFLA_IFNAME])
+                found[name] = file, unpack_from("=i", link[nl.IFLA_LINK])[0]
     return found
 
 
@@ -76,7 +75,7 @@ def within(ends: dict[str, End], look: Callable[[int], T]) -> dict[str, T]:
 def opened(netns: str) -> socket:
     """A socket to the kernel's routing, of another network namespace if one is given. Raises OSError."""
     if not netns:
-        return netlink.opened()
+        return nl.opened()
     setns = _setns()
     own = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -84,7 +83,7 @@ def opened(netns: str) -> socket:
         try:
             setns(other)
             try:
-                return netlink.opened()
+                return nl.opened()
             finally:
                 setns(own)
         finally:
@@ -97,14 +96,14 @@ def number(kernel: socket, netns: str, gives: bool = False) -> int:
     """This node's number for a namespace; -1 if it has none, unless it `gives` it one. Raises OSError."""
     descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        body = pack("=Bxxx", 0) + netlink.attribute(_FD, pack("=I", descriptor))
+        body = pack("=Bxxx", 0) + nl.u32(_FD, descriptor)
         for again in (False, True):
             found = -1
-            for message in netlink.ask(_GETNSID, 0, body, kernel):
-                (found,) = unpack_from("=i", netlink.attributes(message, 4).get(_NSID, _NO_NUMBER))
+            for message in nl.ask(nl.RTM_GETNSID, 0, body, kernel):
+                (found,) = unpack_from("=i", nl.attributes(message, 4).get(_NSID, _NO_NUMBER))
             if found >= 0 or again or not gives:
                 break
-            netlink.tell(_NEWNSID, 0, body + netlink.attribute(_NSID, _NO_NUMBER), kernel)
+            nl.tell(nl.RTM_NEWNSID, 0, body + nl.attribute(_NSID, _NO_NUMBER), kernel)
         return found
     finally:
         os.close(descriptor)
@@ -113,7 +112,7 @@ def number(kernel: socket, netns: str, gives: bool = False) -> int:
 def _numbers() -> dict[int, str]:
     found = {}
     there = (directory for directory in DIRECTORIES if os.path.isdir(directory))
-    kernel = netlink.opened()
+    kernel = nl.opened()
     try:
         for file in (f"{directory}/{name}" for directory in there for name in os.listdir(directory)):
             try:

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from struct import pack, unpack_from
 
-from . import namespaces, netlink, rtnetlink
+from edge import netlink as nl
+
+from . import namespaces, rtnetlink
 from .addresses import dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
-    from .netlink import Attributes
+    from edge.netlink import Attributes
 
-_GETADDR, _GETROUTE = 22, 26  # RTM_*
-_INET = 2  # AF_INET
-_IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_DESTINATION, _OUT, _GATEWAY, _METRIC, _MULTIPATH, _TABLE, _VIA = 1, 4, 5, 6, 9, 15, 18  # RTA_*
 _CLONED = 0x200  # RTM_F_CLONED
-_NO_WAY = (
-    13,
-    22,
-    101,
-    113,
-)  # EACCES, EINVAL, ENETUNREACH, EHOSTUNREACH: of prohibit, blackhole, none, unreachable
-UNICAST = 1  # RTN_UNICAST
-MAIN, LOCAL = 254, 255  # RT_TABLE_*
+# EACCES, EINVAL, ENETUNREACH, EHOSTUNREACH: of prohibit, blackhole, none, unreachable
+_NO_WAY = (13, 22, 101, 113)
+UNICAST = nl.RTN_UNICAST
+MAIN, LOCAL = nl.RT_TABLE_MAIN, nl.RT_TABLE_LOCAL
 
 
 class Block:
@@ -80,10 +74,10 @@ class Route:
 def addresses() -> list[Address]:
     """All addresses. Raises OSError."""
     found = []
-    for message in netlink.ask(_GETADDR, netlink.DUMP, pack("=BBBBI", _INET, 0, 0, 0, 0)):
+    for message in nl.ask(nl.RTM_GETADDR, nl.DUMP, pack("=BBBBI", nl.AF_INET, 0, 0, 0, 0)):
         prefix, index = unpack_from("=xBxxI", message)
-        said = netlink.attributes(message, 8)
-        own = said.get(_IFA_LOCAL, said.get(_IFA_ADDRESS, bytes(4)))
+        said = nl.attributes(message, nl.IFADDRMSG)
+        own = said.get(nl.IFA_LOCAL, said.get(nl.IFA_ADDRESS, bytes(4)))
         found.append(Address(index, int.from_bytes(own, "big"), prefix))
     return found
 
@@ -100,24 +94,24 @@ def has_default(netns: str) -> bool:
 def routes(kernel: socket | None = None) -> list[Route]:
     """All routes, of all tables, of a socket's namespace or of ours. Raises OSError."""
     found = []
-    for message in netlink.ask(_GETROUTE, netlink.DUMP, _of_routes(), kernel):
+    for message in nl.ask(nl.RTM_GETROUTE, nl.DUMP, nl.rtmsg(), kernel):
         prefix, table, kind, flags = unpack_from("=xBxxBxxBI", message)
-        said = netlink.attributes(message, 12)
-        if message[0] == _INET and not flags & _CLONED:
-            (metric,) = unpack_from("=I", said.get(_METRIC, bytes(4)))
-            (table,) = unpack_from("=I", said.get(_TABLE, pack("=I", table)))
+        said = nl.attributes(message, nl.RTMSG)
+        if message[0] == nl.AF_INET and not flags & _CLONED:
+            (metric,) = unpack_from("=I", said.get(nl.RTA_PRIORITY, bytes(4)))
+            (table,) = unpack_from("=I", said.get(nl.RTA_TABLE, pack("=I", table)))
             indices, gateway = _next_hop(said)
-            to = Block(int.from_bytes(said.get(_DESTINATION, bytes(4)), "big"), prefix)
+            to = Block(int.from_bytes(said.get(nl.RTA_DST, bytes(4)), "big"), prefix)
             found.append(Route(to, indices, gateway, table, kind, metric))
     return found
 
 
 def device_to(address: int) -> str:
     """The device by which packets for an address leave; empty if there is no way. Raises OSError."""
-    body = _of_routes(32) + netlink.attribute(_DESTINATION, address.to_bytes(4, "big"))
+    body = nl.rtmsg(32) + nl.attribute(nl.RTA_DST, address.to_bytes(4, "big"))
     try:
-        for message in netlink.ask(_GETROUTE, 0, body):
-            indices, _ = _next_hop(netlink.attributes(message, 12))
+        for message in nl.ask(nl.RTM_GETROUTE, 0, body):
+            indices, _ = _next_hop(nl.attributes(message, nl.RTMSG))
             return rtnetlink.name_of(indices[0]) if indices else ""
     except OSError as error:
         if error.errno not in _NO_WAY:
@@ -125,20 +119,16 @@ def device_to(address: int) -> str:
     return ""
 
 
-def _of_routes(bits: int = 0) -> bytes:
-    return pack("=BBBBBBBBI", _INET, bits, 0, 0, 0, 0, 0, 0, 0)
-
-
 def _next_hop(said: Attributes) -> tuple[list[int], int]:
     """The devices' numbers, and the gateway of the first; a multipath route has several (rtnexthop)."""
-    hops, at, paths = [], 0, said.get(_MULTIPATH, b"")
+    hops, at, paths = [], 0, said.get(nl.RTA_MULTIPATH, b"")
     while at + 8 <= len(paths):
         length, index = unpack_from("=Hxxi", paths, at)
         if length < 8:
             break
-        hops.append((index, netlink.attributes(paths[at : at + length], 8)))
+        hops.append((index, nl.attributes(paths[at : at + length], 8)))
         at += length + 3 & ~3
-    if not hops and _OUT in said:
-        hops = [(unpack_from("=i", said[_OUT])[0], said)]
-    gateway = hops[0][1].get(_GATEWAY, b"") if hops else b""
+    if not hops and nl.RTA_OIF in said:
+        hops = [(unpack_from("=i", said[nl.RTA_OIF])[0], said)]
+    gateway = hops[0][1].get(nl.RTA_GATEWAY, b"") if hops else b""
     return [index for index, _ in hops], int.from_bytes(gateway, "big")

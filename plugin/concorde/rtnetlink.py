@@ -8,37 +8,15 @@ from __future__ import annotations
 import os
 from struct import pack, unpack_from
 
-from .netlink import (
-    ACK,
-    CREATE,
-    DUMP,
-    ECHO,
-    EXCLUSIVE,
-    REPLACE,
-    ask,
-    attribute,
-    attributes,
-    named,
-    nested,
-    tell,
-    text,
-)
+from edge import netlink as nl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from collections.abc import Iterator
 
-    from .netlink import Attributes
+    from edge.netlink import Attributes
 
-_NEWLINK, _GETLINK, _SETLINK, _NEWNEIGH, _DELNEIGH = 16, 18, 19, 28, 29  # RTM_*
-_NEWQDISC, _GETQDISC = 36, 38
-_UP = 0x1  # IFF_UP
-_BRIDGE_FAMILY = 7  # AF_BRIDGE
-
-_IFNAME, _LINK, _MASTER_LINK, _PROTINFO, _LINKINFO, _ADDRESS = 3, 5, 10, 12, 18, 1  # IFLA_*
-_ALIAS = 20
-_LINK_NETNSID, _TARGET_NETNSID = 37, 46
-_KIND, _DATA = 1, 2  # IFLA_INFO_*
 # IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
 _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK = 8, 9, 25, 31
 # IFLA_BRPORT_MCAST_MAX_GROUPS (Linux 6.3; before, the kernel takes no notice): how many groups a bridge that
@@ -53,13 +31,8 @@ ALL_GROUPS = 0xFFFD
 # addresses of both ends (IFLA_VXLAN_LINK, _PORT, _LOCAL, _GROUP; IFLA_GENEVE_PORT, _REMOTE).
 _TUNNELS = {"vxlan": (3, 15, 4, 2), "geneve": (0, 5, 0, 2)}  # 0 is no attribute
 
-_LLADDR = 2  # NDA_LLADDR
-_NOARP = 0x40  # NUD_NOARP: to a bridge, an entry that does not age
-_MASTER, _STICKY = 0x04, 0x40  # NTF_*: of the bridge; never moved to another port (Linux 4.20)
-
+_NO_NUMBER = pack("=i", -1)  # NETNSA_NSID_NOT_ASSIGNED
 _LOOPBACK = 1  # the index of `lo` in every network namespace
-_ROOT = 0xFFFFFFFF  # TC_H_ROOT
-_QDISC_KIND, _QDISC_OPTIONS = 1, 2  # TCA_KIND, TCA_OPTIONS
 _FLOWS, _HTB_INIT = 5, 2  # TCA_FQ_CODEL_FLOWS, TCA_HTB_INIT
 
 NO_SUCH_DEVICE = 19  # ENODEV
@@ -85,21 +58,16 @@ class Tunnel:
         self.remote = remote
 
 
-def ifinfo(index: int = 0, up: int = 0) -> bytes:
-    """struct ifinfomsg: which link is meant, and with `up` that it is to be so."""
-    return pack("=BxHiII", 0, 0, index, up, up)
-
-
 def link_kind(name: str) -> str | None:
     """A link's kind, such as `bridge`; empty for one without, None if there is no such link."""
-    found = _link(name)
+    found = _attributes(name)
     return None if found is None else _kind(found)
 
 
 def identity(name: str) -> tuple[str, str, str]:
     """A link's kind, its alias and its hardware address; empty for what it has not, or if there is none."""
-    found = _link(name) or {}
-    return _kind(found), text(found.get(_ALIAS, b"")), found.get(_ADDRESS, b"").hex(":")
+    found = _attributes(name) or {}
+    return _kind(found), nl.text(found.get(nl.IFLA_IFALIAS, b"")), found.get(nl.IFLA_ADDRESS, b"").hex(":")
 
 
 def peer_address(name: str) -> str:
@@ -107,19 +75,16 @@ def peer_address(name: str) -> str:
 
     Source: IFLA_TARGET_NETNSID, Linux 4.20.
     """
-    found = _link(name)
-    if found is None or _LINK not in found:
+    found = _attributes(name)
+    if found is None or nl.IFLA_LINK not in found:
         return ""
-    (index,) = unpack_from("=i", found[_LINK])
-    target = b""
-    if _LINK_NETNSID in found:
-        target = attribute(_TARGET_NETNSID, found[_LINK_NETNSID])
+    (index,) = unpack_from("=i", found[nl.IFLA_LINK])
+    (number,) = unpack_from("=i", found.get(nl.IFLA_LINK_NETNSID, _NO_NUMBER))
     try:
-        for peer in ask(_GETLINK, 0, ifinfo(index) + target):
-            return attributes(peer, 16).get(_ADDRESS, b"").hex(":")
+        peer = link(index=index, number=number)
     except OSError:
-        pass
-    return ""
+        return ""
+    return nl.attributes(peer, nl.IFINFOMSG).get(nl.IFLA_ADDRESS, b"").hex(":")
 
 
 def beneath(name: str) -> list[str]:
@@ -127,30 +92,29 @@ def beneath(name: str) -> list[str]:
 
     A veth's other end is none, nor what is in another network namespace. Raises OSError.
     """
-    found = _link(name)
+    found = _attributes(name)
     if found is None or _kind(found) == "veth":
         return []
-    lower = unpack_from("=I", found[_LINK])[0] if _LINK in found and _LINK_NETNSID not in found else 0
-    master = attribute(_MASTER_LINK, pack("=i", index_of(name)))
-    ports = [attributes(message, 16) for message in ask(_GETLINK, DUMP, ifinfo() + master)]
-    return [*filter(None, [name_of(lower)]), *(text(port[_IFNAME]) for port in ports)]
+    is_here = nl.IFLA_LINK in found and nl.IFLA_LINK_NETNSID not in found
+    lower = unpack_from("=I", found[nl.IFLA_LINK])[0] if is_here else 0
+    master = nl.attribute(nl.IFLA_MASTER, pack("=i", index_of(name)))
+    ports = (port for _, port in links(master))
+    return [*filter(None, [name_of(lower)]), *(nl.text(port[nl.IFLA_IFNAME]) for port in ports)]
 
 
 def tunnels() -> list[Tunnel]:
     """All VTEPs of this network namespace, those that are down too."""
     found = []
     for kind, (lower, port, *ends) in _TUNNELS.items():
-        asked = nested(_LINKINFO, attribute(_KIND, kind.encode()))
-        for message in ask(_GETLINK, DUMP, ifinfo() + asked):
-            link = attributes(message, 16)
-            if _kind(link) != kind:
+        asked = nl.nested(nl.IFLA_LINKINFO, nl.attribute(nl.IFLA_INFO_KIND, kind.encode()))
+        for index, said in links(asked):
+            if _kind(said) != kind:
                 break  # the kernel does not know this kind, and lists all links; there can be none of it
-            data = attributes(attributes(link[_LINKINFO]).get(_DATA, b""))
+            data = nl.attributes(nl.attributes(said[nl.IFLA_LINKINFO]).get(nl.IFLA_INFO_DATA, b""))
             below = unpack_from("=I", data[lower])[0] if lower in data else 0
             (number,) = unpack_from("!H", data.get(port, bytes(2)))
-            (index,) = unpack_from("=i", message, 4)
             local, remote = (int.from_bytes(data.get(end, b""), "big") for end in ends)
-            found.append(Tunnel(text(link[_IFNAME]), number, name_of(below), index, local, remote))
+            found.append(Tunnel(nl.text(said[nl.IFLA_IFNAME]), number, name_of(below), index, local, remote))
     return found
 
 
@@ -162,8 +126,8 @@ def close_port(port: str, address: str) -> None:
     it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
     """
     index = index_of(port)
-    tell(_NEWNEIGH, CREATE | REPLACE, _bound(index, address))
-    tell(_SETLINK, 0, _port(index, 0, ALL_GROUPS, MOST_GROUPS))
+    nl.tell(nl.RTM_NEWNEIGH, nl.CREATE | nl.REPLACE, _bound(index, address))
+    nl.tell(nl.RTM_SETLINK, 0, _port(index, 0, ALL_GROUPS, MOST_GROUPS))
 
 
 def open_port(port: str, address: str) -> None:
@@ -172,9 +136,9 @@ def open_port(port: str, address: str) -> None:
     The address last: until the bridge learns it, frames for it are flooded.
     """
     index = index_of(port)
-    tell(_SETLINK, 0, _port(index, 1, 0, 0))
+    nl.tell(nl.RTM_SETLINK, 0, _port(index, 1, 0, 0))
     try:
-        tell(_DELNEIGH, 0, _bound(index, address))
+        nl.tell(nl.RTM_DELNEIGH, 0, _bound(index, address))
     except OSError as error:
         if error.errno != NO_SUCH_THING:
             raise
@@ -182,33 +146,38 @@ def open_port(port: str, address: str) -> None:
 
 def _bound(index: int, address: str) -> bytes:
     """The entry that binds a hardware address to a bridge's port."""
-    lladdr = attribute(_LLADDR, bytes.fromhex(address.replace(":", "")))
-    return pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NOARP, _MASTER | _STICKY, 0) + lladdr
+    lladdr = nl.attribute(nl.NDA_LLADDR, bytes.fromhex(address.replace(":", "")))
+    # NOARP: to a bridge, an entry that does not age; MASTER: of the bridge; STICKY: never moved to another
+    # port (Linux 4.20).
+    flags = nl.NTF_MASTER | nl.NTF_STICKY
+    return nl.ndmsg(nl.AF_BRIDGE, index, nl.NUD_NOARP, flags) + lladdr
 
 
 def _port(index: int, on: int, mask: int, groups: int) -> bytes:
     """A bridge's port: whether it learns, gets floods and routers, and what of groups; 0 groups: no limit."""
     switches = _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER
-    settings = b"".join(attribute(kind, pack("B", on)) for kind in switches)
-    settings += attribute(_PORT_MASK, pack("=H", mask))
-    settings += attribute(_PORT_GROUPS, pack("=I", groups))
-    return pack("=BxHiII", _BRIDGE_FAMILY, 0, index, 0, 0) + nested(_PROTINFO, settings)
+    settings = b"".join(nl.attribute(kind, pack("B", on)) for kind in switches)
+    settings += nl.attribute(_PORT_MASK, pack("=H", mask))
+    settings += nl.u32(_PORT_GROUPS, groups)
+    return nl.ifinfomsg(index, family=nl.AF_BRIDGE) + nl.nested(nl.IFLA_PROTINFO, settings)
 
 
 def qdisc_kind(index: int, parent: int) -> str:
     """The kind of what a link has below a class, of which the number is given. Raises OSError."""
-    asked = pack("=BxxxiIII", 0, index, 0, parent, 0)
-    for message in ask(_GETQDISC, ACK | ECHO, asked):  # without the echo older kernels tell only others
-        return text(attributes(message, 20)[_QDISC_KIND])
+    asked = nl.tcmsg(index, parent=parent)
+    # Without the echo older kernels tell only others.
+    for message in nl.ask(nl.RTM_GETQDISC, nl.ACK | nl.ECHO, asked):
+        return nl.text(nl.attributes(message, nl.TCMSG)[nl.TCA_KIND])
     return ""  # what the kernel put there by itself
 
 
 def root_htb(index: int, kernel: socket) -> tuple[int, int] | None:
     """Handle and default class of the HTB that a link has as its root, if it has one. Raises OSError."""
-    for message in ask(_GETQDISC, ACK | ECHO, pack("=BxxxiIII", 0, index, 0, _ROOT, 0), kernel):
-        said = attributes(message, 20)
-        if text(said[_QDISC_KIND]) == "htb":
-            whole = attributes(said.get(_QDISC_OPTIONS, b"")).get(_HTB_INIT, bytes(20))
+    asked = nl.tcmsg(index, parent=nl.TC_H_ROOT)
+    for message in nl.ask(nl.RTM_GETQDISC, nl.ACK | nl.ECHO, asked, kernel):
+        said = nl.attributes(message, nl.TCMSG)
+        if nl.text(said[nl.TCA_KIND]) == "htb":
+            whole = nl.attributes(said.get(nl.TCA_OPTIONS, b"")).get(_HTB_INIT, bytes(20))
             return unpack_from("=8xI", message)[0], unpack_from("=8xI", whole)[0]
     return None
 
@@ -219,11 +188,10 @@ def has_fq_codel() -> bool:
     It is asked for one with no flows, which cannot be made: the kernel says so only if it knows the kind
     (net/sched/sch_api.c, qdisc_create; net/sched/sch_fq_codel.c, fq_codel_change).
     """
-    wanted = named(_QDISC_KIND, "fq_codel")
-    wanted += nested(_QDISC_OPTIONS, attribute(_FLOWS, pack("=I", 0)))
-    asked = pack("=BxxxiIII", 0, _LOOPBACK, 0, _ROOT, 0)
+    wanted = nl.named(nl.TCA_KIND, "fq_codel") + nl.nested(nl.TCA_OPTIONS, nl.u32(_FLOWS, 0))
+    asked = nl.tcmsg(_LOOPBACK, parent=nl.TC_H_ROOT)
     try:
-        tell(_NEWQDISC, CREATE | REPLACE | EXCLUSIVE, asked + wanted)
+        nl.tell(nl.RTM_NEWQDISC, nl.CREATE | nl.REPLACE | nl.EXCLUSIVE, asked + wanted)
     except OSError as error:
         return error.errno == _INVALID
     return False
@@ -232,17 +200,37 @@ def has_fq_codel() -> bool:
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
     try:
-        tell(_NEWLINK, 0, pack("=BxHiII", 0, 0, index_of(name), 0, _UP))
+        nl.tell(nl.RTM_NEWLINK, 0, nl.ifinfomsg(index_of(name), change=nl.IFF_UP))
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
             raise
 
 
-def _link(name: str) -> Attributes | None:
-    body = ifinfo() + named(_IFNAME, name)
+def link(name: str = "", index: int = 0, number: int = -1, kernel: socket | None = None) -> bytes:
+    """What the kernel says of a link (struct ifinfomsg and attributes), by its name or its number.
+
+    It is in the namespace that has this number here, or in that of a socket, or in ours. Raises OSError.
+    """
+    body = nl.ifinfomsg(index)
+    if number >= 0:
+        body += nl.attribute(nl.IFLA_TARGET_NETNSID, pack("=i", number))
+    if name:
+        body += nl.named(nl.IFLA_IFNAME, name)
+    for message in nl.ask(nl.RTM_GETLINK, 0, body, kernel):
+        return message
+    raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name or str(index))
+
+
+def links(which: bytes = b"") -> Iterator[tuple[int, Attributes]]:
+    """Number and attributes of all links, or of those that some attributes name. Raises OSError."""
+    for message in nl.ask(nl.RTM_GETLINK, nl.DUMP, nl.ifinfomsg() + which):
+        yield unpack_from("=i", message, 4)[0], nl.attributes(message, nl.IFINFOMSG)
+
+
+def _attributes(name: str) -> Attributes | None:
+    """A link's; None if there is no such link."""
     try:
-        for message in ask(_GETLINK, 0, body):
-            return attributes(message, 16)
+        return nl.attributes(link(name), nl.IFINFOMSG)
     except OSError as error:
         if error.errno != NO_SUCH_DEVICE:
             raise
@@ -251,20 +239,13 @@ def _link(name: str) -> Attributes | None:
 
 def index_of(name: str, kernel: socket | None = None) -> int:
     """A link's number, in the namespace of a socket, or in ours. Raises OSError."""
-    body = ifinfo() + named(_IFNAME, name)
-    for message in ask(_GETLINK, 0, body, kernel):
-        return int(unpack_from("=i", message, 4)[0])
-    raise OSError(NO_SUCH_DEVICE, os.strerror(NO_SUCH_DEVICE), name)
+    return int(unpack_from("=i", link(name, kernel=kernel), 4)[0])
 
 
 def name_of(index: int) -> str:
     """The name of the link with this number; empty for 0. Raises OSError."""
-    if index == 0:
-        return ""
-    for message in ask(_GETLINK, 0, ifinfo(index)):
-        return text(attributes(message, 16)[_IFNAME])
-    return ""
+    return nl.text(nl.attributes(link(index=index), nl.IFINFOMSG)[nl.IFLA_IFNAME]) if index else ""
 
 
 def _kind(link: Attributes) -> str:
-    return text(attributes(link.get(_LINKINFO, b"")).get(_KIND, b""))
+    return nl.text(nl.attributes(link.get(nl.IFLA_LINKINFO, b"")).get(nl.IFLA_INFO_KIND, b""))

@@ -6,12 +6,10 @@ iproute2 prints, tc/tc_util.c print_tcstats2_attr().
 
 from __future__ import annotations
 
-from struct import pack, unpack_from
+from struct import unpack_from
 
-from .. import netlink
+from edge import netlink as nl
 
-_GETQDISC, _GETTCLASS = 38, 42  # RTM_*
-_KIND, _STATS = 1, 7  # TCA_KIND, TCA_STATS2
 _BASIC, _QUEUE, _PACKETS = 1, 3, 8  # TCA_STATS_BASIC, _QUEUE, _PKT64 (Linux 5.5)
 
 
@@ -33,19 +31,19 @@ def of_classes(index: int) -> dict[str, Counters]:
 
     None where there is no such interface. Raises OSError.
     """
-    asked = pack("=BxxxiIII", 0, index, 0, 0, 0)
+    asked = nl.tcmsg(index)
     found = {}
-    for message in netlink.ask(_GETTCLASS, netlink.DUMP, asked):
+    for message in nl.ask(nl.RTM_GETTCLASS, nl.DUMP, asked):
         (handle,) = unpack_from("=I", message, 8)
-        attributes = netlink.attributes(message, 20)
-        if attributes[_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
+        attributes = nl.attributes(message, nl.TCMSG)
+        if attributes[nl.TCA_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
             found[_text(handle)] = _counters(attributes)
     # HTB's own count lacks what a class's queue takes to make room for others, as fq_codel does.
-    for message in netlink.ask(_GETQDISC, netlink.DUMP, asked):
+    for message in nl.ask(nl.RTM_GETQDISC, nl.DUMP, asked):
         its, _, parent = unpack_from("=iII", message, 4)
         if its == index and _text(parent) in found:
             own = found[_text(parent)]
-            own.dropped = max(own.dropped, _counters(netlink.attributes(message, 20)).dropped)
+            own.dropped = max(own.dropped, _counters(nl.attributes(message, nl.TCMSG)).dropped)
     return found
 
 
@@ -53,8 +51,8 @@ def _text(handle: int) -> str:
     return f"{handle >> 16:x}:{handle & 0xFFFF:x}"
 
 
-def _counters(attributes: netlink.Attributes) -> Counters:
-    stats = netlink.attributes(attributes[_STATS])
+def _counters(attributes: nl.Attributes) -> Counters:
+    stats = nl.attributes(attributes[nl.TCA_STATS2])
     sent, packets = unpack_from("=QI", stats[_BASIC])
     if _PACKETS in stats:
         (packets,) = unpack_from("=Q", stats[_PACKETS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import pack
 
-from ..netlink import attribute
+from edge.netlink import attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

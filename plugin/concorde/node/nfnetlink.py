@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from struct import pack, unpack_from
 
-from .. import addresses, netlink
-from ..netlink import ACK, CREATE, DUMP, NETFILTER, ask, attribute, attributes, every, named, nested
+from edge import netlink as nl
+
+from .. import addresses
 from ..rtnetlink import NO_SUCH_THING
 from . import limits, tables
 
@@ -41,44 +42,36 @@ def change(verb: str, elements: Sequence[Element]) -> None:
     """`add` or `delete` elements, all or none. Raises OSError with the kernel's number."""
     if not elements:
         return
-    messages = [_message(_BEGIN, 0, 0, _NFTABLES, b"")]
+    parts = [(_BEGIN, 0, _header(0, _NFTABLES))]
     for number, (family, name, text) in enumerate(elements, 1):
-        flags = (CREATE if verb == "add" else 0) | (ACK if number == len(elements) else 0)
+        flags = (nl.CREATE if verb == "add" else 0) | (nl.ACK if number == len(elements) else 0)
         key, limit = limits.parted(text)
         body = _body(family, name, key, limit if verb == "add" else "")
-        messages.append(_message(_MESSAGES[verb], flags, _FAMILIES[family], 0, body))
-    messages.append(_message(_END, 0, 0, _NFTABLES, b""))
-    asked = netlink.opened(NETFILTER)
+        parts.append((_MESSAGES[verb], flags, _header(_FAMILIES[family]) + body))
+    parts.append((_END, 0, _header(0, _NFTABLES)))
     try:
-        asked.send(b"".join(messages))
         # Errors come before the acknowledgement, which is asked of the last element.
-        answer = asked.recv(1 << 16)
-        _, kind, how = unpack_from("=IHH", answer)
-        if kind == netlink.ERROR:
-            netlink.require(how, answer[16:])
+        nl.tell_all(parts, nl.NETFILTER)
     except OSError as error:
         shown = ", ".join(f"{name} {{ {text} }}" for _, name, text in elements)
         raise OSError(error.errno, f"nftables: {error.strerror}: {shown[:200]}") from error
-    finally:
-        asked.close()
 
 
 def changes() -> socket:
     """What has something to read after each change of any table. Raises OSError."""
-    told = netlink.opened(NETFILTER)
-    told.bind((0, _CHANGES))
-    told.setblocking(False)
-    return told
+    changes = nl.opened(nl.NETFILTER, _CHANGES)
+    changes.setblocking(False)
+    return changes
 
 
 def has_table(family: str) -> bool:
     """Whether there is a table of ours."""
-    return _is_there(_GET_TABLE, family, named(_TABLE_NAME, tables.TABLE))
+    return _is_there(_GET_TABLE, family, nl.named(_TABLE_NAME, tables.TABLE))
 
 
 def has_chain(family: str, name: str) -> bool:
     """Whether our table has such a chain."""
-    body = named(_CHAIN_TABLE, tables.TABLE) + named(_CHAIN_NAME, name)
+    body = nl.named(_CHAIN_TABLE, tables.TABLE) + nl.named(_CHAIN_NAME, name)
     return _is_there(_GET_CHAIN, family, body)
 
 
@@ -86,22 +79,19 @@ def tables_at(hook: int) -> list[tuple[str, str]]:
     """Family and name of each table, anybody's, that has a chain at a hook of its family. Raises OSError."""
     families = {number: family for family, number in _FAMILIES.items()}
     found = {}
-    for message in ask(_GET_CHAIN, DUMP, _header(0, 0), protocol=NETFILTER):
-        said = attributes(message, 4)
-        where = attributes(said.get(_CHAIN_HOOK, b"")).get(_HOOK_NUMBER)
+    for message in nl.ask(_GET_CHAIN, nl.DUMP, _header(0), protocol=nl.NETFILTER):
+        said = nl.attributes(message, 4)
+        where = nl.attributes(said.get(_CHAIN_HOOK, b"")).get(_HOOK_NUMBER)
         if where == pack("!I", hook):
-            found[families.get(message[0], ""), netlink.text(said[_CHAIN_TABLE])] = True
+            found[families.get(message[0], ""), nl.text(said[_CHAIN_TABLE])] = True
     return list(found)
 
 
 def _is_there(kind: int, family: str, body: bytes) -> bool:
-    asked = netlink.opened(NETFILTER)
     try:
-        asked.send(_message(kind, 0, _FAMILIES[family], 0, body))
-        _, kind = unpack_from("=IH", asked.recv(1 << 16))
-        return bool(kind != netlink.ERROR)
-    finally:
-        asked.close()
+        return any(True for _ in nl.ask(kind, 0, _header(_FAMILIES[family]) + body, protocol=nl.NETFILTER))
+    except OSError:
+        return False
 
 
 def counted(elements: Iterable[Element]) -> dict[Element, int]:
@@ -114,7 +104,7 @@ def counted(elements: Iterable[Element]) -> dict[Element, int]:
         family, name, text = element
         if tables.counts(family, name):
             wanted.setdefault((family, name), {})[_key(family, name, limits.parted(text)[0])] = element
-    asked = netlink.opened(NETFILTER)
+    asked = nl.opened(nl.NETFILTER)
     try:
         for _ in range(_LOOKS):
             # What is put into a set or taken out while it is read may hide another element.
@@ -134,49 +124,45 @@ def counted(elements: Iterable[Element]) -> dict[Element, int]:
 
 def _generation(asked: socket) -> bytes:
     """What becomes another with each transaction."""
-    (answer,) = ask(_GET_GENERATION, 0, _header(0, 0), asked)
+    (answer,) = nl.ask(_GET_GENERATION, 0, _header(0), asked)
     return answer
 
 
 def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int]]:
     """Key and counter of each element of a set; none where there is no such set."""
-    body = _header(_FAMILIES[family], 0) + _of_set(name)
+    body = _header(_FAMILIES[family]) + _of_set(name)
     try:
-        for message in ask(_GET_ELEMENTS, DUMP, body, asked):
-            for content in every(attributes(message, 4).get(_ELEMENTS, b"")):
-                element = attributes(content)
-                expression = attributes(element.get(_EXPRESSION, b""))
+        for message in nl.ask(_GET_ELEMENTS, nl.DUMP, body, asked):
+            for content in nl.every(nl.attributes(message, 4).get(_ELEMENTS, b"")):
+                element = nl.attributes(content)
+                expression = nl.attributes(element.get(_EXPRESSION, b""))
                 if expression.get(_NAME) == b"counter\0":
-                    key = attributes(element[_KEY])[_VALUE]
-                    yield key, unpack_from("!Q", attributes(expression[_OF_EXPRESSION])[_PACKETS])[0]
+                    key = nl.attributes(element[_KEY])[_VALUE]
+                    yield key, unpack_from("!Q", nl.attributes(expression[_OF_EXPRESSION])[_PACKETS])[0]
     except OSError as error:
         if error.errno != NO_SUCH_THING:
             raise
 
 
-def _message(kind: int, flags: int, family: int, resource: int, body: bytes) -> bytes:
-    return netlink.message(kind, flags, _header(family, resource) + body, 0)
-
-
-def _header(family: int, resource: int) -> bytes:
+def _header(family: int, resource: int = 0) -> bytes:
     """struct nfgenmsg."""
     return pack("!BBH", family, 0, resource)
 
 
 def _body(family: str, name: str, text: str, limit: str) -> bytes:
     key, _, value = text.partition(" : ")
-    element = nested(_KEY, attribute(_VALUE, _key(family, name, key)))
+    element = nl.nested(_KEY, nl.attribute(_VALUE, _key(family, name, key)))
     if value:
         major, _, minor = value.partition(":")
-        element += nested(_DATA, attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
+        element += nl.nested(_DATA, nl.attribute(_VALUE, pack("=I", int(major, 16) << 16 | int(minor, 16))))
     if limit:
-        expression = attribute(_NAME, b"limit\0") + nested(_OF_EXPRESSION, limits.attributes(limit))
-        element += nested(_EXPRESSION, expression)
-    return _of_set(name) + nested(_ELEMENTS, nested(_ELEMENT, element))
+        expression = nl.attribute(_NAME, b"limit\0") + nl.nested(_OF_EXPRESSION, limits.attributes(limit))
+        element += nl.nested(_EXPRESSION, expression)
+    return _of_set(name) + nl.nested(_ELEMENTS, nl.nested(_ELEMENT, element))
 
 
 def _of_set(name: str) -> bytes:
-    return named(_TABLE, tables.TABLE) + named(_SET, name)
+    return nl.named(_TABLE, tables.TABLE) + nl.named(_SET, name)
 
 
 def _key(family: str, name: str, text: str) -> bytes:

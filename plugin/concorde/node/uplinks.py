@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .. import netlink, rtnetlink
+from edge import netlink
+
+from .. import rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from struct import pack
 
-from .. import netlink, rtnetlink, tools
+from edge import netlink as nl
+
+from .. import tools
 from ..node import nfnetlink
 from ..node.records import Entry
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 # With limits of each element of a set (nf_tables, NFTA_SET_ELEM_EXPRESSIONS).
 LEAST_LINUX = (5, 11)
-_NEWLINK, _NEWQDISC = 16, 36  # RTM_*
-_INGRESS = 0xFFFFFFF1  # TC_H_INGRESS
-_MTU, _LINKINFO, _KIND, _TCA_KIND = 4, 18, 1, 1  # IFLA_*, IFLA_INFO_KIND, TCA_KIND
 _UNKNOWN_QDISC, _UNKNOWN_LINK = 2, 95  # ENOENT, EOPNOTSUPP
 _LOOPBACK = 1  # its number in every network namespace
 _OPTIONS = {
@@ -48,19 +46,20 @@ def _version(release: str) -> tuple[int, ...]:
 
 def _is_unknown_qdisc(kind: str) -> bool:
     """A qdisc that is none for ingress is refused there, but only once its kind was found (qdisc_create)."""
-    body = pack("=BxxxiIII", 0, _LOOPBACK, 0, _INGRESS, 0)
-    return _refusal(_NEWQDISC, body + netlink.named(_TCA_KIND, kind)) == _UNKNOWN_QDISC
+    body = nl.tcmsg(_LOOPBACK, parent=nl.TC_H_INGRESS) + nl.named(nl.TCA_KIND, kind)
+    return _refusal(nl.RTM_NEWQDISC, body) == _UNKNOWN_QDISC
 
 
 def _is_unknown_kind(kind: str) -> bool:
     """No link has so large an MTU, which is looked at once its kind was found (rtnl_create_link)."""
-    body = rtnetlink.ifinfo() + netlink.nested(_LINKINFO, netlink.attribute(_KIND, kind.encode()))
-    return _refusal(_NEWLINK, body + netlink.attribute(_MTU, pack("=I", 0x7FFFFFFF))) == _UNKNOWN_LINK
+    wanted = nl.nested(nl.IFLA_LINKINFO, nl.attribute(nl.IFLA_INFO_KIND, kind.encode()))
+    body = nl.ifinfomsg() + wanted + nl.u32(nl.IFLA_MTU, 0x7FFFFFFF)
+    return _refusal(nl.RTM_NEWLINK, body) == _UNKNOWN_LINK
 
 
 def _refusal(kind: int, body: bytes) -> int | None:
     try:
-        netlink.tell(kind, netlink.CREATE | netlink.EXCLUSIVE, body)
+        nl.tell(kind, nl.CREATE | nl.EXCLUSIVE, body)
     except OSError as error:
         return error.errno
     return None

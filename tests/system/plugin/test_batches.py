@@ -15,7 +15,7 @@ from tests.paths import ROOT
 from tests.system.plugin.conftest import Node
 from tests.unit.plugin.examples import LINK, SUBNET
 
-RUN = "import sys; sys.path.insert(0, sys.argv[1]); from concorde import batches; batches.run(*sys.argv[2:])"
+RUN = "import sys; sys.path[:0] = sys.argv[1:3]; from concorde import batches; batches.run(*sys.argv[3:])"
 GIGA = 10**9
 ENTRY = Entry("net", "A-1", "eth0", "", LINK.address, "cni-a", "veth1", GIGA, GIGA, 2 * GIGA, 0x10)
 TREES = {
@@ -29,7 +29,7 @@ TREES = {
 
 
 def direct(node: Node, tool: str, lines: str, netns: str = "") -> None:
-    node.run("/usr/bin/python3", "-IS", "-c", RUN, ROOT / "plugin", tool, lines, netns)
+    node.run("/usr/bin/python3", "-IS", "-c", RUN, ROOT, ROOT / "plugin", tool, lines, netns)
 
 
 def by_tools(node: Node, tool: str, lines: str, netns: str = "") -> None:

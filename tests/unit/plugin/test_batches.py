@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import batches, namespaces, netlink, tools
+from concorde import batches, namespaces, tools
 
+from edge import netlink
 from tests.unit.plugin.test_netlink_messages import FakeKernel, ask_of, attribute, error, link, message, name
 
 ACK, REPLACE, EXCLUSIVE, CREATE, APPEND = 0x5, 0x100, 0x200, 0x400, 0x800  # with NLM_F_REQUEST

@@ -52,7 +52,7 @@ def test_no_other_enforcement_is_loaded(name: str, loaded: set[str]) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code, name],
-        env={"PYTHONPATH": str(ROOT / "plugin")},
+        env={"PYTHONPATH": f"{ROOT}/plugin:{ROOT}"},
         capture_output=True,
         text=True,
         check=True,

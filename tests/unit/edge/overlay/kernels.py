@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from ipaddress import IPv4Address, IPv4Network
 
-from edge.overlay import netlink
+from edge import netlink
 from edge.overlay.entries import Change, Forwarding, Held, Known, Neighbour, Route, Set
 from edge.overlay.leases import Lease
 
@@ -46,7 +46,7 @@ class MemoryKernel:
         entry = change.entry
         if isinstance(change, Set):
             if isinstance(entry, Neighbour):
-                state = netlink.PERMANENT if change.lasting else netlink.REACHABLE
+                state = netlink.NUD_PERMANENT if change.lasting else netlink.NUD_REACHABLE
                 self.now.neighbours[entry.address] = Known(entry.mac, state)
             elif isinstance(entry, Forwarding):
                 self.now.forwarding[entry.mac] = entry.address
@@ -65,7 +65,7 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 
 def of_neighbour(
-    address: str = "", mac: str = "", state: int = netlink.INCOMPLETE, family: int = 2, index: int = INDEX
+    address: str = "", mac: str = "", state: int = netlink.NUD_INCOMPLETE, family: int = 2, index: int = INDEX
 ) -> bytes:
     """The body of a message about a neighbour."""
     body = struct.pack("=BxxxiHBB", family, index, state, 0, 0)
@@ -81,12 +81,12 @@ def message(kind: int, body: bytes) -> bytes:
 
 
 def l3_miss(address: str) -> bytes:
-    return message(netlink.GET_NEIGHBOUR, of_neighbour(address))
+    return message(netlink.RTM_GETNEIGH, of_neighbour(address))
 
 
 def l2_miss(mac: str) -> bytes:
-    return message(netlink.GET_NEIGHBOUR, of_neighbour(mac=mac, state=netlink.STALE))
+    return message(netlink.RTM_GETNEIGH, of_neighbour(mac=mac, state=netlink.NUD_STALE))
 
 
 def refresh(address: str, mac: str) -> bytes:
-    return message(netlink.GET_NEIGHBOUR, of_neighbour(address, mac, netlink.PROBE))
+    return message(netlink.RTM_GETNEIGH, of_neighbour(address, mac, netlink.NUD_PROBE))

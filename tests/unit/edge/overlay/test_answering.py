@@ -9,10 +9,10 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from edge.overlay import netlink
+from edge import netlink
 from edge.overlay.answering import Answering, DeviceGoneError
 from edge.overlay.corrections import Generation
-from edge.overlay.entries import Forwarding, Neighbour, Set
+from edge.overlay.entries import Forwarding, Neighbour, Set, body_of
 from edge.overlay.leases import Lease
 from edge.overlay.replica import Replica
 from tests.unit.edge.overlay.kernels import (
@@ -85,9 +85,9 @@ def test_a_neighbour_to_be_confirmed_is_if_that_is_wanted() -> None:
 
 def test_the_echo_of_what_was_written_and_other_devices_are_ignored() -> None:
     case = Case()
-    body = netlink.neighbour(INDEX, Neighbour(POD, lease(2).mac), netlink.REACHABLE)
-    case.answering.heard(message(netlink.NEW_NEIGHBOUR, body))
-    case.answering.heard(message(netlink.GET_NEIGHBOUR, of_neighbour("10.1.2.9", index=INDEX + 1)))
+    body = body_of(INDEX, Neighbour(POD, lease(2).mac), netlink.NUD_REACHABLE)
+    case.answering.heard(message(netlink.RTM_NEWNEIGH, body))
+    case.answering.heard(message(netlink.RTM_GETNEIGH, of_neighbour("10.1.2.9", index=INDEX + 1)))
     assert case.kernel.changes == []
 
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_amiss_until_it_can() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "mac", "words"),
-    [(netlink.DELETE_LINK, OWN.mac, "gone"), (netlink.NEW_LINK, "0e:00:00:00:00:55", "another MAC now")],
+    [(netlink.RTM_DELLINK, OWN.mac, "gone"), (netlink.RTM_NEWLINK, "0e:00:00:00:00:55", "another MAC now")],
 )
 def test_without_its_device_it_ends(kind: int, mac: str, words: str) -> None:
     body = struct.pack("=BxHiII", 0, 1, INDEX, 0, 0) + attribute(3, b"flannel.1\0")
@@ -133,5 +133,5 @@ def test_a_change_of_its_device_that_leaves_the_mac_is_none_of_its_business() ->
     body = struct.pack("=BxHiII", 0, 1, INDEX, 0, 0) + attribute(3, b"flannel.1\0")
     body += attribute(1, bytes.fromhex(OWN.mac.replace(":", "")))
     case = Case()
-    case.answering.heard(message(netlink.NEW_LINK, body))
+    case.answering.heard(message(netlink.RTM_NEWLINK, body))
     assert case.kernel.changes == []

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from edge.overlay import netlink
+from edge import netlink
 from edge.overlay.corrections import Generation, corrections
 from edge.overlay.entries import Forwarding, Held, Known, Neighbour, Remove, Route, Set
 from edge.overlay.leases import Lease
@@ -61,7 +61,7 @@ def test_of_a_node_that_is_gone_nothing_is_left(generation: Generation) -> None:
     kernel, replica = MemoryKernel(), replica_of(lease(2))
     for change in corrections(replica, generation, kernel.held()):
         kernel.apply(change)
-    kernel.now.neighbours[POD] = Known(lease(2).mac, netlink.REACHABLE)
+    kernel.now.neighbours[POD] = Known(lease(2).mac, netlink.NUD_REACHABLE)
     kernel.now.forwarding[lease(2).mac] = lease(2).address
     for change in corrections(replica_of(), generation, kernel.held()):
         kernel.apply(change)
@@ -70,7 +70,7 @@ def test_of_a_node_that_is_gone_nothing_is_left(generation: Generation) -> None:
 
 def test_of_a_node_that_is_back_with_another_mac_the_entries_in_use_are_replaced() -> None:
     back = lease(2, mac="0e:00:00:00:00:aa")
-    before = held({POD: Known(lease(2).mac, netlink.REACHABLE)}, {lease(2).mac: "192.168.122.2"})
+    before = held({POD: Known(lease(2).mac, netlink.NUD_REACHABLE)}, {lease(2).mac: "192.168.122.2"})
     assert corrections(replica_of(back), MISS, before) == [
         Set(Forwarding(back.mac, back.address)),
         Set(Neighbour(POD, back.mac), lasting=False),
@@ -80,12 +80,12 @@ def test_of_a_node_that_is_back_with_another_mac_the_entries_in_use_are_replaced
 
 def test_of_a_node_that_is_back_with_another_address_the_forwarding_entry_is_replaced() -> None:
     back = lease(2, address="192.168.122.77")
-    before = held({POD: Known(back.mac, netlink.STALE)}, {back.mac: "192.168.122.2"})
+    before = held({POD: Known(back.mac, netlink.NUD_STALE)}, {back.mac: "192.168.122.2"})
     assert corrections(replica_of(back), MISS, before) == [Set(Forwarding(back.mac, back.address))]
 
 
 def test_an_address_that_was_asked_for_in_vain_is_answered_once_it_is_known() -> None:
-    asked = held({POD: Known("", netlink.INCOMPLETE)})
+    asked = held({POD: Known("", netlink.NUD_INCOMPLETE)})
     assert corrections(replica_of(), MISS, asked) == []
     assert corrections(replica_of(lease(2)), MISS, asked) == [
         Set(Neighbour(POD, lease(2).mac), lasting=False)
@@ -93,17 +93,17 @@ def test_an_address_that_was_asked_for_in_vain_is_answered_once_it_is_known() ->
 
 
 def test_an_address_that_was_given_up_is_asked_for_again_by_its_next_packet() -> None:
-    assert corrections(replica_of(lease(2)), MISS, held({POD: Known("", netlink.FAILED)})) == []
+    assert corrections(replica_of(lease(2)), MISS, held({POD: Known("", netlink.NUD_FAILED)})) == []
 
 
 def test_what_nobody_is_asked_about_is_left_alone() -> None:
-    multicast = held({IPv4Address("224.0.0.22"): Known("01:00:5e:00:00:16", netlink.NOARP)})
+    multicast = held({IPv4Address("224.0.0.22"): Known("01:00:5e:00:00:16", netlink.NUD_NOARP)})
     for generation in (MISS, L3_MISS, AHEAD):
         assert corrections(replica_of(), generation, multicast) == []
 
 
 def test_pods_that_were_neighbours_are_behind_their_nodes_vtep_with_routes() -> None:
-    before = held({POD: Known(lease(2).mac, netlink.REACHABLE)}, {lease(2).mac: "192.168.122.2"})
+    before = held({POD: Known(lease(2).mac, netlink.NUD_REACHABLE)}, {lease(2).mac: "192.168.122.2"})
     assert corrections(replica_of(lease(2)), AHEAD, before) == [
         Set(Neighbour(lease(2).vtep, lease(2).mac)),
         Set(Route(lease(2).subnet, lease(2).vtep)),
@@ -114,6 +114,6 @@ def test_pods_that_were_neighbours_are_behind_their_nodes_vtep_with_routes() -> 
 def test_a_neighbour_that_would_expire_is_made_to_last_with_all_ahead() -> None:
     two = lease(2)
     before = Held(
-        {two.vtep: Known(two.mac, netlink.REACHABLE)}, {two.mac: two.address}, {two.subnet: two.vtep}
+        {two.vtep: Known(two.mac, netlink.NUD_REACHABLE)}, {two.mac: two.address}, {two.subnet: two.vtep}
     )
     assert corrections(replica_of(two), AHEAD, before) == [Set(Neighbour(two.vtep, two.mac))]

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from edge.overlay import leases, netlink
+from edge import netlink
+from edge.overlay import leases
 from edge.overlay.etcd import SUBNETS, Etcd
 from edge.overlay.http import Json
 from edge.overlay.leases import UnfitError
@@ -59,7 +60,7 @@ def cut_within_an_attribute(chance: random.Random) -> bytes:
     body = sound(chance)[16:]
     last = 10 if body[-12:-8] == struct.pack("=HH", 10, 2) else 8  # bytes of it, without padding
     start = len(body) - (12 if last == 10 else 8)
-    return message(netlink.GET_NEIGHBOUR, body[: start + chance.randrange(1, last)])
+    return message(netlink.RTM_GETNEIGH, body[: start + chance.randrange(1, last)])
 
 
 def wrong_length_of_message(chance: random.Random) -> bytes:
@@ -77,33 +78,33 @@ def wrong_length_of_attribute(chance: random.Random) -> bytes:
 def wrong_size_of_address(chance: random.Random) -> bytes:
     size = chance.choice([0, 1, 2, 3, 5, 8, 16, 20])
     mac = chance.choice(["", lease(2).mac])
-    return message(netlink.GET_NEIGHBOUR, of_neighbour(mac=mac) + attribute(1, chance.randbytes(size)))
+    return message(netlink.RTM_GETNEIGH, of_neighbour(mac=mac) + attribute(1, chance.randbytes(size)))
 
 
 def wrong_size_of_mac(chance: random.Random) -> bytes:
     size = chance.choice([0, 1, 5, 7, 8, 20, 32])
     address = chance.choice(["", "10.1.2.9"])
-    return message(netlink.GET_NEIGHBOUR, of_neighbour(address) + attribute(2, chance.randbytes(size)))
+    return message(netlink.RTM_GETNEIGH, of_neighbour(address) + attribute(2, chance.randbytes(size)))
 
 
 def wrong_family(chance: random.Random) -> bytes:
     family = chance.choice([0, 1, 10, 16, 28, 255])
-    return message(netlink.GET_NEIGHBOUR, of_neighbour("10.1.2.9", family=family))
+    return message(netlink.RTM_GETNEIGH, of_neighbour("10.1.2.9", family=family))
 
 
 def wrong_device(chance: random.Random) -> bytes:
     index = chance.choice([0, -1, INDEX + 1, 2**31 - 1])
-    return message(netlink.GET_NEIGHBOUR, of_neighbour("10.1.2.9", index=index))
+    return message(netlink.RTM_GETNEIGH, of_neighbour("10.1.2.9", index=index))
 
 
 def wrong_kind(chance: random.Random) -> bytes:
-    kinds = [kind for kind in range(120) if kind != netlink.GET_NEIGHBOUR]
+    kinds = [kind for kind in range(120) if kind != netlink.RTM_GETNEIGH]
     return message(chance.choice(kinds), sound(chance)[16:])
 
 
 def neither_address_nor_mac(chance: random.Random) -> bytes:
     return message(
-        netlink.GET_NEIGHBOUR, of_neighbour() + attribute(99, chance.randbytes(chance.randrange(9)))
+        netlink.RTM_GETNEIGH, of_neighbour() + attribute(99, chance.randbytes(chance.randrange(9)))
     )
 
 
