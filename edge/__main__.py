@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from edge.overlay import leaving, listing, resolver  # noqa: E402 (it is found only now)
+from edge.overlay import etcd, resolver  # noqa: E402 (it is found only now)
 
-PROGRAMS = {"resolver": resolver.main, "store": listing.main, "leave": leaving.main}
+PROGRAMS = {"resolver": resolver.main, "store": etcd.show, "leave": resolver.leave}
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address
 from typing import Protocol
 
 from edge import netlink
-from edge.overlay.corrections import Generation, corrections
+from edge.overlay.corrections import Generation, Replica, corrections
 from edge.overlay.entries import (
     Change,
     Forwarding,
@@ -26,7 +26,6 @@ from edge.overlay.entries import (
     read_neighbour,
 )
 from edge.overlay.leases import Lease
-from edge.overlay.replica import Replica
 
 Log = Callable[[str], None]
 
@@ -130,15 +129,15 @@ class Answering:
         try:
             self._kernel.apply(change)
         except OSError as error:
-            self._log(f"cannot {_words(change)}: {error}")
+            self._log(f"cannot {_shown(change)}: {error}")
             self.amiss = True
             return False
         if not quietly:
-            self._log(_words(change))
+            self._log(_shown(change))
         return True
 
 
-def _words(change: Change) -> str:
+def _shown(change: Change) -> str:
     entry = change.entry
     verb = "remove" if isinstance(change, Remove) else "set"
     if isinstance(entry, Neighbour):

@@ -8,6 +8,7 @@ not, etcd deletes the key, and says so to all who watch.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,7 @@ from ipaddress import IPv4Network
 
 from edge.overlay import leases
 from edge.overlay.http import Json, Question, Server
-from edge.overlay.leases import Lease, UnfitError
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError, Lease, UnfitError
 
 DIRECTORY = "/coreos.com/network"
 CONFIGURATION = f"{DIRECTORY}/config"
@@ -28,7 +28,7 @@ RENEWALS = 3
 
 
 class Etcd:
-    """The leases of one overlay, of a network and a VNI, in an etcd; see edge.overlay.store.Store.
+    """The leases of one overlay, of a network and a VNI, in an etcd; see edge.overlay.leases.Store.
 
     ``lifetime`` is that of the own lease, seconds; etcd takes it for at least one or two.
     """
@@ -52,7 +52,7 @@ class Etcd:
         self._values: dict[str, Lease | None] = {}
 
     def follow(self) -> Iterator[Sequence[Lease]]:
-        """Keep the own lease, and yield all that hold; see edge.overlay.store.Store.
+        """Keep the own lease, and yield all that hold; see edge.overlay.leases.Store.
 
         The watch is there before all is listed, so nothing of the past is asked of it: what was compacted may
         be lost to one that is, a deletion even without a word (etcd before 3.4.34).
@@ -180,14 +180,37 @@ class Etcd:
         return self._server.ask(Question("POST", f"/v3/{path}", body))
 
 
-def everything(server: Server) -> list[tuple[str, str, int | None]]:
-    """Return each key of an overlay with its value, and after how many seconds it ends. Raises AwayError."""
+def remove(server: Server, subnet: IPv4Network) -> None:
+    """Take a node's subnet out of the store. Raises AwayError."""
+    server.ask(Question("POST", "/v3/kv/deleterange", {"key": _code(SUBNETS + leases.key_of(subnet))}))
+
+
+def show(arguments: Sequence[str]) -> int:
+    """Print each key, its value, and when it ends; return 2 for no URL, 1 for a store that is away.
+
+    ``/usr/bin/python3 -IS PATH/edge store URL``. etcd has keys and values as bytes, and its JSON gateway
+    shows them in base64; here they are as written.
+    """
+    if len(arguments) != 1:
+        sys.stderr.write("say where the store is: store http://192.168.122.100:4001\n")
+        return 2
     try:
-        pairs = server.ask(Question("POST", "/v3/kv/range", _prefix(f"{DIRECTORY}/"))).get("kvs", ())
-        return [
-            (_decode(pair["key"]), _decode(pair.get("value", "")), _left(server, pair.get("lease")))
-            for pair in pairs
-        ]
+        for line in lines(Server(arguments[0])):
+            sys.stdout.write(line)
+    except (ValueError, AwayError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1 if isinstance(error, AwayError) else 2
+    return 0
+
+
+def lines(server: Server) -> Iterator[str]:
+    """Yield what is shown of each key: with its value, and when it ends. Raises AwayError."""
+    try:
+        for pair in server.ask(Question("POST", "/v3/kv/range", _prefix(f"{DIRECTORY}/"))).get("kvs", ()):
+            yield f"{_decode(pair['key'])}\n    {_decode(pair.get('value', ''))}\n"
+            seconds = _left(server, pair.get("lease"))
+            if seconds is not None:
+                yield f"    ends in {seconds} s, unless it is renewed\n"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AwayError(f"{server.url}: not an etcd response: {error!r}") from None
 

@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, NamedTuple, Optional
 from urllib.parse import urlsplit
 
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Which node has which subnet: flannel's records, as they stand in a store.
+"""Which node has which subnet: flannel's records, as nodes tell them each other in a store.
 
 A value that is not what flannel writes is no lease, and UnfitError says why: what comes from a store goes
 into the kernel, so nothing is guessed. Source: flannel, ``pkg/lease/lease.go`` and ``pkg/backend/vxlan``.
@@ -7,9 +7,12 @@ into the kernel, so nothing is guessed. Source: flannel, ``pkg/lease/lease.go`` 
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 BACKEND = "vxlan"
 _KEY = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})-(\d{1,2})")
@@ -31,6 +34,24 @@ class Lease(NamedTuple):
     def vtep(self) -> IPv4Address:
         """The VTEP's own address: the subnet's first."""
         return self.subnet.network_address
+
+
+class AwayError(Exception):
+    """A store does not answer, or not as it should; the message says how."""
+
+
+class Store(Protocol):
+    """The leases of one overlay, the own one among them; one module a kind of store.
+
+    It is asked in a thread of its own, and may be away: what was learned of it holds until it is back.
+    """
+
+    def follow(self) -> Iterator[Sequence[Lease]]:
+        """Keep the own lease in the store, and yield all leases, again at each change.
+
+        Those that were written last stand at the end. It ends when it is time to ask for all of them anew:
+        after a silence, or when the store has forgotten what changed since. Raises AwayError.
+        """
 
 
 def key_of(subnet: IPv4Network) -> str:
@@ -108,3 +129,15 @@ def _vtep_mac(text: object) -> str:
     if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
         raise UnfitError(f"the VTEP's MAC {mac} cannot be a device's")
     return mac
+
+
+def line(lease: Lease) -> str:
+    """Return what report() says of a lease."""
+    return f"{lease.subnet} at {lease.mac} behind {lease.address}"
+
+
+def report(path: Path, leases: Iterable[Lease]) -> None:
+    """Write a file with the leases that a resolver knows, whole or not at all. Raises OSError."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text("".join(f"{line(lease)}\n" for lease in sorted(leases)), encoding="utf-8")
+    os.replace(new, path)  # noqa: PTH105 (as atomic as the kernel's)

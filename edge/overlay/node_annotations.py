@@ -14,8 +14,7 @@ from urllib.parse import urlencode
 
 from edge.overlay import leases
 from edge.overlay.http import Json, Question, Server
-from edge.overlay.leases import Lease, UnfitError
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError, Lease, UnfitError
 
 _PREFIX = "flannel.alpha.coreos.com/"
 ADDRESS, BACKEND = f"{_PREFIX}public-ip", f"{_PREFIX}backend-type"
@@ -25,7 +24,7 @@ SILENCE_SECONDS = 30.0  # kubelets write into their nodes more often
 
 
 class Annotations:
-    """The leases of a cluster's nodes; see edge.overlay.store.Store. ``node`` is the own one's name there."""
+    """The leases of a cluster's nodes; see edge.overlay.leases.Store. ``node`` is the own one's name."""
 
     def __init__(
         self, server: Server, own: Lease, node: str, complain: Callable[[str], None] = lambda _: None
@@ -35,7 +34,7 @@ class Annotations:
         self._nodes: dict[str, Lease | None] = {}
 
     def follow(self) -> Iterator[Sequence[Lease]]:
-        """Keep the own annotations, and yield all nodes'; see edge.overlay.store.Store."""
+        """Keep the own annotations, and yield all nodes'; see edge.overlay.leases.Store."""
         version = self._list()
         if self._nodes.get(self._node) != self._own:
             self._announce()

@@ -1,4 +1,4 @@
-"""The program: answers a VXLAN device's misses on one node, for one overlay.
+"""The programs: one answers a VXLAN device's misses on one node, for one overlay; one ends what that began.
 
 ``/usr/bin/python3 -IS PATH/edge resolver SETTINGS.json``. It tells a store which subnet this node has, learns
 from it which the others have, and goes on for ever. Two threads: this one hears the kernel and alone changes
@@ -16,21 +16,16 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
-from edge.overlay import report
-from edge.overlay import settings as reading
+from edge.overlay import etcd
 from edge.overlay.answering import Answering, DeviceGoneError
-from edge.overlay.corrections import MISS
-from edge.overlay.etcd import Etcd
+from edge.overlay.corrections import MISS, Replica
 from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
-from edge.overlay.leases import Lease
-from edge.overlay.logger import Logger
+from edge.overlay.leases import AwayError, Lease, Store, report
 from edge.overlay.node_annotations import Annotations
-from edge.overlay.replica import Replica
-from edge.overlay.settings import Settings, UnsoundError
-from edge.overlay.store import AwayError, Store
+from edge.overlay.settings import ANSWER, Settings, UnsoundError, of_arguments
 
 # A store that is away is asked again after the first, then twice as long each time, up to the last, seconds.
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0
@@ -38,6 +33,43 @@ FIRST_WAIT, LAST_WAIT = 0.05, 1.0
 BREATH_SECONDS = 0.02
 # How often the kernel's entries are looked at though nothing has happened, and soon when a change failed.
 LOOK_SECONDS, SOON_SECONDS = 30.0, 0.5
+LINES_A_SECOND, MOST_REMEMBERED = 100, 1000  # of the log
+
+
+class Logger:
+    """A program's log, a line an event; how many more there were in a second is one line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._lock = stream, threading.Lock()
+        self._second, self._written, self._left_out = 0, 0, 0
+        self._said: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        """Write one line, with the time of day before it."""
+        with self._lock:
+            now = time.time()
+            if int(now) != self._second:
+                if self._left_out:
+                    self._write(now, f"and {self._left_out} lines more")
+                self._second, self._written, self._left_out = int(now), 0, 0
+            if self._written >= LINES_A_SECOND:
+                self._left_out += 1
+                return
+            self._written += 1
+            self._write(now, text)
+
+    def once(self, text: str) -> None:
+        """Write a line, unless it was written before."""
+        if text not in self._said:
+            if len(self._said) >= MOST_REMEMBERED:
+                self._said.clear()
+            self._said.add(text)
+            self(text)
+
+    def _write(self, now: float, text: str) -> None:
+        clock = time.strftime("%H:%M:%S", time.localtime(now))
+        self._stream.write(f"{clock}.{int(now % 1 * 1000):03d} {text}\n")
+        self._stream.flush()
 
 
 class Mailbox:
@@ -70,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run until the device is gone: 1; or return 2 for settings that cannot be."""
     log = Logger(sys.stderr)
     try:
-        settings = reading.told("resolver", arguments)
+        settings = of_arguments("resolver", arguments)
         device = Device(settings.device)
         own = Lease(settings.subnet, settings.address, device.mac)
         store = store_of(settings, own, log)
@@ -82,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     mailbox, ears = Mailbox(), Ears(settings.buffer, misses=MISS in settings.generation)
     replica = Replica(settings.network, own)
-    answering = Answering(device, replica, settings.generation, settings.refresh == reading.ANSWER, log)
+    answering = Answering(device, replica, settings.generation, settings.refresh == ANSWER, log)
     log(f"{settings.subnet} is this node's, by {own.mac} on {settings.device}; l2: {settings.generation.l2}, "
         f"l3: {settings.generation.l3}, refresh: {settings.refresh}")  # fmt: skip
     threading.Thread(target=_follow, args=(store, mailbox, log), daemon=True).start()
@@ -98,7 +130,7 @@ def store_of(settings: Settings, own: Lease, log: Logger) -> Store:
     server = Server(settings.store, settings.identity, settings.authority)
     if settings.node:
         return Annotations(server, own, settings.node, log.once)
-    return Etcd(server, own, settings.network, settings.vni, settings.lifetime, log.once)
+    return etcd.Etcd(server, own, settings.network, settings.vni, settings.lifetime, log.once)
 
 
 def answer(
@@ -128,7 +160,7 @@ def answer(
         if leases is not None:
             answering.learned(leases)
             if to_report is not None:
-                report.write(to_report, leases)
+                report(to_report, leases)
         if time.monotonic() >= look_at:
             answering.correct()
             look_at = time.monotonic() + LOOK_SECONDS
@@ -146,9 +178,32 @@ def _follow(store: Store, mailbox: Mailbox, log: Logger) -> NoReturn:
                 wait, away = FIRST_WAIT, False
             time.sleep(BREATH_SECONDS)
         except Exception as error:  # of any kind: a thread that ended would let what was learned grow old
-            words = str(error) if isinstance(error, AwayError) else repr(error)
+            problem = str(error) if isinstance(error, AwayError) else repr(error)
             if not away:
-                log(f"the store is unavailable, what was learned from it still holds: {words}")
+                log(f"the store is unavailable, what was learned from it still holds: {problem}")
             away = True
             time.sleep(wait)
             wait = min(2 * wait, LAST_WAIT)
+
+
+def leave(arguments: Sequence[str]) -> int:
+    """Take a node's subnet out of the store, for all to see, as the end of its lease would.
+
+    ``/usr/bin/python3 -IS PATH/edge leave SETTINGS.json``, with the settings of the node's resolver, once
+    that has ended: it would write its subnet again. From a cluster's API nodes are taken by deleting them.
+    Returns 1 if the store does not answer, 2 for settings that cannot be.
+    """
+    log = Logger(sys.stderr)
+    try:
+        settings = of_arguments("leave", arguments)
+        if settings.node:
+            log("nodes leave by the cluster's API: delete the Node")
+            return 2
+        etcd.remove(Server(settings.store, settings.identity, settings.authority), settings.subnet)
+    except (UnsoundError, ValueError) as error:
+        log(str(error))
+        return 2
+    except (AwayError, OSError) as error:
+        log(f"the store is unavailable: {error}")
+        return 1
+    return 0

@@ -46,7 +46,7 @@ _NUMBERS = {"vni": (1, 2**24 - 1), "lifetime": (1, 365 * DAY), "buffer": (1, 1 <
 _FIELDS = ("device", "network", "subnet", "address", "l2", "l3", "store")
 
 
-def told(program: str, arguments: Sequence[str]) -> Settings:
+def of_arguments(program: str, arguments: Sequence[str]) -> Settings:
     """Return the settings that a program's only argument leads to. Raises UnsoundError."""
     if len(arguments) != 1:
         raise UnsoundError(f"say where the settings are: {program} SETTINGS.json")

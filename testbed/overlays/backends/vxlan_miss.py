@@ -17,8 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edge.overlay import report
-from edge.overlay.leases import Lease
+from edge.overlay import leases
 from testbed import resources
 from testbed.access import batch
 from testbed.access.place import Node, in_parallel
@@ -107,7 +106,7 @@ class Resolved(Overlay):
         for other in self.own.nodes:
             mac = found[other].macs.get(vtep, "")
             subnet = addressing.pod_subnet(self.cluster, other)
-            yield report.line(Lease(subnet, addressing.address(other), mac))
+            yield leases.line(leases.Lease(subnet, addressing.address(other), mac))
         for remote in self.remotes(node):
             mac = found[remote.node].macs.get(vtep, "")
             if self.resolve.l2 == AHEAD:

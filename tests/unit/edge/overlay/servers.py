@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from edge.overlay.http import Json, Question, Server
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError
 
 
 def coded(text: str) -> str:

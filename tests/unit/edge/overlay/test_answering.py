@@ -11,10 +11,9 @@ import pytest
 
 from edge import netlink
 from edge.overlay.answering import Answering, DeviceGoneError
-from edge.overlay.corrections import Generation
+from edge.overlay.corrections import Generation, Replica
 from edge.overlay.entries import Forwarding, Neighbour, Set, body_of
 from edge.overlay.leases import Lease
-from edge.overlay.replica import Replica
 from tests.unit.edge.overlay.kernels import (
     INDEX,
     NETWORK,

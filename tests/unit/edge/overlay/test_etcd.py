@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from edge.overlay import leases
-from edge.overlay.etcd import SUBNETS, Etcd
-from edge.overlay.leases import Lease
-from edge.overlay.store import AwayError
+from edge.overlay import etcd, leases
+from edge.overlay.etcd import CONFIGURATION, SUBNETS, Etcd
+from edge.overlay.http import Json, Question
+from edge.overlay.leases import AwayError, Lease
 from tests.unit.edge.overlay.kernels import NETWORK, OWN, lease
 from tests.unit.edge.overlay.servers import Scripted, Silent, stored
 
@@ -125,3 +125,35 @@ def test_a_watch_that_is_over_is_begun_anew() -> None:
 def test_a_store_that_does_not_answer_is_away() -> None:
     with pytest.raises(AwayError, match="nobody is there"):
         list(Etcd(Silent(), OWN, NETWORK, 1, 60).follow())
+
+
+class Full(Scripted):
+    """An etcd with a configuration, which stays, and a lease."""
+
+    def ask(self, question: Question) -> Json:
+        if question.path == "/v3/lease/timetolive":
+            return {"ID": "7", "TTL": "86399", "grantedTTL": "86400"}
+        configuration = stored(CONFIGURATION, "{}")
+        del configuration["lease"]
+        return {"kvs": [configuration, stored(f"{SUBNETS}10.1.2.0-24", "é")]}
+
+
+def test_keys_and_values_are_shown_as_they_were_written() -> None:
+    assert "".join(etcd.lines(Full())) == (
+        "/coreos.com/network/config\n    {}\n"
+        "/coreos.com/network/subnets/10.1.2.0-24\n    é\n    ends in 86399 s, unless it is renewed\n"
+    )
+
+
+def test_what_is_none_of_etcds_is_a_store_that_is_away() -> None:
+    server = Scripted()
+    server.instead = {"kvs": [{"key": "%"}]}
+    with pytest.raises(AwayError):
+        list(etcd.lines(server))
+
+
+def test_bad_input_ends_it_with_2_and_a_store_that_is_away_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert etcd.show([]) == 2
+    assert etcd.show(["nowhere"]) == 2
+    assert etcd.show(["http://127.0.0.1:1"]) == 1
+    assert "refused" in capsys.readouterr().err

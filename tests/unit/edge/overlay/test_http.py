@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from edge.overlay.http import Question, Server
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError
 from tests.waiting import PATIENCE
 
 OVER = threading.Event()

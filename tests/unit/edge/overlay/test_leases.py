@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edge.overlay import leases
 from edge.overlay.leases import Lease, UnfitError
+from tests.unit.edge.overlay.kernels import OWN, lease
 
 # As it stands in the etcd of the first flannel's users.
 VALUE = '{"PublicIP":"192.168.122.102","BackendType":"vxlan","BackendData":{"VtepMAC":"ee:c6:29:27:73:7a"}}'
@@ -67,3 +69,14 @@ def test_a_key_that_names_no_subnet_is_unfit(key: str) -> None:
 def test_a_value_that_is_none_says_why(value: str, words: str) -> None:
     with pytest.raises(UnfitError, match=words):
         leases.parse(LEASE.subnet, value)
+
+
+def test_each_lease_is_a_line_in_the_order_of_subnets(tmp_path: Path) -> None:
+    file = tmp_path / "leases"
+    leases.report(file, [lease(10), OWN, lease(2)])
+    assert file.read_text(encoding="utf-8") == (
+        "10.1.1.0/24 at 0e:00:00:00:00:01 behind 192.168.122.1\n"
+        "10.1.2.0/24 at 0e:00:00:00:00:02 behind 192.168.122.2\n"
+        "10.1.10.0/24 at 0e:00:00:00:00:0a behind 192.168.122.10\n"
+    )
+    assert list(tmp_path.iterdir()) == [file]

@@ -18,8 +18,7 @@ from edge import netlink
 from edge.overlay import leases
 from edge.overlay.etcd import SUBNETS, Etcd
 from edge.overlay.http import Json
-from edge.overlay.leases import UnfitError
-from edge.overlay.store import AwayError
+from edge.overlay.leases import AwayError, UnfitError
 from tests import cases
 from tests.unit.edge.overlay.kernels import (
     INDEX,

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from edge.overlay.http import Json
-from edge.overlay.leases import Lease, UnfitError
+from edge.overlay.leases import AwayError, Lease, UnfitError
 from edge.overlay.node_annotations import BACKEND, DATA, Annotations, of_lease, of_node
-from edge.overlay.store import AwayError
 from tests.unit.edge.overlay.kernels import OWN, lease
 from tests.unit.edge.overlay.servers import Nodes
 
