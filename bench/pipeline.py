@@ -26,7 +26,7 @@ from bench.analysis import (
 )
 from bench.analysis.summary import Summary
 from bench.observations.causes import Cause
-from bench.recording import atomic, inventory
+from bench.recording import atomic, directory
 from bench.recording.directory import Recording
 from bench.recording.records import Analysed, RunRecord
 from testbed.scenario import Scenario
@@ -62,8 +62,7 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     # Only now: with pandas and matplotlib they are what takes long here.
     from bench.presentation import again, crate, report
     from bench.presentation.figures import known
-    from bench.presentation.figures.sheet import PAGE
-    from bench.presentation.figures.subject import Subject
+    from bench.presentation.figures.sheet import PAGE, Subject
 
     found = _judged(recording, scenario, record, _changed(recording, record))
     result = found.summary
@@ -123,7 +122,7 @@ def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
     """Return each file that is no longer as the run left it."""
     return [
         Cause(kind="measurement", text=words, topics=("files",))
-        for words in inventory.faults(recording, record)
+        for words in directory.faults(recording, record)
     ]
 
 

@@ -22,8 +22,7 @@ from bench import generators
 from bench.analysis.summary import Summary
 from bench.analysis.verdict import Outcome
 from bench.observations.causes import Kind, Topic
-from bench.recording.foreseen import SMALLER
-from bench.recording.records import Asked, Request, StudyRequest
+from bench.recording.records import SMALLER, Asked, Request, StudyRequest
 from testbed.scenario import Scenario, enforcements, links, rules
 from testbed.scenario.quantities import format_rate, parse_rate
 

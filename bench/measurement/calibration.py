@@ -38,8 +38,7 @@ from bench.generators import Generator, RawDataError, Record, exchanger_of, guar
 from bench.generators.promised import Promise
 from bench.measurement import transfers
 from bench.measurement.plan import Plan, place, plan
-from bench.recording.foreseen import SMALLER
-from bench.recording.records import Calibration, Foreseen, Repetition
+from bench.recording.records import SMALLER, Calibration, Foreseen, Repetition
 from testbed.access.place import Place, in_parallel
 from testbed.scenario import Pod, Requests, Scenario, Traffic, links
 from testbed.testbed import Testbed

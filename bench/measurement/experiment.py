@@ -24,7 +24,7 @@ from bench.measurement.display import Display
 from bench.measurement.plan import Plan
 from bench.observations import observation
 from bench.observations.observation import Observed, Scene
-from bench.recording import atomic, foreseen, inventory
+from bench.recording import atomic, directory, records
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import (
     Beginning,
@@ -206,7 +206,7 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
             display.stage(CALIBRATING)
             calibrated = calibration.before(testbed, begun.probed, recording.raw_directory)
         if calibrated and calibrated.foreseen:
-            display.stage(foreseen.said(calibrated.foreseen))
+            display.stage(records.foreseen_text(calibrated.foreseen))
         testbed.enforcement.install(testbed)
         for number in range(len(finished), last):
             _repeat(begun, planned, recording, number, calibrated, display)
@@ -274,7 +274,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         ],
         add_s=_added(begun),
         retry_of=beginning.retry_of,
-        files=inventory.take(recording),
+        files=directory.digests(recording),
     )
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.analysis import excuses, phases
 from bench.analysis.summary import FlowSummary, Summary
-from bench.presentation.palette import looks
+from bench.presentation.figures.style import looks
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Scenario
 from testbed.scenario.units import unit_for

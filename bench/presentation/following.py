@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.analysis import next_steps
-from bench.analysis.next_steps import NextStep
+from bench.analysis.next_steps import RULES, NextStep
 from bench.analysis.summary import Summary
 from bench.presentation import again
-from bench.recording import foreseen
+from bench.recording import records
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
-from testbed.resources import PROGRAM
+from testbed.resources import HOME, PROGRAM
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def of_run(
         request = request.model_copy(update={"reports": str(reports)})
     calibration = summary.calibration
     known = calibration.foreseen if calibration else None
-    excluded = [one for one in next_steps.SCALES if foreseen.excluded(known, one / request.scale)]
+    excluded = [one for one in next_steps.SCALES if records.excluded(known, one / request.scale)]
     return said(next_steps.of_run(request, recording.scenario(), summary, {*ruled_out, *excluded}))
 
 
@@ -54,3 +54,17 @@ def _command(ask: next_steps.Ask) -> str:
     if isinstance(ask, StudyRequest):
         return again.study(ask, ask.study)
     return shlex.join([PROGRAM, *ask])
+
+
+TROUBLESHOOT = HOME / "docs" / "howto" / "troubleshoot.md"
+BEGIN = "<!-- What follows a verdict, by ./invokew schema -->\n"
+END = "<!-- The end of this table -->\n"
+
+
+def troubleshoot() -> str:
+    """Return the page with the table as it is now."""
+    before, _, rest = TROUBLESHOOT.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [f"| *{rule.verdict}* | {rule.because} | {rule.command} | {rule.reason} |\n" for rule in RULES]
+    head = "| Verdict | When | Next | To find out |\n|---|---|---|---|\n"
+    return f"{before}{BEGIN}\n{head}{''.join(rows)}\n{END}{after}"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from bench.analysis import ceilings, verdict
 from bench.analysis.machine import Machine
@@ -23,12 +23,12 @@ from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
 from bench.observations import observation
 from bench.observations.observation import Observation
-from bench.presentation import again, chart, folded, following, tables, words
+from bench.presentation import again, chart, following, tables, words
 from bench.presentation.figures.known import FIGURES
 from bench.presentation.figures.throughput import TITLE
-from bench.recording import atomic, foreseen
+from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.recording.records import Repetition, RunRecord
+from bench.recording.records import Repetition, RunRecord, foreseen_text
 from testbed.scenario import Scenario
 from testbed.scenario.frames import frame_bytes, payload_bytes
 from testbed.scenario.networks import pod_mtu
@@ -43,6 +43,7 @@ from testbed.scenario.units import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 SYMBOLS = {"held": "✓", "violated": "✗", "invalid": "?"}
 SENTENCES = {
@@ -76,8 +77,8 @@ def render(
         .render(
             summary=summary,
             words=words,
-            folded=folded.html,
-            foreseen=foreseen,
+            folded=html,
+            foreseen_text=foreseen_text,
             scenario=scenario,
             record=record,
             symbol=SYMBOLS[summary.verdict],
@@ -221,3 +222,51 @@ def _cpu(record: RunRecord) -> list[dict[str, float]]:
                 }
             )
     return rows
+
+
+MOST_BESIDE = 3  # values of a list that stand beside each other; more stand below each other
+NOTHING = "–"
+
+
+def html(value: Any) -> Markup:
+    """Return data as JSON and YAML have it, or of a record."""
+    return Markup(_shown(value))
+
+
+def _shown(value: Any) -> str:
+    if not _is_nested(value):
+        return _plain(value)
+    if isinstance(value, dict):
+        return _table(value)
+    if _is_nested(value[0]):
+        return f"<ol>{''.join(f'<li>{_shown(inner)}</li>' for inner in value)}</ol>\n"
+    values = [str(inner) for inner in value]
+    if len(values) > MOST_BESIDE:
+        return f"<pre>{_escaped(chr(10).join(values))}</pre>\n"
+    return f"{_escaped(', '.join(values))}\n"
+
+
+def _table(value: dict[Any, Any]) -> str:
+    rows, folded = [], []
+    for key, inner in value.items():
+        name = _escaped(str(key))
+        if _is_nested(inner):
+            folded.append(f"<details><summary>{name}</summary>{_shown(inner)}</details>\n")
+        else:
+            rows.append(f"<dt>{name}</dt><dd>{_plain(inner)}</dd>\n")
+    return f"<dl>\n{''.join(rows)}</dl>\n{''.join(folded)}"
+
+
+def _plain(value: Any) -> str:
+    text = "" if value is None or value == {} or value == [] else str(value)
+    return f"<pre>{_escaped(text)}</pre>\n" if "\n" in text else f"{_escaped(text or NOTHING)}\n"
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _escaped(text: str) -> str:
+    """Return a text as HTML has it; names, and most values, are the same in each pod."""
+    return str(escape(text))

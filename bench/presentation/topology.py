@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.text import Text
 from rich.tree import Tree
 
-from bench.presentation.palette import CLUSTERS, OUTSIDE
+from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import templates
 from bench.presentation.words import verbatim
 from testbed.scenario import Scenario

@@ -20,8 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from bench.recording import atomic, inventory, latest
-from bench.recording.anonymous import without_names
+from bench.recording import atomic, directory
 from bench.recording.atomic import StoredError
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording, is_recording
 from bench.recording.records import RunRecord, is_run_id
@@ -133,12 +132,12 @@ def _packed_study(study: Path, counted: Counted) -> Contents:
 def _packed(recording: Recording) -> Contents:
     """Return the files that a recording is packed as."""
     record = recording.run_record()
-    if changed := inventory.faults(recording, record):
+    if changed := directory.faults(recording, record):
         raise StoredError(recording.directory, *changed)
     for file in (recording.summary_file, recording.analysis_file):
         if not texts.is_file(file):
             raise StoredError(file, f"there is none; make it: ./invokew figures {recording.directory}")
-    contents = _nameless(recording.directory, (*inventory.take(recording), ANALYSIS))
+    contents = _nameless(recording.directory, (*directory.digests(recording), ANALYSIS))
     contents[RUN] = without_names(RUN, _sealed(recording, record, contents))
     if not is_run_id(record.run_id):
         raise StoredError(recording.directory, f"{record.run_id!r} is not a recording's name")
@@ -181,7 +180,7 @@ def _contents(packed: Path) -> tuple[str, Contents]:
     if texts.is_file(packed / ARCHIVE):
         return _read(packed / ARCHIVE)
     name = packed.resolve().name
-    if not _NAME.fullmatch(name) or name == latest.NAME or name.endswith(UNFINISHED):
+    if not _NAME.fullmatch(name) or name == directory.LATEST or name.endswith(UNFINISHED):
         raise StoredError(packed, f"a study cannot be called {name!r}; give its directory another name")
     # Studies were packed with the files themselves below measured/ before.
     contents = {path: _bytes(packed / path) for path in (*_indexes(packed), *_beside(packed))}
@@ -315,3 +314,46 @@ def _bytes(file: Path) -> bytes:
         return texts.read_bytes(file)
     except texts.TextError as error:
         raise StoredError(file, str(error)) from None
+
+
+# iperf3 begins with uname(2): system, host name, release, version, machine.
+_IPERF3 = (re.compile(r'("system_info":\s*"\S+ )\S+'), r"\1host")
+# What bench.measurement.neighbours notes.
+_NEIGHBOUR = (re.compile(r'(process \d+ of user )[^\s";]+'), r"\1unnamed")
+_HOME = (re.compile(r"(?<![\w./-])(?:/(?:home|Users)/[^/\s\"']+|/root(?=/))"), "~")
+# What a cluster's API says of a node (testbed.clusters.survey): its names, and what is unique to a machine.
+_NODES = (
+    (re.compile(r'("name":\s*)"[^"]*"(?=,\s*"addresses")'), r'\1"host"'),
+    (re.compile(r'("(?:Hostname|InternalDNS|ExternalDNS)":\s*)"[^"]*"'), r'\1"host"'),
+    (re.compile(r'("(?:machineID|systemUUID|bootID)":\s*)"[^"]*"'), r'\1""'),
+)
+# An inventory or a kubeconfig: of an absolute path, the name of the file.
+_PATH = (re.compile(r'(?<=["=:,\s])[/~](?:[^/"=:,\s]*/)+(?=[^/"=:,\s])'), "")
+
+_ENVIRONMENT = "environment.json"
+_OF_THE_RUN = ("raw/run.json", "summary.json")  # what came of it, and no path that it was given
+
+
+def without_names(path: str, content: bytes) -> bytes:
+    """Return the content of a recording's file without names; ``path`` is the file's within the recording."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:  # nothing that we could read names in
+        return content
+    for pattern, replacement in _masks(path):
+        text = pattern.sub(replacement, text)
+    return text.encode()
+
+
+def _masks(path: str) -> Iterator[tuple[re.Pattern[str], str]]:
+    yield from (_IPERF3, _NEIGHBOUR, _HOME)
+    if path == _ENVIRONMENT:
+        yield from _NODES
+    elif _says_how_it_was_begun(path):
+        yield _PATH
+
+
+def _says_how_it_was_begun(path: str) -> bool:
+    """Tell whether a file holds what the run was given: it lies beside the run's record, or at the top."""
+    where = PurePosixPath(path)
+    return where.suffix == ".json" and str(where.parent) in (".", "raw") and path not in _OF_THE_RUN

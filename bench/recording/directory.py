@@ -7,15 +7,17 @@ gets its final name, so one that was interrupted is recognisable by its name alo
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.recording import atomic, latest
+from bench.recording import atomic
 from bench.recording.records import (
     Beginning,
     Calibration,
@@ -76,7 +78,7 @@ class Recording:
     def finish(self) -> Recording:
         """Give a complete recording its final name, and let ``latest`` lead to it."""
         finished = finish_directory(self.directory)
-        latest.point_to(finished)
+        point_latest_to(finished)
         return Recording(finished)
 
     @property
@@ -229,7 +231,7 @@ def find(run: str, reports: Path) -> Recording:
     the recordings there are.
     """
     for named in (Path(run), reports / run, *below(reports, run), *_made_as(run, reports)):
-        if is_recording(directory := latest.followed(named)):
+        if is_recording(directory := followed(named)):
             return Recording(directory)
     known = sorted(d.name for d in reports.glob("*") if is_recording(d))
     raise LookupError(f"no recording {run!r} (recordings: {', '.join(known[-5:]) or 'none yet'})")
@@ -255,7 +257,7 @@ def _made_as(run: str, reports: Path) -> Iterator[Path]:
 def is_recording(directory: Path) -> bool:
     """Tell whether a directory is one, be it with something missing; ``latest`` is none, it leads to one."""
     parts = (directory / part for part in ("scenario.yaml", "raw"))
-    return not latest.is_link(directory) and any(map(os.path.lexists, parts))
+    return not is_latest(directory) and any(map(os.path.lexists, parts))
 
 
 def find_unfinished(run: str, reports: Path) -> Recording:
@@ -288,3 +290,84 @@ __all__ = [
     "is_recording",
     "slug",
 ]
+
+
+LATEST = "latest"
+# What begin_directory calls a recording, and nothing with a slash.
+_COMPLETE = re.compile(r"\d{8}T\d{6}Z-[^/]+")
+
+
+def point_latest_to(directory: Path) -> None:
+    """Let ``latest`` lead to a recording that is complete, if it may and can be made.
+
+    Whoever looks sees the former one or this one; of several runs that end at once, it is that of either.
+    """
+    link = directory.with_name(LATEST)
+    new = link.with_name(f".{LATEST}.{secrets.token_hex(8)}")
+    with suppress(OSError):  # as where there are no links, or no space
+        try:
+            link.symlink_to(directory.name)  # which replaces nothing
+        except FileExistsError:
+            if not is_latest(link):
+                return
+            new.symlink_to(directory.name)
+            try:
+                new.replace(link)
+            finally:
+                new.unlink(missing_ok=True)
+
+
+def is_latest(path: Path) -> bool:
+    """Tell whether a path is our link, or what a run that was killed has left of one."""
+    if path.name != LATEST and not path.name.startswith(f".{LATEST}."):
+        return False
+    try:
+        return _COMPLETE.fullmatch(str(path.readlink())) is not None
+    except (OSError, ValueError):  # ValueError: a name with a null character
+        return False
+
+
+def followed(path: Path) -> Path:
+    """Return where our link leads; every other path as it is."""
+    return path.with_name(str(path.readlink())) if is_latest(path) else path
+
+
+def digests(recording: Recording) -> dict[str, str]:
+    """Return the SHA-256 digest of every file that a run left but the record itself, by its path there."""
+    files = [recording.scenario_file, recording.environment_file, *recording.raw_directory.rglob("*")]
+    return {
+        str(file.relative_to(recording.directory)): _digest(file)
+        for file in sorted(files)
+        if file.is_file() and file not in (recording.run_file, recording.analysis_file)
+    }
+
+
+def faults(recording: Recording, record: RunRecord) -> list[str]:
+    """Return every file that is missing or is no longer as the run left it, with what is wrong."""
+    return [f"{path}: {problem}" for path, problem in _problems(recording, record)]
+
+
+def _problems(recording: Recording, record: RunRecord) -> Iterator[tuple[str, str]]:
+    for path, digest in (record.files or {}).items():
+        try:
+            if _digest(recording.directory / path) != digest:
+                yield path, "it is not as the run left it"
+        except texts.TextError as error:
+            yield path, str(error)
+    if record.files is None:
+        yield from _environment(recording)
+
+
+def _environment(recording: Recording) -> Iterator[tuple[str, str]]:
+    file = recording.environment_file
+    try:
+        surroundings = atomic.read_json(file)
+    except atomic.StoredError as error:
+        yield file.name, str(error).removeprefix(f"{file}: ")
+        return
+    if not isinstance(surroundings, dict) or not isinstance(surroundings.get("tools"), dict):
+        yield file.name, "it says nothing of the tools"
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(texts.read_bytes(file)).hexdigest()

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from bench.presentation.figures import style
 from bench.presentation.figures.known import Figure, register
-from bench.presentation.figures.sheet import Sheet
-from bench.presentation.figures.subject import Subject
-from bench.presentation.palette import looks
+from bench.presentation.figures.sheet import Sheet, Subject
+from bench.presentation.figures.style import looks
 from testbed.scenario import Scenario
 from testbed.scenario.words import Part
 

@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 from pydantic import ValidationError
 
 from bench import generators  # noqa: F401 - they have a say in what a scenario may ask for
-from bench.recording import latest
+from bench.recording import directory
 from bench.recording.records import Request, StudyRequest
 from testbed.scenario.faults import explained
 
@@ -35,8 +35,8 @@ def request(scenario: str, kubeconfigs: Sequence[str], **options: Unpack[Options
 
     ``latest`` is named by what it is now: later it will be another.
     """
-    if scenario == latest.NAME:
-        scenario = latest.followed(Path(options["reports"]) / scenario).name
+    if scenario == directory.LATEST:
+        scenario = directory.followed(Path(options["reports"]) / scenario).name
     with _understood():
         return Request(scenario=scenario, kubeconfigs=tuple(kubeconfigs), **_frozen(options))
 

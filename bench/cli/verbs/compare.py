@@ -108,16 +108,16 @@ def _kept(drawn: Mapping[str, bytes], comparison: Comparison, sheet: Sheet, repo
 
 
 def _show(finding: Finding, comparisons: list[Comparison], alone: list[str], figures: Sequence[Path]) -> None:
-    from bench.presentation import differences
+    from bench.presentation import tables
 
     console = Console()
     for comparison in comparisons:
-        console.print(differences.table(comparison))
-        for note in differences.notes(comparison):
+        console.print(tables.compared(comparison))
+        for note in tables.comparison_notes(comparison):
             say(f"  note: {note}")
         console.print()
     for file in figures:
         say(f"figure: {file}")
     for name in alone:
         say(f"{name}: there is nothing to compare it with")
-    say(finding, differences.STYLES[finding])
+    say(finding, tables.FINDINGS[finding])

@@ -140,13 +140,13 @@ def _calibrated(request: Request) -> Request:
     """Return what is asked for at the largest scale at which this machine can tell, or at the smallest."""
     from bench.cli.progress import Display
     from bench.measurement import experiment
-    from bench.recording import foreseen
+    from bench.recording.records import SMALLER, excluded
 
     scenario = requests.read(request)
     display = Display(Console(), scenario.name)
     found = experiment.foresee(request, scenario, display)
-    smallest = foreseen.SMALLER[-1]
-    scale = next((one.scale for one in found if not foreseen.excluded(found, one.scale)), smallest)
+    smallest = SMALLER[-1]
+    scale = next((one.scale for one in found if not excluded(found, one.scale)), smallest)
     scale = scale if found else 1.0  # nothing is promised, so nothing is foreseen
     display.stage(f"--scale {scale:g}")
     return request.model_copy(update={"scale": scale})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.cli.terminal import complain, say
-from bench.recording import foreseen
+from bench.recording import records
 from testbed.scenario.units import format_factor
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.recording.directory import Recording
     from bench.recording.records import Request
 
-MOST = 1 + len(foreseen.SMALLER)  # further runs of what was asked for: once more, and at each of the scales
+MOST = 1 + len(records.SMALLER)  # further runs of what was asked for: once more, and at each of the scales
 LIMIT_SECONDS = 180.0  # that all further runs of a command may take
 
 
@@ -78,7 +78,7 @@ class Answer:
         """Tell whether the calibration of the last run as asked excludes a statement at a scale."""
         calibration = self.asked.judged.summary.calibration
         known = calibration.foreseen if calibration else None
-        return foreseen.excluded(known, scale / self.request.scale)
+        return records.excluded(known, scale / self.request.scale)
 
 
 def answer(request: Request, run: Callable[[Request, str | None], Judged], allowance: Allowance) -> Answer:
@@ -119,7 +119,7 @@ def _further(found: Answer) -> Iterator[Request]:
     request = found.request
     if not found.excluded(request.scale):
         yield request
-    for scale in foreseen.SMALLER:
+    for scale in records.SMALLER:
         if not found.silent:
             return
         if scale < request.scale and not found.excluded(scale):
@@ -149,5 +149,5 @@ def _concluded(found: Answer) -> str:
         return f"{verdict} as asked for, {smaller}: {last.judged.recording.directory}"
     if found.ended:
         return f"no statement ({found.ended})"
-    scales = (found.request.scale, *(scale for scale in foreseen.SMALLER if scale < found.request.scale))
+    scales = (found.request.scale, *(scale for scale in records.SMALLER if scale < found.request.scale))
     return f"this machine cannot tell at any of the scales {', '.join(f'{one:g}' for one in scales)}"

@@ -17,8 +17,7 @@ from bench.presentation.figures.head import EDGE, Head, Key
 from bench.presentation.figures.labels import arrowed
 from bench.presentation.figures.series import Series, ceiling, cut, series
 from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import bands, files, line, shade
-from bench.presentation.palette import INK, MUTED, looks
+from bench.presentation.figures.style import INK, MUTED, bands, files, line, looks, shade
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from bench.presentation import words
-from bench.presentation.figures.sheet import SMALL, TEXT, Sheet
-from bench.presentation.figures.subject import Subject
-from bench.presentation.palette import INK, VERDICTS
+from bench.presentation.figures.sheet import SMALL, TEXT, Sheet, Subject
+from bench.presentation.figures.style import INK, VERDICTS
 from testbed.scenario.units import format_factor
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.presentation.figures import latency, throughput
-from bench.presentation.figures.sheet import Sheet
-from bench.presentation.figures.subject import Subject
+from bench.presentation.figures.sheet import Sheet, Subject
 from testbed.registry import Registry
 from testbed.scenario import Scenario
 from testbed.scenario.words import Part

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.presentation.figures.sheet import SMALL, TEXT, Sheet
-from bench.presentation.palette import INK, MUTED, Look
+from bench.presentation.figures.style import INK, MUTED, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

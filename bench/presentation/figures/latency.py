@@ -15,10 +15,8 @@ from bench.analysis.requests_summary import RequestsSummary
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, above
 from bench.presentation.figures.labels import shortened
-from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import bands, files, line, shade
-from bench.presentation.figures.subject import Subject
-from bench.presentation.palette import INK, MUTED, looks
+from bench.presentation.figures.sheet import SMALL, Sheet, Subject
+from bench.presentation.figures.style import INK, MUTED, bands, files, line, looks, shade
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps, format_digits
 

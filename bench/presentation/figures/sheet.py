@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bench.analysis.summary import Summary
+from bench.recording.records import RunRecord
+from testbed.scenario import Scenario
+
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 FORMATS = ("svg", "pdf", "png")
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}  # inches
@@ -120,3 +127,70 @@ def _formats(text: str) -> tuple[str, ...]:
         if word not in FORMATS:
             raise LookupError(f"--format: must be one or more of {', '.join(FORMATS)}, not {word!r}")
     return tuple(dict.fromkeys(chosen))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One recording, analysed."""
+
+    scenario: Scenario
+    record: RunRecord
+    summary: Summary
+    samples: pd.DataFrame  # as bench.analysis.samples has them; empty without traffic
+    exchanges: pd.DataFrame  # as bench.analysis.exchanges has them; empty without requests
+    scale: float = 1.0  # what every rate was multiplied by, as far as that was recorded
+
+
+LEFT, RIGHT, GAP = 0.62, 0.12, 0.12  # units
+LEAST = 1.2  # width of a panel
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where panels are, in units."""
+
+    sheet: Sheet
+    most: int  # panels beside each other, where there is room
+    height: float  # of a panel
+    above: float  # of what stands above each: its title
+    gap: float = GAP  # between panels
+    least: float = LEAST  # width of a panel
+
+    @property
+    def columns(self) -> int:
+        """How many panels are beside each other."""
+        room = self.sheet.room - LEFT - RIGHT + self.gap
+        return max(1, min(self.most, int(room / (self.least + self.gap))))
+
+    @property
+    def width(self) -> float:
+        """How wide each is."""
+        room = self.sheet.room - LEFT - RIGHT
+        return (room - (self.columns - 1) * self.gap) / self.columns
+
+    def rows(self, count: int) -> int:
+        """Return in how many rows so many panels are."""
+        return -(-count // self.columns)
+
+    def panels(self, figure: Figure, count: int, top: float, below: float) -> Sequence[Axes]:
+        """Return so many panels, the first row's titles ``top`` units from the figure's upper edge.
+
+        ``below`` is what each row has for its own axis.
+        """
+        total = figure.get_figheight() / self.sheet.scale
+        found = []
+        for number in range(count):
+            row, column = divmod(number, self.columns)
+            bottom = total - top - (row + 1) * (self.above + self.height) - row * below
+            left = LEFT + column * (self.width + self.gap)
+            found.append(
+                figure.add_axes(
+                    (
+                        left / self.sheet.room,
+                        bottom / total,
+                        self.width / self.sheet.room,
+                        self.height / total,
+                    )
+                )
+            )
+        return found

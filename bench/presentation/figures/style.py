@@ -1,18 +1,18 @@
-"""How all figures look, and how one becomes files."""
+"""How all figures look, which colour stands for what, and how one becomes files."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from bench.analysis import excuses, phases
 from bench.analysis.excuses import Moments
 from bench.analysis.phases import Span
 from bench.presentation.figures.sheet import PAGE, SMALL, TEXT, Sheet
-from bench.presentation.palette import GRID, INK, SATURATED, SHADES, STALL, VERDICTS
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 
@@ -24,6 +24,30 @@ if TYPE_CHECKING:
 
     Entry = tuple[str, Line2D | Patch]  # of a key: what is said of what
     Entries = list[Entry]
+
+
+# A role has one colour everywhere, in figures and pages: those of Okabe and Ito, "Color Universal Design"
+# (2008), which colour-blind people can tell apart, without the yellow that vanishes on white paper and
+# without black, in which promises are drawn. Markers tell lines apart in grey, too.
+
+# Of flows, then of requests, in the scenario's order. They begin again after the last one, with other
+# markers: there are as many of either as have no divisor in common.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+DISTURBANCE = "#7A7A7A"  # of every disturbance, in any scenario
+# Of the time of the disturbances; what disturbs in other company has the other one.
+SHADES = ("#EEEEEE", "#DDDDDD")
+
+# Of what lies in a cluster, in the order of the clusters: the colours above and their yellow, lightened to be
+# written on. And of what lies outside of every one.
+CLUSTERS = ("#9AD1F3", "#F3CB7A", "#7FCFB5", "#E3B6D0", "#F5EE9E", "#E9A577")
+OUTSIDE = "#E4E4E4"
+
+INK, MUTED, GRID = "#000000", "#595959", "#DDDDDD"
+# Of the machine's bad moments, and of verdicts: as on pages of light paper (templates/style.css).
+STALL, SATURATED = "#b00020", "#b86e00"
+VERDICTS = {"held": "#00664a", "violated": "#a33c00", "invalid": "#5a4a00"}
 
 STYLE: dict[Any, Any] = {
     # The first comes with matplotlib; an SVG is shown with whatever there is.
@@ -182,3 +206,28 @@ def of_moments(found: Moments) -> Entries:
     """Return what stands in a key for the machine's bad moments, if it had any."""
     entries: Entries = [("machine stood still", shade(STALL))] if found.stalls else []
     return [*entries, *([("processor saturated", shade(SATURATED))] if found.saturated else [])]
+
+
+class Look(NamedTuple):
+    """What a line looks like."""
+
+    colour: str
+    marker: str
+
+
+def look(place: int) -> Look:
+    """Return the look of the one at a place, from 0, in the order of its kind."""
+    return Look(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
+
+
+def looks(scenario: Scenario) -> dict[str, Look]:
+    """Return the look of everything that a scenario sends, by label."""
+    own = [transfer.label for transfer in chain(scenario.flows, scenario.requests)]
+    others = [disturbance.label for disturbance in scenario.disturbances]
+    return {
+        **{label: look(place) for place, label in enumerate(own)},
+        **{
+            label: Look(DISTURBANCE, MARKERS[(len(own) + place) % len(MARKERS)])
+            for place, label in enumerate(others)
+        },
+    }

@@ -19,10 +19,8 @@ from bench.presentation.figures import labels, style
 from bench.presentation.figures.head import EDGE, Key, above
 from bench.presentation.figures.labels import Label, shortened
 from bench.presentation.figures.series import Series, ceiling, cut, series
-from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import bands, files, line, shade
-from bench.presentation.figures.subject import Subject
-from bench.presentation.palette import INK, MUTED, Look, looks
+from bench.presentation.figures.sheet import SMALL, Sheet, Subject
+from bench.presentation.figures.style import INK, MUTED, Look, bands, files, line, looks, shade
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, format_number, unit_for
 

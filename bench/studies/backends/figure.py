@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.presentation.figures import style
-from bench.presentation.figures.grid import Grid
 from bench.presentation.figures.head import EDGE, Key, broken, extent
-from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.palette import Look, look
+from bench.presentation.figures.sheet import SMALL, Grid, Sheet
+from bench.presentation.figures.style import Look, look
 from bench.studies.backends.convergence import too_late
 from bench.studies.backends.index import Backends, PacketCost, Size
 

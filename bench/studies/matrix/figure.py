@@ -12,13 +12,11 @@ from bench.analysis.excuses import Moments, together
 from bench.analysis.phases import planned
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import style
-from bench.presentation.figures.grid import LEFT, Grid
 from bench.presentation.figures.head import EDGE, Key, extent
 from bench.presentation.figures.labels import shortened
 from bench.presentation.figures.series import Series, ceiling, cut, series
-from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import bands
-from bench.presentation.palette import INK, looks
+from bench.presentation.figures.sheet import LEFT, SMALL, Grid, Sheet
+from bench.presentation.figures.style import INK, bands, looks
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
 from bench.studies.matrix.index import HEADINGS, Matrix

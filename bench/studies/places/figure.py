@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from bench.analysis import samples
 from bench.analysis.excuses import Moments, together
 from bench.presentation.figures import style
-from bench.presentation.figures.grid import LEFT, Grid
 from bench.presentation.figures.head import EDGE, Key
 from bench.presentation.figures.series import Series, ceiling, cut, series
-from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import bands
-from bench.presentation.palette import look
+from bench.presentation.figures.sheet import LEFT, SMALL, Grid, Sheet
+from bench.presentation.figures.style import bands, look
 from bench.recording.directory import Recording
 from bench.studies.places.index import Places, Row
 from testbed.scenario import Scenario

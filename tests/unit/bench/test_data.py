@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from bench import pipeline
-from bench.recording import latest
-from bench.recording.directory import Recording
+from bench.recording.directory import Recording, point_latest_to
 from tests.paths import ROOT
 
 BLOCKS = re.findall(
@@ -31,7 +30,7 @@ def test_the_lines_for_pandas_do_what_the_page_says(
     for name in ("held", "violated"):
         directory = recorded(name).directory.rename(reports / f"20260101T000000Z-{name}-pod")
         summaries.append(pipeline.analyse(Recording(directory)))
-    latest.point_to(directory)
+    point_latest_to(directory)
     monkeypatch.chdir(tmp_path)
 
     in_pandas, shares_of_guarantees = BLOCKS

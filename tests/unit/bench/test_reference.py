@@ -15,7 +15,7 @@ from bench.cli.statuses import HELD, INVALID
 from bench.cli.verbs import experiments
 from bench.pipeline import analyse
 from bench.recording import archive
-from bench.recording.anonymous import without_names
+from bench.recording.archive import without_names
 from bench.recording.directory import Recording
 from bench.studies.backends import index as backends
 from bench.studies.matrix import index

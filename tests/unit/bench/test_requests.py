@@ -21,7 +21,7 @@ from bench.presentation import tables
 from bench.presentation.figures import latency
 from bench.presentation.figures.sheet import FORMATS
 from bench.presentation.figures.style import files
-from bench.recording import archive, atomic, inventory
+from bench.recording import archive, atomic, directory
 from bench.recording.directory import Recording
 from bench.studies.matrix import latency as enforcements
 from bench.studies.matrix import page, table
@@ -211,7 +211,7 @@ def test_a_summary_without_requests_has_no_word_of_them(recording: Recording) ->
 @pytest.mark.usefixtures("undrawn")
 def test_it_is_packed_and_unpacked(recording: Recording, tmp_path: Path) -> None:
     done = recording.run_record()
-    atomic.write_model(recording.run_file, done.model_copy(update={"files": inventory.take(recording)}))
+    atomic.write_model(recording.run_file, done.model_copy(update={"files": directory.digests(recording)}))
     before = analysed(recording)
     archive.pack(recording.directory, tmp_path / "packed")
     unpacked = Recording(archive.unpack(tmp_path / "packed", tmp_path / "unpacked"))

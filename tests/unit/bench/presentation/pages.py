@@ -13,8 +13,7 @@ from bench.analysis.samples import COLUMNS, parted, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
 from bench.presentation.figures import known
-from bench.presentation.figures.sheet import PAGE
-from bench.presentation.figures.subject import Subject
+from bench.presentation.figures.sheet import PAGE, Subject
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord, Stall, Stretch

@@ -13,7 +13,7 @@ from bench.analysis.summary import SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.table import VERBS
 from bench.observations.causes import Cause, Kind, Topic
-from bench.presentation import following, next_page
+from bench.presentation import following
 from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
 from bench.studies import known
@@ -286,6 +286,6 @@ def test_causes_whose_topics_are_not_known_have_what_is_usual_for_their_kind() -
 
 def test_the_page_for_trouble_has_each_rule() -> None:
     """If not: ./invokew schema."""
-    page = next_page.FILE.read_text(encoding="utf-8")
-    assert page == next_page.render()
+    page = following.TROUBLESHOOT.read_text(encoding="utf-8")
+    assert page == following.troubleshoot()
     assert all(f"| {rule.command} | {rule.reason} |" in page for rule in RULES)

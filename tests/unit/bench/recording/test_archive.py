@@ -16,12 +16,15 @@ import pytest
 from bench.analysis import summary
 from bench.cli.statuses import HELD
 from bench.cli.verbs import experiments
+from bench.observations.neighbours import Others, notes
 from bench.pipeline import analyse
-from bench.recording import archive, atomic, inventory
+from bench.recording import archive, atomic, directory
+from bench.recording.archive import without_names
 from bench.recording.atomic import StoredError
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning
 from bench.studies.matrix.index import Matrix, MatrixCase
+from testbed.clusters.survey import Machine
 from tests import cases
 from tests.unit.bench.builders import DATA
 
@@ -36,7 +39,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = recording.run_record()
     beginning = Beginning(started_at=record.started_at, provider="ssh:/srv/ada/lab.yaml", orchestrator="cni")
     atomic.write_model(recording.beginning_file, beginning)
-    record.files = inventory.take(recording)
+    record.files = directory.digests(recording)
     atomic.write_model(recording.run_file, record)
     analyse(recording)
     return recording.directory
@@ -99,7 +102,7 @@ def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tm
     assert (tmp_path / "to" / "summary.json").read_bytes() == held.summary_file.read_bytes()
     unpacked = archive.unpack(tmp_path / "to", tmp_path / "reports")
     assert unpacked == tmp_path / "reports" / held.run_record().run_id
-    assert set(files_of(unpacked)) == {*inventory.take(held), "raw/run.json", "raw/analysis.json"}
+    assert set(files_of(unpacked)) == {*directory.digests(held), "raw/run.json", "raw/analysis.json"}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -108,7 +111,7 @@ def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_pat
     unpacked = Recording(archive.unpack(tmp_path / "to", tmp_path / "reports"))
     assert unpacked.beginning().provider == "ssh:lab.yaml"
     record = unpacked.run_record()
-    assert record.files == inventory.take(unpacked)
+    assert record.files == directory.digests(unpacked)
     assert record.files != held.run_record().files
     again, before = analyse(unpacked), summary.read(held.summary_file)
     assert again.verdict == "held"
@@ -332,3 +335,76 @@ def test_an_unpacking_that_fails_leaves_nothing(
     with pytest.raises(OSError, match="No space left"):
         archive.unpack(tmp_path / "to", tmp_path / "reports")
     assert list((tmp_path / "reports").iterdir()) == []
+
+
+OUTPUT = "raw/repetition-0/a.sender.json"
+NODE = {
+    "metadata": {"name": "lab-7"},
+    "spec": {"podCIDR": "172.16.1.0/24"},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "addresses": [
+            {"type": "InternalIP", "address": "192.0.2.7"},
+            {"type": "Hostname", "address": "lab-7.example.org"},
+        ],
+        "nodeInfo": {"machineID": "d1ad", "systemUUID": "d1ae", "bootID": "bd90", "osImage": "Debian"},
+    },
+}
+
+
+def masked(path: str, text: str) -> str:
+    return without_names(path, text.encode()).decode()
+
+
+def test_iperf3_tells_a_kernel_and_no_host() -> None:
+    said = '"system_info":\t"Linux lab-7.example.org 6.1.0 #1 SMP x86_64"'
+    assert masked(OUTPUT, said) == '"system_info":\t"Linux host 6.1.0 #1 SMP x86_64"'
+
+
+def test_real_output_loses_one_line_only() -> None:
+    before = (DATA / "held/raw/repetition-0/1-a-1-a-4.sender.json").read_text().splitlines()
+    after = masked(OUTPUT, "\n".join(before)).splitlines()
+    assert ["system_info" in new for old, new in zip(before, after, strict=True) if old != new] == [True]
+
+
+def test_nodes_of_a_cluster_have_neither_names_nor_what_is_unique_to_a_machine() -> None:
+    facts = {"clusters": {"a": {"nodes": {"worker-01": dict(Machine.read(NODE).facts)}}}}
+    found = json.loads(masked("environment.json", json.dumps(facts, indent=1)))
+    assert found["clusters"]["a"]["nodes"]["worker-01"] == {
+        "name": "host",
+        "addresses": {"InternalIP": "192.0.2.7", "Hostname": "host"},
+        "pod_cidr": "172.16.1.0/24",
+        "info": {"machineID": "", "systemUUID": "", "bootID": "", "osImage": "Debian"},
+    }
+
+
+def test_runs_beside_ours_were_nobodys() -> None:
+    (note,) = notes(Others(frozenset({"process 17 of user ada"}), False), Others(frozenset(), False))
+    for path in ("raw/run.json", "raw/repetition-0/finished.json", "summary.json"):
+        assert masked(path, json.dumps([note])) == json.dumps([note.replace("ada", "unnamed")])
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ("ssh:/srv/ada/lab/inventory.yaml", "ssh:inventory.yaml"),
+        ("ssh:/home/ada/inventory.yaml", "ssh:inventory.yaml"),
+        ("existing:a=/root/a.conf,b=/home/ada/.kube/b.conf", "existing:a=a.conf,b=b.conf"),
+        ("ssh:lab/inventory.yaml", "ssh:lab/inventory.yaml"),
+        ("netns", "netns"),
+    ],
+)
+@pytest.mark.parametrize("path", ["raw/beginning.json", "asked.json"])
+def test_of_what_a_run_was_given_the_files_names_are_left(path: str, given: str, left: str) -> None:
+    said = json.dumps({"started_at": "2026-01-01T00:00:00+00:00", "provider": given}, indent=1)
+    assert json.loads(masked(path, said)) == json.loads(said) | {"provider": left}
+
+
+def test_a_home_is_nobodys_anywhere() -> None:
+    assert masked(OUTPUT, "cannot read /home/ada/x, /root/y") == "cannot read ~/x, ~/y"
+
+
+def test_paths_of_the_system_and_what_is_no_text_stay() -> None:
+    for text in ('"subnetFile": "/run/flannel/subnet-a.env"', '"root": true', '"raw/run.json": "0f"'):
+        assert masked("environment.json", text) == masked("raw/run.json", text) == text
+    assert without_names(OUTPUT, b"\xff/home/ada/x") == b"\xff/home/ada/x"

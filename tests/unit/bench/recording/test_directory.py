@@ -1,17 +1,26 @@
 import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from bench import pipeline
 from bench.cli.verbs import experiments
 from bench.recording import atomic
-from bench.recording.directory import Recording, find
-from bench.recording.records import slug
+from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording, digests, faults, find
+from bench.recording.records import Beginning, Finished, slug
 from bench.recording.requests import scenario_file
-from testbed.scenario import load, render_yaml
+from testbed.scenario import ScenarioError, load, render_yaml
 from testbed.scenario.found import Found
+from tests import cases, verbs
 from tests.paths import ROOT
+from tests.unit.bench.builders import DATA
 
 SCENARIO = load(ROOT / "scenarios" / "contmec.yaml")
 NOW = datetime(2022, 3, 10, 12, 0, 0, tzinfo=UTC)
@@ -99,3 +108,234 @@ def test_what_is_no_name_of_a_recording_is_refused(
             search()
     with pytest.raises(LookupError, match="no scenario"):
         scenario_file(name)
+
+
+HELD = DATA / "held"
+FILES = sorted(str(file.relative_to(HELD)) for file in HELD.rglob("*") if file.is_file())
+OTHER_JSON = ("[]", "{}", "null", "1", '"x"', '{"x": 1}', "[" * 100_000)
+MOST_SECONDS = 20
+CUTS = cases.count("CONCORDE_CUTS", 12, 100)
+
+
+def sealed(directory: Path) -> Recording:
+    """Give a recording what a run leaves today: how it was begun, and the digests of its files."""
+    recording = Recording(directory)
+    record = recording.run_record()
+    beginning = Beginning(started_at=record.started_at, provider="netns", orchestrator="cni")
+    atomic.write_model(recording.beginning_file, beginning)
+    record.files = digests(recording)
+    atomic.write_model(recording.run_file, record)
+    return recording
+
+
+def random_bytes(length: int) -> bytes:
+    return bytes(number * number * 7919 % 251 for number in range(1, length))
+
+
+def replace(file: Path, content: bytes) -> None:
+    file.unlink()
+    file.write_bytes(content)
+
+
+def made_into(text: str) -> Callable[[Path], None]:
+    return lambda file: replace(file, text.encode())
+
+
+def make_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def make_fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def make_link(target: str) -> Callable[[Path], None]:
+    def link(file: Path) -> None:
+        file.unlink()
+        file.symlink_to(target)
+
+    return link
+
+
+def cut(share: float) -> Callable[[Path], None]:
+    def shorten(file: Path) -> None:
+        content = file.read_bytes()
+        # White space at its end says nothing.
+        replace(file, content[: int(len(content.rstrip()[:-1]) * share)])
+
+    return shorten
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "missing": Path.unlink,
+    **{f"cut at {share}": cut(share) for share in (0, 0.001, 0.3, 0.5, 0.9, 1)},
+    "a directory": make_directory,
+    "a FIFO": make_fifo,
+    "a link to nothing": make_link("nothing"),
+    "a link without end": make_link("/dev/zero"),
+    **{f"other JSON: {text[:8]}": made_into(text) for text in OTHER_JSON},
+    "random": lambda file: replace(file, random_bytes(file.stat().st_size)),
+    "zeros": lambda file: replace(file, bytes(file.stat().st_size)),
+    "another encoding": lambda file: replace(file, file.read_text(encoding="utf-8").encode("utf-16")),
+}  # fmt: skip
+
+
+@pytest.fixture
+def quick(undrawn: None) -> Iterator[None]:
+    """Wait for nothing for ever."""
+
+    def late(*_: object) -> None:
+        pytest.fail(f"it took more than {MOST_SECONDS} s")
+
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(MOST_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, former)
+
+
+def refused_or_invalid(recording: Recording, path: str) -> bool:
+    """Tell whether ``figures`` refuses it or calls it invalid, and names the file."""
+    try:
+        status = experiments.draw_figures(str(recording.directory), Path("reports"), {})
+    except (ScenarioError, StoredError) as error:
+        return str(error).startswith(f"{recording.directory / path}: ")
+    summary = atomic.read_json(recording.summary_file)
+    # An old scenario that was cut may differ from what was done in what it says only.
+    name = path if recording.run_record().files else Path(path).name
+    return status == 3 and any(name in reason for reason in summary["reasons"])
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.long(one_in=23)
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("of", ["now", "before"])
+def test_a_file_that_is_damaged_is_named(of: str, path: str, damage: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory) if of == "now" else Recording(directory)
+    DAMAGES[damage](directory / path)
+    assert refused_or_invalid(recording, path)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "damage", ["missing", "cut at 0.5", "a directory", "other JSON: []", "other JSON: {}"]
+)
+def test_what_was_found_of_machines_is_missed_too(damage: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    recording = Recording(directory)
+    atomic.write_model(recording.found_file, Found(uplinks={"worker-01": "ens5"}))
+    sealed(directory)
+    assert faults(recording, recording.run_record()) == []
+    DAMAGES[damage](recording.found_file)
+    assert refused_or_invalid(recording, "raw/found.json")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.long
+@pytest.mark.parametrize("of", ["now", "before"])
+def test_a_scenario_is_never_taken_for_another(of: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory) if of == "now" else Recording(directory)
+    content = recording.scenario_file.read_bytes()
+    ends = {at for at, byte in enumerate(content) if byte == ord("\n")} | set(
+        range(len(content) - 30, len(content))
+    )
+    for end in Random(cases.seed()).sample(sorted(ends), min(CUTS, len(ends))):
+        recording.scenario_file.write_bytes(content[:end])
+        assert refused_or_invalid(recording, "scenario.yaml"), content[:end][-40:]
+
+
+@pytest.mark.usefixtures("quick")
+def test_files_that_nothing_is_made_of_are_missed_too(tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory)
+    assert faults(recording, recording.run_record()) == []
+    recording.beginning_file.unlink()
+    assert refused_or_invalid(recording, "raw/beginning.json")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_that_may_not_be_read_is_named(path: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    (directory / path).chmod(0)
+    assert refused_or_invalid(Recording(directory), path)
+
+
+@pytest.mark.parametrize("path", ["scenario.yaml", "raw/beginning.json", "raw/repetition-0/finished.json"])
+@pytest.mark.parametrize("damage", ["cut at 0.5", "a directory", "a FIFO", "other JSON: []"])
+def test_nothing_is_started_to_go_on_with_what_is_damaged(path: str, damage: str, tmp_path: Path) -> None:
+    directory = tmp_path / "held.unfinished"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory)
+    record = recording.run_record()
+    done = Finished(repetition=record.repetitions[0], seconds=1, calibration=None, faults=[], notes=[])
+    atomic.write_model(recording.finished_file(0), done)
+    DAMAGES[damage](directory / path)
+    with pytest.raises((ScenarioError, StoredError), match=f"^{directory / path}: "):
+        experiments.resume_bench(str(directory), Path("reports"))
+
+
+def figures_of(recording: Path, *arguments: str) -> tuple[int, str]:
+    done = verbs.run(*(arguments or ("figures", str(recording))))
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_half_a_record_is_bad_input(tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    cut(0.5)(directory / "raw" / "run.json")
+    status, words = figures_of(directory)
+    assert status == 2
+    assert f"{directory}/raw/run.json: Invalid JSON" in words
+
+
+def test_half_a_beginning_is_bad_input(tmp_path: Path) -> None:
+    directory = tmp_path / "held.unfinished"
+    shutil.copytree(HELD, directory)
+    recording = sealed(directory)
+    cut(0.5)(recording.beginning_file)
+    status, words = figures_of(directory, "bench", "--resume", str(directory))
+    assert status == 2
+    assert f"{directory}/raw/beginning.json: Invalid JSON" in words
+
+
+def test_without_its_environment_a_run_is_invalid(tmp_path: Path) -> None:
+    directory = tmp_path / "held"
+    shutil.copytree(HELD, directory)
+    (directory / "environment.json").unlink()
+    status, words = figures_of(directory)
+    assert status == 3
+    assert "environment.json: No such file or directory" in words
+
+
+def test_what_found_no_room_after_its_traffic_is_analysed_when_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "20260101T000000Z-held-pod.unfinished"
+    shutil.copytree(HELD, directory)
+    sealed(directory)
+    analyse = pipeline.analyse
+
+    def full(_recording: Recording) -> None:
+        raise OSError(28, "No space left on device", str(directory / "samples.parquet"))
+
+    monkeypatch.setattr(pipeline, "analyse", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        experiments.resume_bench(str(directory), tmp_path)
+    assert f"./invokew bench --resume {directory}\n" in capsys.readouterr().out
+    monkeypatch.setattr(pipeline, "analyse", analyse)
+    judged = experiments.resume_bench(str(directory), tmp_path)
+    assert judged.summary.verdict == "held"
+    assert judged.recording.directory == directory.with_name("20260101T000000Z-held-pod")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli.verbs import asked
-from bench.recording import archive, latest
+from bench.recording import archive, directory
 from bench.recording.directory import Recording, find, is_recording
 from testbed.scenario import load
 from tests.paths import ROOT
@@ -79,7 +79,7 @@ def test_what_somebody_else_made_stays(make: Callable[[Path], None], tmp_path: P
 def test_many_at_once_leave_one_whole_link(tmp_path: Path) -> None:
     runs = [tmp_path / f"20220310T1200{number:02}Z-contmec-pod" for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(latest.point_to, runs))
+        list(pool.map(directory.point_latest_to, runs))
     assert [entry.name for entry in tmp_path.iterdir()] == ["latest"]
     assert tmp_path / (tmp_path / "latest").readlink() in runs
 

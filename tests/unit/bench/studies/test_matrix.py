@@ -17,7 +17,7 @@ from bench.cli.verbs.asked import Options
 from bench.pipeline import analyse
 from bench.presentation.figures.labels import shortened
 from bench.presentation.figures.sheet import PRESETS, Sheet
-from bench.presentation.palette import looks
+from bench.presentation.figures.style import looks
 from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording

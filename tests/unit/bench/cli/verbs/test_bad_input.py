@@ -21,7 +21,7 @@ from invoke.exceptions import Exit
 from bench.cli import exits, statuses
 from bench.cli.verbs import asked, experiments, studies
 from bench.pipeline import analyse
-from bench.recording import atomic, inventory
+from bench.recording import atomic, directory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Finished, StudyRequest
 from bench.studies.matrix import index
@@ -96,7 +96,7 @@ def recording(tmp_path: Path) -> Recording:
         done = Finished(repetition=repetition, seconds=1, calibration=None, faults=[], notes=[])
         atomic.write_model(made.finished_file(number), done)
     atomic.write_model(made.found_file, Found(uplinks={"worker-01": "ens5"}))
-    record.files = inventory.take(made)
+    record.files = directory.digests(made)
     atomic.write_model(made.run_file, record)
     return made
 

@@ -10,6 +10,18 @@ from matplotlib.figure import Figure
 
 from bench.presentation.figures import style
 from bench.presentation.figures.sheet import Sheet
+from bench.presentation.figures.style import (
+    COLOURS,
+    DISTURBANCE,
+    MARKERS,
+    SATURATED,
+    STALL,
+    VERDICTS,
+    look,
+    looks,
+)
+from tests.paths import ROOT
+from tests.unit.bench.builders import scenario
 
 TRUETYPE = b"\x00\x01\x00\x00"
 
@@ -34,3 +46,20 @@ def test_the_fonts_of_a_pdf_do_not_say_how_to_lay_them_out() -> None:
     found = [set(font.keys()) for font in fonts(style.files(written, Sheet(formats=("pdf",)))["pdf"])]
     assert found
     assert all("glyf" in tables and not tables & style.LAYOUT for tables in found)
+
+
+def test_flows_have_their_colours_in_order_and_disturbances_one_of_their_own() -> None:
+    found = looks(scenario())
+    assert [found[name].colour for name in ("A -> C", "B -> D", "noise")] == [*COLOURS[:2], DISTURBANCE]
+    assert DISTURBANCE not in COLOURS
+
+
+def test_thirty_flows_look_different() -> None:
+    assert len({look(place) for place in range(30)}) == 30
+    assert len({look(place) for place in range(len(COLOURS) * len(MARKERS))}) == len(COLOURS) * len(MARKERS)
+
+
+def test_pages_on_light_paper_have_the_same_colours() -> None:
+    style = (ROOT / "bench" / "presentation" / "templates" / "style.css").read_text().splitlines()[0]
+    for name, colour in {**VERDICTS, "stall": STALL, "saturated": SATURATED}.items():
+        assert f"--{name}: {colour};" in style

@@ -12,9 +12,8 @@ import pytest
 from bench.analysis import exchanges, flow_phases, summary, verdict
 from bench.analysis.samples import parted
 from bench.presentation.figures import throughput
-from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet
-from bench.presentation.figures.subject import Subject
-from bench.presentation.palette import COLOURS, DISTURBANCE, STALL
+from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet, Subject
+from bench.presentation.figures.style import COLOURS, DISTURBANCE, STALL
 from bench.recording.records import Stall
 from testbed.scenario import Scenario
 from tests.paths import ROOT
@@ -28,7 +27,7 @@ import hashlib, sys
 from pathlib import Path
 from bench.analysis import exchanges, flow_phases, samples, summary, verdict
 from bench.presentation.figures import sheet, throughput
-from bench.presentation.figures.subject import Subject
+from bench.presentation.figures.sheet import Subject
 from bench.recording.directory import Recording
 recording = Recording(Path(sys.argv[1]))
 scenario, record = recording.scenario(), recording.run_record()
