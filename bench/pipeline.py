@@ -13,17 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.analysis import (
-    ceilings,
-    exchanges,
-    flow_phases,
-    latency,
-    machine,
-    requests_summary,
-    samples,
-    summary,
-    verdict,
-)
+from bench.analysis import ceilings, exchanges, flow_phases, latency, machine, samples, summary, verdict
 from bench.analysis.summary import Summary
 from bench.observations.causes import Cause
 from bench.recording import atomic, directory
@@ -61,7 +51,7 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
     from bench.presentation import again, crate, report
-    from bench.presentation.figures import known
+    from bench.presentation.figures import registry
     from bench.presentation.figures.sheet import PAGE, Subject
 
     found = _judged(recording, scenario, record, _changed(recording, record))
@@ -69,7 +59,7 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     asked = again.asked(recording)
     scale = asked.scale if asked else 1.0
     subject = Subject(scenario, record, result, found.samples, found.exchanges, scale)
-    drawn = known.draw(subject, PAGE)
+    drawn = registry.draw(subject, PAGE)
     page = report.render(recording, scenario, record, result, found.samples, drawn)
 
     made = {
@@ -85,7 +75,7 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     for file, content in made.items():
         atomic.write(file, content)
     if sheet is not None:
-        for name, files in known.draw(subject, sheet).items():
+        for name, files in registry.draw(subject, sheet).items():
             for kind, content in files.items():
                 atomic.write(recording.figures_directory / sheet.file(name, kind), content)
     if earlier is None:
@@ -136,7 +126,7 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     faults = [*changed, *readings.faults, *asked.faults]
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
     machines = machine.observe(tables, readings.retransmits, scenario, record)
-    told = requests_summary.build(scenario, latencies, asked.idle)
+    told = summary.requests_of(scenario, latencies, asked.idle)
     result = summary.build(scenario, record, observed, judged, machines, told)
     return _Judged(result, readings.samples, asked.exchanges)
 

@@ -13,7 +13,7 @@ from unittest import mock
 
 from bench import generators
 from bench.observations.observation import OBSERVATIONS
-from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures.registry import FIGURES
 from bench.studies.known import STUDIES
 from testbed import assembly
 from testbed.enforcements import registry as enforcements

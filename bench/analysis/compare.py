@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.analysis import intervals
+from bench.analysis import statistics
 from bench.analysis.summary import PhaseSummary, Summary
 from bench.recording.records import Entry
 from testbed.scenario import Scenario, Traffic
@@ -45,7 +45,7 @@ class Row(Entry):
     difference: float | None  # the other less the one
     low: float | None  # of its interval; null: too few repetitions for one
     high: float | None
-    level: float = intervals.LEVEL
+    level: float = statistics.LEVEL
     effect: float  # the least difference that matters
     finding: Finding
     reason: str | None = None  # why it cannot be told, where that is not the interval
@@ -133,7 +133,7 @@ def _row(
     if one and other:
         difference = _mean(other) - _mean(one)
     if min(len(one), len(other)) >= 2:
-        (low, high) = intervals.welch(one, other).interval
+        (low, high) = statistics.welch(one, other).interval
     if min(len(one), len(other)) < FEWEST_REPETITIONS:
         reason = few if one and other else "not measured in both"
     elif doubt:

@@ -4,7 +4,7 @@ A neighbour can crowd a flow out only by getting what the flow does not, and onl
 send. So it was not a neighbour, but the machine, that kept a sample low
 
 * in which the machine stood still, or its processors were saturated, or its host took them away, or right
-  after (``measurement.watchers``),
+  after (``bench.observations.processors``),
 * whose sender was idle: nothing of it waited anywhere, though its window would have carried far more,
 * in which all links on its way had room: nobody took what the flow did not get.
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bench.analysis import intervals
-from bench.analysis.intervals import Interval
+from bench.analysis import statistics
+from bench.analysis.statistics import Interval
 from bench.observations.causes import Fine, Part
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bench.analysis.intervals import Floats
+    from bench.analysis.statistics import Floats
 
 Unit = Literal["repetitions", "within this run"]
 
@@ -78,21 +78,21 @@ def spread(repetitions: Sequence[Series], expected: float | None) -> Spread | No
     """
     block, unit = None, _unit(repetitions)
     if unit == "repetitions":
-        mean = intervals.student([series.mean for series in repetitions])
-        attained = intervals.student([float(series.attained.mean()) for series in repetitions])
+        mean = statistics.student([series.mean for series in repetitions])
+        attained = statistics.student([float(series.attained.mean()) for series in repetitions])
     else:
         block = _block(repetitions)
         if block is None:
             return None
-        mean, attained = map(intervals.percentiles, _resampled(repetitions, block))
+        mean, attained = map(statistics.percentiles, _resampled(repetitions, block))
     missed = None if expected is None else Interval(1 - mean.high / expected, 1 - mean.low / expected)
     return Spread(
         mean_bps=interval(mean, unit, 1),
         attainment=None if expected is None else interval(_share(attained), unit, 6),
         shortfall=None if missed is None else interval(_share(missed), unit, 6),
         block_length=block,
-        seed=None if block is None else intervals.SEED,
-        lag1=intervals.lag1([series.rates for series in repetitions]),
+        seed=None if block is None else statistics.SEED,
+        lag1=statistics.lag1([series.rates for series in repetitions]),
     )
 
 
@@ -124,13 +124,13 @@ def _difference(
     pairs = [disturbed[number].mean - quiet[number].mean for number in both]
     value = sum(pairs) / len(pairs)
     if _unit(pairs) == "repetitions":
-        return value, intervals.student(pairs), "repetitions"
+        return value, statistics.student(pairs), "repetitions"
     before, during = [quiet[number] for number in both], [disturbed[number] for number in both]
     block, other = _block(before), _block(during)
     if block is None or other is None:
         return None
     without, within = _resampled(before, block)[0], _resampled(during, other, apart=True)[0]
-    return value, intervals.percentiles(within - without), "within this run"
+    return value, statistics.percentiles(within - without), "within this run"
 
 
 def over_repetitions(values: Sequence[float | None], digits: int) -> IntervalSummary | None:
@@ -141,7 +141,7 @@ def over_repetitions(values: Sequence[float | None], digits: int) -> IntervalSum
     there = [value for value in values if value is not None]
     if len(values) < FEWEST_REPETITIONS or len(there) < len(values):
         return None
-    return interval(intervals.student(there), "repetitions", digits)
+    return interval(statistics.student(there), "repetitions", digits)
 
 
 def _unit(repetitions: Sequence[Series] | Sequence[float]) -> Unit:
@@ -153,16 +153,16 @@ def interval(known: Interval, unit: Unit, digits: int) -> IntervalSummary:
     return IntervalSummary(
         low=round(known.low, digits),
         high=round(known.high, digits),
-        level=intervals.LEVEL,
+        level=statistics.LEVEL,
         unit=unit,
     )
 
 
 def _block(repetitions: Sequence[Series]) -> int | None:
     """Return how long blocks have to be for each of the repetitions; None if there is too little to tell."""
-    if not repetitions or any(len(series.rates) < intervals.FEWEST_SAMPLES for series in repetitions):
+    if not repetitions or any(len(series.rates) < statistics.FEWEST_SAMPLES for series in repetitions):
         return None
-    return max(intervals.block_length(series.rates) for series in repetitions)
+    return max(statistics.block_length(series.rates) for series in repetitions)
 
 
 def _resampled(repetitions: Sequence[Series], block: int, apart: bool = False) -> tuple[Floats, Floats]:
@@ -173,15 +173,15 @@ def _resampled(repetitions: Sequence[Series], block: int, apart: bool = False) -
     import numpy as np
 
     columns = [(one.rates * one.seconds, one.seconds, one.attained.astype(float)) for one in repetitions]
-    drawn = [intervals.resample(each, block, 2 * number + apart) for number, each in enumerate(columns)]
+    drawn = [statistics.resample(each, block, 2 * number + apart) for number, each in enumerate(columns)]
     bits, seconds, attained = (np.sum(parts, axis=0) for parts in zip(*drawn, strict=True))
     all_bits, all_seconds, all_attained = (
         sum(float(part.sum()) for part in parts) for parts in zip(*columns, strict=True)
     )
     counts = [len(one.rates) for one in repetitions]
     return (
-        intervals.widened(bits / seconds, all_bits / all_seconds, block, min(counts)),
-        intervals.widened(attained / sum(counts), all_attained / sum(counts), block, min(counts)),
+        statistics.widened(bits / seconds, all_bits / all_seconds, block, min(counts)),
+        statistics.widened(attained / sum(counts), all_attained / sum(counts), block, min(counts)),
     )
 
 

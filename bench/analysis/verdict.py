@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import excuses, promptness
+from bench.analysis import excuses, slo
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.latency import Latency
@@ -76,7 +76,7 @@ def judge(
     (``ceilings``): no lack of a machine excuses them.
     """
     guaranteed = [o for o in observations if o.role == "guaranteed"]
-    prompt = [cause for latency in latencies for cause in promptness.causes(latency)]
+    prompt = [cause for latency in latencies for cause in slo.causes(latency)]
     invalid = [
         *_recorded(record),
         *faults,

@@ -37,7 +37,7 @@ def brought(kind: str) -> list[str]:
     if kind == "settings":
         return [path for path, _ in settings()]
     from bench.observations import observation  # noqa: F401
-    from bench.presentation.figures import known as _figures  # noqa: F401
+    from bench.presentation.figures import registry as _figures  # noqa: F401
     from bench.studies import known as _studies  # noqa: F401
     from testbed import assembly  # noqa: F401
     from testbed.registry import KINDS

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.cli.terminal import say
-from bench.measurement.watchers.rates import OnRates, Rates, names
+from bench.measurement.rates import OnRates, Rates, names
 from bench.presentation.words import verbatim
 from bench.studies import remaining
 from testbed.resources import as_typed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from bench.measurement.watchers.rates import OnRates
+from bench.measurement.rates import OnRates
 from testbed.scenario import Scenario
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measurement.plan import Plan, Planned
-from bench.measurement.watchers.queues import QueueWatcher
-from bench.measurement.watchers.rates import OnRates, RateWatcher
+from bench.measurement.rates import OnRates, RateWatcher
+from bench.measurement.readings import QueueWatcher
 from bench.observations import counters, observation
 from bench.observations.observation import Watching
 from bench.recording.records import Repetition, Transfer, slug

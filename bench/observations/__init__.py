@@ -5,16 +5,14 @@ In the order in which each looks before the traffic, and tells what it found.
 
 from __future__ import annotations
 
-from bench.observations.classes import Classes
 from bench.observations.clocks import Clocks
 from bench.observations.counters import Counters
 from bench.observations.delays import Delays
-from bench.observations.kernel import Kernel
+from bench.observations.kernel import Classes, Kernel
 from bench.observations.neighbours import Neighbours
 from bench.observations.observation import register
+from bench.observations.processors import Saturation, Stalls
 from bench.observations.queues import Queues
-from bench.observations.saturation import Saturation
-from bench.observations.stalls import Stalls
 
 for _one in (
     Kernel(),

@@ -24,7 +24,7 @@ from bench.analysis.summary import Summary
 from bench.observations import observation
 from bench.observations.observation import Observation
 from bench.presentation import again, chart, following, tables, words
-from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures.registry import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic
 from bench.recording.directory import Recording

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from bench.analysis import spread
 from bench.analysis.compare import Comparison, Row
-from bench.analysis.requests_summary import RequestsPhaseSummary
-from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
+from bench.analysis.summary import FlowSummary, PhaseSummary, RequestsPhaseSummary, Summary
 from bench.observations.causes import Topic
 from bench.presentation import words
 from bench.presentation.following import Following

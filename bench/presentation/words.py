@@ -8,8 +8,7 @@ from rich.text import Text
 
 from bench.analysis.flow_phases import Measured
 from bench.analysis.machine import Machine
-from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import PhaseSummary, Summary
+from bench.analysis.summary import PhaseSummary, RequestsSummary, Summary
 from bench.observations.observation import NOT_RECORDED
 from testbed.scenario import Scenario, enforcements
 from testbed.scenario.texts import escaped

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from bench.presentation.figures import style
-from bench.presentation.figures.known import Figure, register
+from bench.presentation.figures.registry import Figure, register
 from bench.presentation.figures.sheet import Sheet, Subject
 from bench.presentation.figures.style import looks
 from testbed.scenario import Scenario

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures.registry import FIGURES
 from tests import parts
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from bench.generators import generator_of
 from bench.measurement import plan
 from bench.measurement.plan import Plan
+from bench.measurement.readings import QueueWatcher
 from bench.measurement.transfers import READY_SECONDS, comes
-from bench.measurement.watchers.queues import QueueWatcher
+from bench.observations.processors import SaturationWatcher, StallWatcher
 from bench.observations.procfs import packets_dropped
-from bench.observations.saturation import SaturationWatcher
-from bench.observations.stalls import StallWatcher
 from bench.recording import arrivals, queues
 from bench.recording.arrivals import Point
 from bench.recording.beside import Round, Watched, Way

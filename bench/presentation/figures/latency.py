@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from bench.analysis.exchanges import latencies
-from bench.analysis.requests_summary import RequestsSummary
+from bench.analysis.summary import RequestsSummary
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, above
 from bench.presentation.figures.labels import shortened

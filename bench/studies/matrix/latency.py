@@ -8,8 +8,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from bench.analysis.phases import QUIET
-from bench.analysis.requests_summary import RequestsPhaseSummary
-from bench.analysis.summary import Summary
+from bench.analysis.summary import RequestsPhaseSummary, Summary
 from bench.presentation import words
 from bench.presentation.words import verbatim
 from bench.studies.matrix.index import Matrix

@@ -17,9 +17,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from bench.analysis.changepoints import CONFIRMED
 from bench.recording import atomic
 from bench.recording.atomic import StoredError
+from bench.studies.nightly.changepoints import CONFIRMED
 from bench.studies.nightly.night import Night
 from testbed.scenario.words import Title
 

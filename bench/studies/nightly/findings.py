@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from bench.analysis.changepoints import CONFIRMED
 from bench.studies.nightly import metrics
 from bench.studies.nightly.acknowledgements import Acknowledgement, Acknowledgements
+from bench.studies.nightly.changepoints import CONFIRMED
 from bench.studies.nightly.night import Night
 from bench.studies.nightly.shifts import Kind, Shift
 

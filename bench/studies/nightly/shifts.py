@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from bench.analysis import changepoints
-from bench.analysis.changepoints import WINDOW, Change, Level
-from bench.studies.nightly import metrics
+from bench.studies.nightly import changepoints, metrics
+from bench.studies.nightly.changepoints import WINDOW, Change, Level
 from bench.studies.nightly.night import Night
 
 Kind = Literal["worse", "better", "back", "machine"]

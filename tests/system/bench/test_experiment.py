@@ -16,7 +16,7 @@ from bench import pipeline
 from bench.analysis.summary import Summary
 from bench.cli.progress import Display
 from bench.measurement import experiment
-from bench.measurement.watchers.rates import OnRates
+from bench.measurement.rates import OnRates
 from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.presentation.figures.known import FIGURES
+from bench.presentation.figures.registry import FIGURES
 from bench.recording.directory import Recording
 from tests.unit.bench.builders import DATA
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis import compare, flow_phases, intervals, summary, verdict
+from bench.analysis import compare, flow_phases, statistics, summary, verdict
 from bench.analysis.compare import Comparison, Run, judge
 from bench.analysis.samples import parted
 from testbed.scenario.goodput import expected_goodput_of
@@ -65,7 +65,7 @@ def test_a_run_is_the_same_as_itself() -> None:
 def test_the_interval_is_welchs_of_the_repetitions_shares() -> None:
     less = [share - 0.03 for share in STEADY[:4]]
     (row, *_) = compare.compare(run(), run(less)).rows
-    expected = intervals.welch(STEADY, less)
+    expected = statistics.welch(STEADY, less)
     assert (row.difference, row.low, row.high) == pytest.approx(
         (expected.difference, *expected.interval), abs=1e-6
     )

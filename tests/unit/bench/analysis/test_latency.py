@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bench.analysis import exchanges, latency, promptness, requests_summary, statistics
+from bench.analysis import exchanges, latency, slo, statistics, summary
 from bench.analysis.latency import Latency
 from bench.analysis.verdict import judge
 from bench.recording.records import Repetition, RunRecord, Stall
@@ -115,7 +115,7 @@ def test_lateness_is_the_generators_own() -> None:
 )
 def test_a_generator_that_was_late_itself_proves_nothing(rate: float, late: float, invalid: bool) -> None:
     took = observed(asking(rate=rate), lambda _name, _due: 0.001, lambda _due: late)
-    found = [cause for one in took.values() for cause in promptness.causes(one)]
+    found = [cause for one in took.values() for cause in slo.causes(one)]
     assert [cause.kind for cause in found] == (["machine"] * 2 if invalid else [])
     if invalid:
         assert "the generator itself was up to" in found[0].text
@@ -142,11 +142,11 @@ def test_a_threshold_that_is_missed_is_a_broken_promise(
     of = asking(**fields)
     table = made(of, lambda _name, due: took if 3 <= due < 6 else FAST)
     found = latency.observe(table, of, record(of))
-    (cause,) = [cause for one in found for cause in promptness.causes(one)]
+    (cause,) = [cause for one in found for cause in slo.causes(one)]
     assert (cause.kind, cause.flow, cause.phase, cause.repetition) == ("promise", "ask", "disturbed", 0)
     assert cause.text == f"ask, disturbed: {words}"
     assert judge(of, record(of), [], [], found).outcome == "violated"
-    told = requests_summary.build(of, found, {})[0].phases
+    told = summary.requests_of(of, found, {})[0].phases
     assert [(name, phase.met) for name, phase in told.items()] == [("quiet", True), ("disturbed", False)]
 
 
@@ -164,7 +164,7 @@ def test_without_thresholds_nothing_is_judged() -> None:
     assert judged.reasons == [
         "no flow has a guarantee, and no requests a threshold, so there is nothing to hold"
     ]
-    assert requests_summary.build(of, found, {})[0].phases["quiet"].met is None
+    assert summary.requests_of(of, found, {})[0].phases["quiet"].met is None
 
 
 def with_repetition(of: Scenario, **fields: object) -> RunRecord:
@@ -218,7 +218,7 @@ def test_a_miss_of_which_hardly_an_exchange_is_beyond_doubt_may_be_the_machines(
         update={"exchanges": 100, "doubtful": 100 - sound, "sound": slow if sound else None}
     )
     of = asking(latency=0.01)
-    (cause,) = promptness.causes(latency.Latency(of.requests[0], "quiet", took, {0: took}))
+    (cause,) = slo.causes(latency.Latency(of.requests[0], "quiet", took, {0: took}))
     assert cause.kind == ("machine" if machine else "promise")
 
 
@@ -248,14 +248,14 @@ def test_percentiles_have_an_interval_over_five_repetitions() -> None:
     milliseconds = [1, 2, 3, 4, 5]
     tables = [made(of, partial(_took, number / 1000), number=number - 1) for number in milliseconds]
     found = latency.observe(exchanges.joined(tables), of, record(of))
-    told = requests_summary.build(of, found, {})[0].phases["quiet"]
+    told = summary.requests_of(of, found, {})[0].phases["quiet"]
     assert len(told.repetitions) == 5
     assert told.p99_interval_s is not None
     # Student's: 3 +- 2.776 * 1.581 / sqrt(5) milliseconds.
     assert told.p99_interval_s.low == pytest.approx(0.001037, abs=1e-6)
     assert told.p99_interval_s.high == pytest.approx(0.004963, abs=1e-6)
     found = latency.observe(exchanges.joined(tables[:4]), of, record(of))
-    assert requests_summary.build(of, found, {})[0].phases["quiet"].p99_interval_s is None
+    assert summary.requests_of(of, found, {})[0].phases["quiet"].p99_interval_s is None
 
 
 def test_late_answers_count_as_lost() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bench.analysis import intervals, spread
+from bench.analysis import spread, statistics
 from bench.analysis.spread import IntervalSummary, Series
 
 
@@ -25,9 +25,9 @@ def test_five_repetitions_are_the_unit() -> None:
     assert found is not None
     assert found.attainment is not None
     assert (found.mean_bps.unit, found.block_length, found.seed) == ("repetitions", None, None)
-    assert ends(found.mean_bps) == pytest.approx(intervals.student(means), abs=0.05)
+    assert ends(found.mean_bps) == pytest.approx(statistics.student(means), abs=0.05)
     # 1 of 2 samples reach 100 in the first, all in the others.
-    low, high = intervals.student([0.5, 1, 1, 1, 1])
+    low, high = statistics.student([0.5, 1, 1, 1, 1])
     assert ends(found.attainment) == pytest.approx((low, 1.0), abs=1e-6)
     assert high > 1
 
@@ -52,7 +52,7 @@ def test_few_samples_tell_nothing() -> None:
 
 def test_the_shortfall_is_what_the_mean_misses() -> None:
     means = (97.0, 98.0, 99.0, 100.0, 101.0)
-    low, high = intervals.student(means)
+    low, high = statistics.student(means)
     for expected, missed in ((100.0, (0.0, 1 - low / 100)), (200.0, (1 - high / 200, 1 - low / 200))):
         found = spread.spread([repetition(mean) for mean in means], expected)
         assert found is not None
@@ -68,7 +68,7 @@ def test_a_disturbance_is_compared_with_the_quiet_of_its_own_repetition() -> Non
     assert (found.interval.unit, found.threshold) == ("repetitions", 0.02)
     assert found.share == pytest.approx(-0.0196)
     # Repetitions are 10 apart from each other; what the disturbance does in each is not.
-    student = intervals.student([-0.02, -0.019, -0.02, -0.019, -0.02])
+    student = statistics.student([-0.02, -0.019, -0.02, -0.019, -0.02])
     assert ends(found.interval) == pytest.approx(student, abs=1e-6)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import flow_phases, intervals, machine, summary, verdict
+from bench.analysis import flow_phases, machine, statistics, summary, verdict
 from bench.analysis.samples import parted
 from bench.analysis.summary import PhaseSummary, RepetitionSummary
 from bench.recording.atomic import StoredError
@@ -130,7 +130,7 @@ def test_how_well_a_mean_is_known() -> None:
     assert quiet["intervals"]["mean_bps"] == known
     assert quiet["intervals"]["attainment"] == {**known, "low": 1.0, "high": 1.0}
     assert quiet["intervals"]["shortfall"] == {**known, "low": 0.0, "high": 0.0}
-    assert (quiet["intervals"]["block_length"], quiet["intervals"]["seed"]) == (5, intervals.SEED)
+    assert (quiet["intervals"]["block_length"], quiet["intervals"]["seed"]) == (5, statistics.SEED)
     assert quiet["intervals"]["lag1"] is None
     assert noise["phases"]["disturbed"]["intervals"]["attainment"] is None
     assert (quiet["effect"], noise["phases"]["disturbed"]["effect"]) == (None, None)

@@ -12,7 +12,7 @@ from bench.analysis import exchanges, flow_phases, machine, summary, verdict
 from bench.analysis.samples import COLUMNS, parted, role_of
 from bench.analysis.summary import Summary
 from bench.presentation import report
-from bench.presentation.figures import known
+from bench.presentation.figures import registry
 from bench.presentation.figures.sheet import PAGE, Subject
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -100,7 +100,7 @@ def write(directory: Path, of: Scenario, table: pd.DataFrame) -> Recording:
     recording.environment_file.write_text('{"host": {"kernel": "none"}}')
     made, result = recorded(of), summarised(of, table)
     atomic.write_model(recording.run_file, made)
-    drawn = known.draw(Subject(of, made, result, table, exchanges.joined([])), PAGE)
+    drawn = registry.draw(Subject(of, made, result, table, exchanges.joined([])), PAGE)
     recording.report_file.write_text(report.render(recording, of, made, result, table, drawn), "utf-8")
     recording.samples_file.write_bytes(pipeline.parquet(table))
     recording.summary_file.write_text(summary.render(result), "utf-8")

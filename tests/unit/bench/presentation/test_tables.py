@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from bench.analysis import ceilings, flow_phases, latency, requests_summary, summary, verdict
+from bench.analysis import ceilings, flow_phases, latency, summary, verdict
 from bench.analysis.samples import parted
 from bench.observations.causes import Cause
 from bench.presentation import tables
@@ -169,7 +169,7 @@ def test_of_requests_p99_or_the_lost_are_marked(took: float | None, decides: lis
     found = exchanges(of, lambda _r, due: took if took or abs(due - 5) < 0.01 else 0.001)
     latencies = latency.observe(found, of, made)
     judged = verdict.judge(of, made, [], [], latencies)
-    told = summary.build(of, made, [], judged, (), requests_summary.build(of, latencies, {}))
+    told = summary.build(of, made, [], judged, (), summary.requests_of(of, latencies, {}))
     stream = io.StringIO()
     Console(file=stream, width=80).print(tables.requests(told))
     shown = row(stream.getvalue(), "r")

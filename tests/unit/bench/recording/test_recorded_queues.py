@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement.watchers.queues import on_clock
+from bench.measurement.readings import on_clock
 from bench.recording import archive, queues
 from bench.recording.atomic import StoredError
 from bench.recording.queues import Queue

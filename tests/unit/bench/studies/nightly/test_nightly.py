@@ -17,7 +17,7 @@ from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.cli.verbs import nightly as verb
 from bench.cli.verbs.asked import Options
 from bench.measurement import environment, experiment
-from bench.measurement.watchers.rates import OnRates
+from bench.measurement.rates import OnRates
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request

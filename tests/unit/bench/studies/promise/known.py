@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analysis.requests_summary import RequestsSummary
 from bench.analysis.samples import COLUMNS
 from bench.analysis.summary import (
     FlowSummary,
     PhaseSummary,
     RepetitionSummary,
+    RequestsSummary,
     SecondsSummary,
     Summary,
 )

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis.requests_summary import RequestsSummary
-from bench.analysis.summary import FlowSummary
+from bench.analysis.summary import FlowSummary, RequestsSummary
 from bench.recording import atomic, queues
 from bench.recording.directory import Recording
 from bench.recording.queues import Queue

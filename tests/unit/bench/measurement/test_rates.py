@@ -8,7 +8,7 @@ import pytest
 
 from bench.generators import generator_of
 from bench.measurement.plan import Plan, Planned
-from bench.measurement.watchers.rates import READINGS, RateWatcher
+from bench.measurement.rates import READINGS, RateWatcher
 from testbed.access.place import InNamespace, Process
 from testbed.scenario import Traffic
 from tests.doubles import RecordingNode, Running

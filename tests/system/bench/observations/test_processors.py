@@ -1,11 +1,18 @@
-"""A processor that has nothing to spare for a few samples, beside one that has."""
+"""A processor that stands still while another runs on."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench.observations.saturation import WINDOW_SECONDS, SaturationWatcher
+from bench.observations.processors import WINDOW_SECONDS, SaturationWatcher, StallWatcher
 from tests.system.bench.hog import PROCESSORS, needs_root, until_noted
+
+
+@needs_root
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_stall_of_one_processor_is_noted(processor: int) -> None:
+    watcher = StallWatcher()
+    until_noted(watcher, lambda: watcher.stalls, processor, 0.1)
 
 
 @needs_root
