@@ -1,4 +1,4 @@
-"""Has the kernel what was configured, still? And did every packet leave through classes that keep promises?"""
+"""Has the kernel what was configured, still? And did all packets leave through classes that keep promises?"""
 
 from __future__ import annotations
 
