@@ -32,7 +32,7 @@ OPTIONAL_TOOLS = {
 
 
 # The table of neighbours is one for the machine, its sandboxes and all their pods. The plugin says how many
-# entries a node full of pods may take (concorde.node.host, WANTED).
+# entries a node full of pods may take (concorde.node.shares, WANTED).
 NEIGHBOURS = 22_000
 
 

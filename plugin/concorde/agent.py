@@ -309,9 +309,9 @@ def _drain(changes: socket) -> None:
 
 def _tables() -> list[str]:
     """The families that have a table of ours."""
-    from .node import listing, nfnetlink
+    from .node import nfnetlink, observe
 
-    return [family for family in listing.FAMILIES if nfnetlink.has_table(family)]
+    return [family for family in observe.FAMILIES if nfnetlink.has_table(family)]
 
 
 def _say(text: str) -> None:

@@ -6,7 +6,7 @@ Identity is all they need, Configuration is what ADD, CHECK and STATUS need.
 
 from __future__ import annotations
 
-from . import addresses, flannel, names
+from . import addresses, files, names
 from .cni import INVALID_CONFIGURATION, CniError, shown
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ COUNTS = ("layer2", "payload")
 DEFAULT_STATE = "/run/concorde"
 DEFAULT_LISTS = "/etc/cni/net.d"  # of containerd and CRI-O
 DEFAULT_MTU = 1500
+_LONGEST = 4096  # of flannel's file (bytes)
 
 
 class Identity:
@@ -93,7 +94,7 @@ class Configuration(Identity):
         """
         if self._subnet_file:
             try:
-                found, overlay_mtu = flannel.read(self._subnet_file)
+                found, overlay_mtu = _of_flannel(self._subnet_file)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise invalid("subnetFile", f"{self._subnet_file}: {reason}") from error
@@ -107,7 +108,7 @@ class Configuration(Identity):
 
     def cluster(self) -> addresses.Subnet | None:
         """The network that all nodes' pods are in, if that is known."""
-        return flannel.cluster(self._subnet_file) if self._subnet_file else None
+        return _flannel_network(self._subnet_file) if self._subnet_file else None
 
     def node_mtu(self) -> int:
         """The pods' MTU (bytes), also where another plugin gives the addresses. Raises CniError 7."""
@@ -166,3 +167,35 @@ def table(document: dict[str, Any], key: str) -> dict[str, Any] | None:
     if value is not None and not isinstance(value, dict):
         raise invalid(key, f"{shown(value)} is not an object")
     return value
+
+
+def _of_flannel(path: str) -> tuple[addresses.Subnet, int]:
+    """The node's subnet and the MTU (bytes) in the file flanneld wrote.
+
+    Raises OSError, and ValueError with a message for people.
+    """
+    entries = _entries(path)
+    subnet = entries.get("FLANNEL_SUBNET", "")
+    mtu = entries.get("FLANNEL_MTU", "")
+    if not (mtu.isascii() and mtu.isdigit() and len(mtu) <= 5):
+        raise ValueError("has no valid FLANNEL_MTU")
+    if not addresses.LEAST_MTU <= int(mtu) <= addresses.MOST_MTU:
+        raise ValueError(f"has FLANNEL_MTU={mtu}, not from {addresses.LEAST_MTU} to {addresses.MOST_MTU}")
+    try:
+        return addresses.parse_interface(subnet)[1], int(mtu)
+    except ValueError as error:
+        raise ValueError(f"FLANNEL_SUBNET={subnet[:40]} {error}") from error
+
+
+def _flannel_network(path: str) -> addresses.Subnet | None:
+    """The network of all nodes' pods, or None where the file does not tell, or not of one."""
+    try:
+        return addresses.parse_subnet(_entries(path).get("FLANNEL_NETWORK", ""))
+    except (OSError, ValueError):
+        return None
+
+
+def _entries(path: str) -> dict[str, str]:
+    """What flannel's subnet.env says."""
+    text = files.read(path, _LONGEST).decode("ascii", "replace")
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

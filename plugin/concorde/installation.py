@@ -23,7 +23,7 @@ from .cni import INVALID_CONFIGURATION, LATEST, TYPE, VERSIONS, CniError, shown
 from .configuration import Configuration, Identity, invalid, text
 from .database import existing
 from .names import is_host_veth
-from .node import host
+from .node import shares
 from .repair import repair
 from .requests import Request
 from .store import Store, path
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 # Every runtime calls it for each pod, whatever the network (containerd, "cni" in its CRI configuration).
 LOOPBACK = "loopback"
-
 
 TABLES = "the nftables tables"
 
@@ -90,7 +89,7 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
 
 def notes(network: dict[str, Any]) -> list[str]:
     """In words, what is worth a second look where nothing is lacking. Raises CniError 7."""
-    found = host.narrow()
+    found = shares.narrow()
     for document, follows in _ours(network):
         one = Configuration(document)
         found += surroundings.notes(one, enforcements.load(one.enforcement).on_uplink(one), not follows)

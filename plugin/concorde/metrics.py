@@ -4,30 +4,124 @@ It reads the ledger and the stores, of which it changes nothing, and asks the ke
 take no privilege to see. Those within pods, where ceilings and enforcement `pod` are kept, take
 CAP_SYS_ADMIN, and what the guard has counted takes CAP_NET_ADMIN; without them the rest is told, and how
 many classes were not seen.
+
+What it prints is OpenMetrics text, as far as node_exporter's textfile collector reads it too. That reads
+Prometheus' own format, which knows of OpenMetrics' types only counter and gauge, and takes `# EOF` for a
+comment; a timestamp, or another type, would have it refuse the file (prometheus/common,
+expfmt/text_parse.go). Sources: OpenMetrics 1.0, sections "ABNF" and "Text format"; linux/rtnetlink.h (struct
+tcmsg), linux/gen_stats.h; iproute2's tc/tc_util.c, print_tcstats2_attr().
 """
 
 from __future__ import annotations
 
 import os
+from struct import unpack_from
 
-from . import VERSION, openmetrics
+from edge import netlink as nl
+
+from . import VERSION
 from .node import htb
 from .node.records import promised
-from .openmetrics import COUNTER, GAUGE, Family
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .leases import Terms
-    from .node.counters import Counters
     from .node.records import Entry, Tree
 
     Promises = dict[tuple[str, str, str], Terms]  # by the attachment
+    Labels = tuple[tuple[str, str], ...]
 
+GAUGE, COUNTER = "gauge", "counter"
+END = "# EOF\n"
 _POD_CLASS = "1:1"
 _KINDS = {htb.CONTROL: "control", htb.DEFAULT: "default"}
 _PROMISE, _BEST_EFFORT = "pod", "best-effort"
+_BASIC, _QUEUE, _PACKETS = 1, 3, 8  # TCA_STATS_BASIC, _QUEUE, _PKT64 (Linux 5.5)
+
+
+class Counters:
+    """What one class has sent, dropped, and has waiting: bytes of layer 2, and packets."""
+
+    def __init__(
+        self, sent_bytes: int, sent_packets: int, dropped: int, backlog_bytes: int, backlog_packets: int
+    ) -> None:
+        self.sent_bytes = sent_bytes
+        self.sent_packets = sent_packets
+        self.dropped = dropped
+        self.backlog_bytes = backlog_bytes
+        self.backlog_packets = backlog_packets
+
+
+def of_classes(index: int) -> dict[str, Counters]:
+    """Each class of HTB of an interface, given by its number, by its name as tc writes that: `c0de:10`.
+
+    None where there is no such interface. Raises OSError.
+    """
+    asked = nl.tcmsg(index)
+    found = {}
+    for message in nl.ask(nl.RTM_GETTCLASS, nl.DUMP, asked):
+        (handle,) = unpack_from("=I", message, 8)
+        attributes = nl.attributes(message, nl.TCMSG)
+        if attributes[nl.TCA_KIND] == b"htb\0":  # a TBF shows a class too, which counts nothing
+            found[_text(handle)] = _counters(attributes)
+    # HTB's own count lacks what a class's queue takes to make room for others, as fq_codel does.
+    for message in nl.ask(nl.RTM_GETQDISC, nl.DUMP, asked):
+        its, _, parent = unpack_from("=iII", message, 4)
+        if its == index and _text(parent) in found:
+            own = found[_text(parent)]
+            own.dropped = max(own.dropped, _counters(nl.attributes(message, nl.TCMSG)).dropped)
+    return found
+
+
+def _text(handle: int) -> str:
+    return f"{handle >> 16:x}:{handle & 0xFFFF:x}"
+
+
+def _counters(attributes: nl.Attributes) -> Counters:
+    stats = nl.attributes(attributes[nl.TCA_STATS2])
+    sent, packets = unpack_from("=QI", stats[_BASIC])
+    if _PACKETS in stats:
+        (packets,) = unpack_from("=Q", stats[_PACKETS])
+    waiting, backlog, dropped = unpack_from("=III", stats[_QUEUE])
+    return Counters(sent, packets, dropped, backlog, waiting)
+
+
+class Family:
+    """A metric with all its samples; a counter's name is without `_total`."""
+
+    def __init__(self, name: str, kind: str, says: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.says = says
+        self.samples: list[tuple[str, int]] = []
+
+    def add(self, labels: str, value: int) -> None:
+        """One more sample; the labels as labelled() writes them."""
+        self.samples.append((labels, value))
+
+
+def labelled(labels: Labels) -> str:
+    """Labels as they stand behind a name; those that are empty are left out, which means the same."""
+    written = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels if value)
+    return f"{{{written}}}" if written else ""
+
+
+def text(families: Iterable[Family]) -> str:
+    """All of it; families without a sample are left out."""
+    lines = []
+    for family in families:
+        if not family.samples:
+            continue
+        lines.append(f"# TYPE {family.name} {family.kind}\n# HELP {family.name} {_escaped(family.says)}\n")
+        name = family.name + ("_total" if family.kind == COUNTER else "")
+        lines += [f"{name}{labels} {value}\n" for labels, value in family.samples]
+    return "".join(lines) + END
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class Families:
@@ -110,39 +204,39 @@ def render(
     `uplink` are its classes by name, `within` those of pods by the node's end of their link, `refused` are
     packets by the attachment.
     """
-    told = Families()
-    told.version.add(openmetrics.labelled((("version", VERSION),)), 1)
+    families = Families()
+    families.version.add(labelled((("version", VERSION),)), 1)
     for network in sorted({entry.network for entry in entries}):
         count = sum(entry.network == network for entry in entries)
-        told.attachments.add(openmetrics.labelled((("network", network),)), count)
-    told.unseen.add("", unseen)
+        families.attachments.add(labelled((("network", network),)), count)
+    families.unseen.add("", unseen)
     if tree is not None:
-        _tell_uplink(told, tree, entries, uplink)
+        _tell_uplink(families, tree, entries, uplink)
     for entry in entries:
         terms, counters = promises.get(entry.key), within.get(_port(entry))
         if terms is not None and terms.guarantee is not None:
-            told.guarantee.add(openmetrics.labelled(_who(entry)), terms.guarantee)
+            families.guarantee.add(labelled(_who(entry)), terms.guarantee)
         if terms is not None and terms.answers is not None:
-            told.answers.add(openmetrics.labelled(_who(entry)), terms.answers)
+            families.answers.add(labelled(_who(entry)), terms.answers)
         if terms is not None and terms.rate is not None and counters is not None:
             labels = _class_labels("pod", entry.interface, _POD_CLASS, entry)
-            told.add_class(labels, terms.rate, terms.rate, counters)
+            families.add_class(labels, terms.rate, terms.rate, counters)
         if entry.key in refused:
-            told.refused.add(openmetrics.labelled(_who(entry)), refused[entry.key])
+            families.refused.add(labelled(_who(entry)), refused[entry.key])
     if watch is not None and watch.compared:
-        told.differences.add("", watch.differences)
-        told.repairs.add("", watch.repairs)
-        told.compared.add("", watch.compared)
-    return openmetrics.text(told)
+        families.differences.add("", watch.differences)
+        families.repairs.add("", watch.repairs)
+        families.compared.add("", watch.compared)
+    return text(families)
 
 
-def _tell_uplink(told: Families, tree: Tree, entries: list[Entry], uplink: dict[str, Counters]) -> None:
+def _tell_uplink(families: Families, tree: Tree, entries: list[Entry], uplink: dict[str, Counters]) -> None:
     total = promised(entries)
-    device = openmetrics.labelled((("device", tree.uplink),))
-    told.capacity.add(device, tree.capacity)
-    told.reserve.add(device, tree.reserve)
-    told.promised.add(device, total)
-    told.free.add(device, max(0, tree.promisable - total))
+    device = labelled((("device", tree.uplink),))
+    families.capacity.add(device, tree.capacity)
+    families.reserve.add(device, tree.reserve)
+    families.promised.add(device, total)
+    families.free.add(device, max(0, tree.promisable - total))
     of_pods: dict[int, Entry | None] = {minor: entry for entry in entries for minor in htb.minors(entry)}
     for minor, owner in {**of_pods, **dict.fromkeys(_KINDS)}.items():
         name = htb.handle(minor)
@@ -150,15 +244,15 @@ def _tell_uplink(told: Families, tree: Tree, entries: list[Entry], uplink: dict[
             rate, ceil = htb.rates(tree, minor, total, owner)
             of_pod = _PROMISE if htb.of_pod(minor) == minor else _BEST_EFFORT
             labels = _class_labels("uplink", tree.uplink, name, owner, _KINDS.get(minor, of_pod))
-            told.add_class(labels, rate, ceil, uplink[name])
+            families.add_class(labels, rate, ceil, uplink[name])
 
 
 def _class_labels(at: str, device: str, name: str, owner: Entry | None, kind: str = _PROMISE) -> str:
     of = _who(owner) if owner is not None else ()
-    return openmetrics.labelled((("at", at), ("device", device), ("class", name), ("kind", kind), *of))
+    return labelled((("at", at), ("device", device), ("class", name), ("kind", kind), *of))
 
 
-def _who(entry: Entry) -> openmetrics.Labels:
+def _who(entry: Entry) -> Labels:
     namespace, slash, pod = entry.pod.partition("/")
     if not slash:  # no runtime told
         namespace, pod = "", entry.container
@@ -190,12 +284,11 @@ def _promises(state: str) -> Promises:
 
 def _of_uplink(tree: Tree | None) -> dict[str, Counters]:
     from . import rtnetlink
-    from .node import counters
 
     if tree is None:
         return {}
     try:
-        return counters.of_classes(rtnetlink.index_of(tree.uplink))
+        return of_classes(rtnetlink.index_of(tree.uplink))
     except OSError as error:
         if error.errno != rtnetlink.NO_SUCH_DEVICE:
             raise
@@ -205,12 +298,11 @@ def _of_uplink(tree: Tree | None) -> dict[str, Counters]:
 def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:
     """The class within each pod by the node's end of its link, and how many could not be looked at."""
     from . import namespaces
-    from .node import counters
 
     ends = namespaces.other_ends()
     theirs = {port: ends[port] for port in map(_port, entries) if port in ends}
     try:
-        seen = namespaces.within(theirs, counters.of_classes)
+        seen = namespaces.within(theirs, of_classes)
     except PermissionError:
         seen = {}
     found = {port: classes[_POD_CLASS] for port, classes in seen.items() if _POD_CLASS in classes}

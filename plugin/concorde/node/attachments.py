@@ -141,7 +141,7 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
 
 def status(network: Configuration, settings: Settings | None, beforehand: bool = False) -> None:
     """Could a promise be kept now? Raises CniError 50 in words; `beforehand` as in verbs.status."""
-    from . import host, ledger
+    from . import ledger, shares
 
     tools.find("nft")
     with NodeLock(network.node_directory):
@@ -151,7 +151,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
             kernel.learn(tree)
         # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
         state, found = kernel.compare(settings.tree if settings else tree, entries)
-    narrow = host.too_narrow(len(entries))
+    narrow = shares.too_narrow(len(entries))
     if narrow:
         raise CniError(NOT_AVAILABLE, "; ".join(narrow))
     if settings is not None:

@@ -18,7 +18,7 @@ from .. import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry
 
 # Connections that a pod may open at once, and each second. One of UDP without an answer is kept for 30 s:

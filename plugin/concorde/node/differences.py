@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import connections, htb, neighbours, offloads, tables
+from . import connections, htb, tables, uplinks
 from . import tunnels as vteps
 from .records import promised
 
@@ -11,10 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .limits import Element
     from .observe import State
-    from .parts import Element
     from .records import Entry, Tree
-
 
 _SPECIAL = {
     htb.ROOT: " (all)",
@@ -137,19 +136,19 @@ def _of_neighbours(tree: Tree, state: State) -> list[Difference]:
     return [
         Difference(
             f"{tree.uplink} keeps {packets} packets for each neighbour that has not answered ({table});"
-            f" expected {neighbours.MOST}",
-            ip=neighbours.change(table, tree.uplink, neighbours.MOST),
+            f" expected {uplinks.MOST_WAITING}",
+            ip=uplinks.let_wait(table, tree.uplink, uplinks.MOST_WAITING),
         )
         for table, packets in sorted(state.waiting.items())
-        if packets > neighbours.MOST
+        if packets > uplinks.MOST_WAITING
     ]
 
 
 def _of_overlays(state: State) -> list[Difference]:
     return [
-        Difference(f"{device} sends packets of {segments} segments", ip=offloads.change(device))
+        Difference(f"{device} sends packets of {segments} segments", ip=uplinks.take_apart(device))
         for device, segments in sorted(state.segments.items())
-        if segments > offloads.MOST
+        if segments > uplinks.MOST_SEGMENTS
     ]
 
 

@@ -23,7 +23,7 @@ from .. import addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry
 
 PRIORITY = -300

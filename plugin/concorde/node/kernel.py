@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from .. import batches, links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
-from . import connections, htb, neighbours, nfnetlink, offloads, tables, tunnels
+from . import connections, htb, nfnetlink, tables, tunnels, uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .differences import Difference
+    from .limits import Element
     from .observe import State
-    from .parts import Element
     from .records import Entry, Tree
 
 # nft sends a transaction in one piece. It must fit into a socket's buffer (net.core.wmem_max), which only the
@@ -40,7 +40,7 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
         rtnetlink.close_port(entry.port, entry.mac)
-    ip = "".join(map(offloads.change, tunnels.devices(overlays))) if tree and tree.segment else ""
+    ip = "".join(map(uplinks.take_apart, tunnels.devices(overlays))) if tree and tree.segment else ""
     batches.run_all(
         ("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ())
     )
@@ -117,7 +117,7 @@ def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Differ
     state = observe(uplink)
     state.fair = tree is not None and rtnetlink.has_fq_codel()
     if tree is not None and tree.segment:
-        state.segments = offloads.read(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
+        state.segments = uplinks.segments(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
     if any(entry.link for entry in entries):
         from .. import host_interfaces
 
@@ -216,7 +216,7 @@ def abandon(uplink: str) -> None:
     if links.exists(uplink):
         try:
             batches.run("tc", f"qdisc delete dev {uplink} root handle {htb.MAJOR}\n")
-            batches.run("ip", neighbours.as_made(tools.run("ip", "-j", "ntable", "show"), uplink))
+            batches.run("ip", uplinks.as_made(tools.run("ip", "-j", "ntable", "show"), uplink))
         except tools.CommandError:
             pass  # it had none, or is gone
 
@@ -226,8 +226,7 @@ def dismantle(uplink: str) -> bool:
 
     Raises tools.CommandError.
     """
-    from .listing import FAMILIES
-    from .observe import observe
+    from .observe import FAMILIES, observe
 
     if uplink:
         abandon(uplink)

@@ -1,4 +1,7 @@
-"""The limit that an element of a set has of its own: for nft, of what nft shows, and for the kernel."""
+"""What tables of nftables are made of, and the limit that an element of a set has of its own.
+
+A limit is for nft, of what nft shows, and for the kernel.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from edge.netlink import attribute
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+Element = tuple[str, str, str]  # family, set, and the element as nft writes it
+Rule = tuple[str, str]  # as nft writes it, and what it is for
 
 _BEGINNING = " limit rate over "
 # nft shows the largest units there are no fractions of.

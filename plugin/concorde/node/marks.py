@@ -25,7 +25,7 @@ from .htb import CONTROL, best_effort, handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry, Tree
 
 # Of its promise, what a kernel may take that speaks for a pod, twice: half a hundredth, if it is said in the

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _socket import socket
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .parts import Element
+    from .limits import Element
 
 _NFTABLES = 10  # NFNL_SUBSYS_NFTABLES
 _BEGIN, _END = 0x10, 0x11  # NFNL_MSG_BATCH_*

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import addresses, batches, tools
 from . import htb
-from .listing import Listed, Listing, objects, set_of
+from .observe import Listed, Listing, objects, set_of
 from .tables import LEARNED, TABLE
 
 TYPE_CHECKING = False

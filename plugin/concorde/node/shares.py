@@ -8,14 +8,20 @@ those of its last minute are known, and pass.
 (net.ipv4.ipfrag_high_thresh; 30 s, ip6 60 s). So each pod may send the node so many of them.
 
 Shares are of a pod's address. What is more is dropped and counted for that pod.
+
+How large the table of neighbours may be is an administrator's, and only looked at. Only the machine's own
+network namespace tells (net/core/neighbour.c, neigh_sysctl_register); elsewhere nothing is said.
 """
 
 from __future__ import annotations
 
+from .. import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry
+
 
 # Next hops that a pod may take up at once, and each second.
 HOPS_AT_ONCE, HOPS = 64, 1
@@ -26,6 +32,11 @@ KNOWN = 60
 KEPT = 60 + 15
 # The most entries of the neighbour table that are there for one address of a pod: a fifth of 1,024.
 NEIGHBOURS = HOPS_AT_ONCE + HOPS * (KNOWN + KEPT)
+_SYSCTL = "/proc/sys/net"
+# As many as a kubelet starts unless it is told otherwise (maxPods).
+PODS = 110
+# Entries, with one for each pod itself.
+WANTED = PODS * (NEIGHBOURS + 1)
 
 # Fragments that a pod may send the node at once, and each second. Of 1,500 bytes one takes 2,504 of memory
 # (/proc/net/sockstat), so one pod's take a quarter of 4 MB in 30 seconds, or in 60 not half.
@@ -86,3 +97,38 @@ def elements(entry: Entry) -> list[Element]:
     ]
     # What is sent from there goes to the node, and never further.
     return [*found, *(("ip6", "fragments", f'"{entry.way}" . {local}') for local in entry.link_local)]
+
+
+def narrow() -> list[str]:
+    """In words, where there is no room for what a node full of pods may take."""
+    return [
+        f"{_name(version)} is {room}; {PODS} pods may take {WANTED}: set that (sysctl -w, /etc/sysctl.d)"
+        for version, room in _found()
+        if room < WANTED
+    ]
+
+
+def too_narrow(pods: int) -> list[str]:
+    """In words, where one pod's share alone would leave no room for so many pods themselves."""
+    least = pods + NEIGHBOURS
+    return [
+        f"{_name(version)} is {room}; with {pods} pods it must be {least} at least"
+        for version, room in _found()
+        if room < least
+    ]
+
+
+def _name(version: str) -> str:
+    return f"net.{version}.neigh.default.gc_thresh3"
+
+
+def _found() -> list[tuple[str, int]]:
+    """How many entries each table may have, where that can be read."""
+    found = []
+    for version in ("ipv4", "ipv6"):
+        try:
+            room = int(files.read(f"{_SYSCTL}/{version}/neigh/default/gc_thresh3", 32))
+        except (OSError, ValueError):
+            continue
+        found.append((version, room))
+    return found

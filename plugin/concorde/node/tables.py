@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry, Tree
 
 TABLE = "concorde"

@@ -18,7 +18,7 @@ from . import connections, shares, uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .parts import Element, Rule
+    from .limits import Element, Rule
     from .records import Entry
 
 _BOTH = {
@@ -50,7 +50,6 @@ _NAMES = "{ 53, 5353 }"
 # A first fragment that ends before that. Nobody's MTU makes one so short (RFC 1858, section 3).
 _TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 256"
 _A_POD = "iifname . ip saddr @ways"
-
 
 _REFUSE = "goto refusing"
 _TO_A_VTEP = f"udp dport @tunnels {_REFUSE}", "to a VTEP"

@@ -1,4 +1,17 @@
-"""What the kernel tells of a node's uplink: which device it is and how fast."""
+"""A node's uplink beside its tree: which device it is, how fast, and what waits and is cut there.
+
+*Waiting*: Linux keeps 101 packets for each address it asks for, and throws all of them away in one go when
+nobody has answered for three seconds (neigh_invalidate, net/core/neighbour.c). Does a pod send to 250 such
+addresses, that stops a processor for a tenth of a second, and with it whoever was promised something. RFC
+1122, 2.3.2.2, asks for one packet; three is what Linux kept before 3.3.
+
+*Segments*: HTB counts what a frame takes besides itself once for a packet that becomes many. What is too
+large for a class's queue is taken apart there (htb.queues()); what has several small segments and is not, is
+taken apart only by a device that may send none with more than one (net/core/dev.c, gso_features_check). A
+VTEP is such a device, it is before the tree, and it is no pod's.
+
+Changes are `ip -batch` text.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +31,8 @@ _UNKNOWN = 0xFFFFFFFF  # SPEED_UNKNOWN
 # another speed counts: somebody has set it.
 _MADE_UP = {"veth": (10_000,), "tun": (10, 10_000)}  # Mbit/s
 _SIOCGIFMTU = 0x8921  # linux/sockios.h
+MOST_WAITING = 3  # packets for each address
+MOST_SEGMENTS = 1  # of a packet
 
 
 def of_default_route() -> str | None:
@@ -53,7 +68,7 @@ def speed(name: str) -> int | None:
 
     Not /sys/class/net, which shows the network namespace it was mounted in.
     """
-    megabits = _told(name)
+    megabits = _driver_speed(name)
     return None if megabits is None or _is_made_up(name, megabits) else megabits * 1_000_000
 
 
@@ -61,10 +76,10 @@ def _is_made_up(name: str, megabits: int) -> bool:
     """Also where the device passes on what one beneath it tells, as bridges, bonds and VLANs do."""
     if megabits in _MADE_UP.get(rtnetlink.link_kind(name) or "", ()):
         return True
-    return any(_is_made_up(device, _told(device) or 0) for device in rtnetlink.beneath(name))
+    return any(_is_made_up(device, _driver_speed(device) or 0) for device in rtnetlink.beneath(name))
 
 
-def _told(name: str) -> int | None:
+def _driver_speed(name: str) -> int | None:
     """What a driver answers, in Mbit/s."""
     # Only here: where `capacity` is given, no call pays for these.
     import fcntl
@@ -84,3 +99,43 @@ def _told(name: str) -> int | None:
     low, high = (unpack_from("=H", command, at)[0] for at in (_SPEED, _SPEED_HIGH))
     megabits = int(high) << 16 | int(low)
     return None if megabits in (0, 0xFFFF, _UNKNOWN) else megabits
+
+
+def waiting(shown: str, uplink: str) -> dict[str, int]:
+    """How many packets may wait there, by table (`arp_cache`, `ndisc_cache`), from `ip -j ntable show`."""
+    import json  # not above: ADD and DEL render, and read nothing
+
+    return {
+        table["name"]: int(table["queue"])
+        for table in json.loads(shown or "[]")
+        if table.get("dev", "") == uplink and "queue" in table
+    }
+
+
+def let_wait(table: str, uplink: str, packets: int) -> str:
+    """Let no more packets than that wait for each address."""
+    return f"ntable change name {table} dev {uplink} queue {packets}\n"
+
+
+def as_made(shown: str, uplink: str) -> str:
+    """Give the uplink what the kernel gives every new interface; `shown` is `ip -j ntable show`'s."""
+    usual = waiting(shown, "")
+    return "".join(
+        let_wait(table, uplink, usual[table])
+        for table, packets in waiting(shown, uplink).items()
+        if packets == MOST_WAITING and table in usual
+    )
+
+
+def segments(shown: str) -> dict[str, int]:
+    """How many segments a packet of each device may have, from `ip -j -d link show type vxlan`."""
+    import json  # not above: ADD and DEL render, and read nothing
+
+    return {
+        link["ifname"]: int(link["gso_max_segs"]) for link in json.loads(shown or "[]") if "ifname" in link
+    }
+
+
+def take_apart(device: str) -> str:
+    """Let a device send no packet of several segments."""
+    return f"link set dev {device} gso_max_segs {MOST_SEGMENTS}\n"

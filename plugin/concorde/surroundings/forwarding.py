@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from .. import routing, tools
 from ..node import nfnetlink, tables, underlay, uplinks
-from . import rules
-from .rules import Packet
+from . import filters
+from .filters import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..addresses import Subnet
-    from .rules import Chain
+    from .filters import Chain
 
 _LEGACY = "/proc/net/ip_tables_names"
 _LEGACY_SAVE, _SAVE = "iptables-legacy-save", "iptables-nft-save"
@@ -70,7 +70,7 @@ def _found(asked: dict[str, Packet], subnet: Subnet) -> list[str]:
             f"{what} is dropped by {why} of {title}: {insert(base, subnet)}"
             for what, packet in asked.items()
             for base in bases
-            for why in [rules.drops(chains, base, packet)]
+            for why in [filters.drops(chains, base, packet)]
             if why
         ]
         found += reasons[:1]
@@ -85,8 +85,7 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
     if not (others or has_legacy):
         return
     # Not above: they load json, and no first pod of a node without a packet filter waits for that.
-    from ..node.listing import objects
-    from . import filters
+    from ..node.observe import objects
 
     for family, table in others:
         text = _said("nft", "-j", "-t", "list", "table", family, table)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from concorde import links, shaping
 from concorde.leases import Link
-from concorde.node import htb, neighbours
+from concorde.node import htb, uplinks
 from concorde.node.records import Entry, Tree
 
 from tests.paths import ROOT
@@ -77,9 +77,9 @@ def test_so_are_a_queue_whose_flows_take_turns_and_a_neighbour_table(node: Node)
     else:
         direct(node, "tc", fair.replace(" dev one ", " dev two "))
         assert shown(node, "two") == shown(node, "one")
-    direct(node, "ip", neighbours.change("arp_cache", "two", neighbours.MOST))
+    direct(node, "ip", uplinks.let_wait("arp_cache", "two", uplinks.MOST_WAITING))
     (table,) = node.show("ip", "-j", "ntable", "show", "name", "arp_cache", "dev", "two")
-    assert table["queue"] == neighbours.MOST
+    assert table["queue"] == uplinks.MOST_WAITING
 
 
 KEYS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from concorde import metrics
-from concorde.openmetrics import COUNTER
+from concorde.metrics import COUNTER
 
 from tests.paths import ROOT
 

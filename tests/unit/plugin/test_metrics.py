@@ -4,9 +4,12 @@ from typing import Any
 
 from concorde import addresses, metrics
 from concorde.leases import Terms
-from concorde.node.counters import Counters
+from concorde.metrics import COUNTER, GAUGE, Counters, Family, labelled, text
 from concorde.node.records import Entry, Tree
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 
 TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,), overhead=0)
 FIRST = Entry("a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, minor=0x10)
@@ -80,3 +83,26 @@ def test_only_types_that_node_exporter_knows_and_no_timestamps() -> None:
     assert types == {"gauge", "counter"}
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(len(line.rpartition("}")[2].split()) <= 2 for line in samples)
+
+
+words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+help_words = words.filter(lambda text: text == text.strip())  # the parser cuts off what is around a help text
+
+
+@given(help_words, words, st.integers(0, 2**64 - 1))
+def test_any_text_and_number_comes_out_as_it_went_in(says: str, value: str, number: int) -> None:
+    family = Family("one_bytes", COUNTER, says)
+    family.add(labelled((("who", value),)), number)
+    (found,) = parsed(text([family]))
+    (sample,) = found.samples
+    assert (found.name, found.type, found.documentation) == ("one_bytes", "counter", says)
+    assert (sample.name, sample.labels, sample.value) == ("one_bytes_total", {"who": value}, number)
+
+
+def test_a_family_without_samples_is_left_out() -> None:
+    assert text([Family("empty", GAUGE, "Nothing.")]) == "# EOF\n"
+
+
+def test_an_empty_label_is_left_out() -> None:
+    assert labelled((("a", ""), ("b", "c"))) == '{b="c"}'
+    assert labelled((("a", ""),)) == ""

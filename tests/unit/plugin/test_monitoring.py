@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concorde import metrics
-from concorde.openmetrics import COUNTER
+from concorde.metrics import COUNTER
 from ruamel.yaml import YAML
 
 from tests.paths import ROOT

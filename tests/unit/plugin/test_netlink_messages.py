@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import namespaces, rtnetlink
-from concorde.node import counters, nfnetlink
+from concorde import metrics, namespaces, rtnetlink
+from concorde.node import nfnetlink
 
 from edge import netlink
 
@@ -195,7 +195,7 @@ def test_a_class_has_dropped_what_its_queue_has_if_that_is_more(answering: Any) 
         queue(8, 0x00100000, 0xC0DE0010, "fq_codel", counted(10, 99)),  # another link's
     )
     answering(*(b"".join(message(40, one) for one in group) + DONE for group in (classes, queues)))
-    found = counters.of_classes(7)
+    found = metrics.of_classes(7)
     assert {name: (one.sent_bytes, one.dropped) for name, one in found.items()} == {
         "c0de:10": (10, 9),
         "c0de:4010": (20, 5),

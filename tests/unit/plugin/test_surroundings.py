@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from concorde.routing import Block
-from concorde.surroundings import features, filters, rules
-from concorde.surroundings.rules import Packet
+from concorde.surroundings import features, filters
+from concorde.surroundings.filters import Packet
 
 OWN, CLUSTER = Block(0x0AF40100, 24), Block(0x0AF40000, 16)  # 10.244.1.0/24 of 10.244.0.0/16
 OUT = Packet(OWN, OWN, CLUSTER, ["cni-a"], ["flannel.1"], "new")
@@ -15,7 +15,7 @@ ANYWHERE = Packet(OWN, OWN, None, ["cni-a"], [], "new")
 ANSWER = Packet(OWN, CLUSTER, OWN, ["flannel.1"], ["cni-a"], "established")
 
 
-def saved(*given: str, policy: str = "DROP") -> dict[str, rules.Chain]:
+def saved(*given: str, policy: str = "DROP") -> dict[str, filters.Chain]:
     """A table as iptables-save writes it, with a chain for each that is jumped to."""
     return filters.saved(
         "\n".join(
@@ -73,26 +73,26 @@ def saved(*given: str, policy: str = "DROP") -> dict[str, rules.Chain]:
     ],
 )
 def test_a_packet_is_dropped_where_nothing_may_let_it_through(given: list[str], drops: bool) -> None:
-    assert bool(rules.drops(saved(*given), "FORWARD", OUT)) is drops
+    assert bool(filters.drops(saved(*given), "FORWARD", OUT)) is drops
 
 
 def test_what_drops_it_is_named() -> None:
-    assert rules.drops(saved(), "FORWARD", OUT) == "the policy of FORWARD"
+    assert filters.drops(saved(), "FORWARD", OUT) == "the policy of FORWARD"
     inner = saved(
         "-A FORWARD -j other", "-A other -s 10.0.0.0/8 -j REJECT --reject-with icmp-port-unreachable"
     )
-    assert rules.drops(inner, "FORWARD", OUT) == "a rule of other"
-    assert rules.drops(saved(policy="ACCEPT"), "FORWARD", OUT) == ""
+    assert filters.drops(inner, "FORWARD", OUT) == "a rule of other"
+    assert filters.drops(saved(policy="ACCEPT"), "FORWARD", OUT) == ""
 
 
 def test_an_answer_is_another_packet() -> None:
     one_way = saved("-A FORWARD -s 10.244.1.0/24 -j ACCEPT")
-    assert rules.drops(one_way, "FORWARD", OUT) == ""
-    assert rules.drops(one_way, "FORWARD", ANSWER) == "the policy of FORWARD"
+    assert filters.drops(one_way, "FORWARD", OUT) == ""
+    assert filters.drops(one_way, "FORWARD", ANSWER) == "the policy of FORWARD"
     both = saved(
         "-A FORWARD -s 10.244.1.0/24 -j ACCEPT", "-A FORWARD -m conntrack --ctstate ESTABLISHED -j ACCEPT"
     )
-    assert rules.drops(both, "FORWARD", ANSWER) == ""
+    assert filters.drops(both, "FORWARD", ANSWER) == ""
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_answer_is_another_packet() -> None:
     ],
 )
 def test_where_a_packet_goes_nobody_may_know(given: str, drops: bool) -> None:
-    assert bool(rules.drops(saved(f"-A FORWARD {given} -j ACCEPT"), "FORWARD", ANYWHERE)) is drops
+    assert bool(filters.drops(saved(f"-A FORWARD {given} -j ACCEPT"), "FORWARD", ANYWHERE)) is drops
 
 
 def matches(left: object, right: object, op: str = "==") -> dict[str, object]:
@@ -173,7 +173,7 @@ def test_the_same_of_what_nft_says(expressions: list[dict[str, object]], drops: 
     ]
     chains, hooked, _ = filters.listed(listing)
     assert hooked == ["forward"]
-    assert bool(rules.drops(chains, "forward", OUT)) is drops
+    assert bool(filters.drops(chains, "forward", OUT)) is drops
 
 
 def test_where_a_rule_sets_marks_nobody_knows_them() -> None:
@@ -182,7 +182,7 @@ def test_where_a_rule_sets_marks_nobody_knows_them() -> None:
     base: dict[str, Any] = {"name": "forward", "type": "filter", "hook": "forward", "policy": "drop"}
     listing: list[dict[str, Any]] = [{"chain": base}]
     listing += ({"rule": {"chain": "forward", "expr": expressions}} for expressions in (sets, marked))
-    assert rules.drops(filters.listed(listing)[0], "forward", OUT) == ""
+    assert filters.drops(filters.listed(listing)[0], "forward", OUT) == ""
 
 
 @pytest.mark.parametrize(

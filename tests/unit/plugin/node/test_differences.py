@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from concorde.node import htb, neighbours, observe
+from concorde.node import htb, observe, uplinks
 from concorde.node.differences import differences
 from concorde.node.observe import State
 from concorde.node.records import Tree
@@ -137,7 +137,7 @@ KEY = ("cluster-a", "A-1", "eth0")
             None,
         ),
         (lambda s: s.segments.update(vx=2), "vx sends packets of 2 segments", "vx gso_max_segs 1\n", None),
-        (lambda s: s.waiting.update(arp_cache=neighbours.MOST + 1), "eth0 keeps", "ntable change", None),
+        (lambda s: s.waiting.update(arp_cache=uplinks.MOST_WAITING + 1), "eth0 keeps", "ntable change", None),
         (
             lambda s: s.families.discard("ip6"),
             "nftables: table ip6 concorde is missing",
@@ -297,7 +297,7 @@ def test_ports_that_are_gone_or_unknown_are_not_this_ones_to_say() -> None:
 
 def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
     state = whole()
-    state.waiting = {"arp_cache": neighbours.MOST, "ndisc_cache": 0}
+    state.waiting = {"arp_cache": uplinks.MOST_WAITING, "ndisc_cache": 0}
     assert differences(TREE, [entry(minor=0x10)], state) == []
 
 

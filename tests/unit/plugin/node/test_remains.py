@@ -49,7 +49,7 @@ class Listed:
 @pytest.fixture
 def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
     monkeypatch.setattr(tools, "start", lambda *words: Listed(words[-2]))
-    monkeypatch.setattr("concorde.node.listing.FAMILIES", ("ip", "ip6", "bridge"))
+    monkeypatch.setattr("concorde.node.observe.FAMILIES", ("ip", "ip6", "bridge"))
     noting = NotingKernel(monkeypatch)
     noting.answers["tc qdisc show"] = (
         "qdisc noqueue 0: dev lo root refcnt 2\n"
@@ -66,7 +66,7 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
 def test_an_error_that_is_no_missing_table_is_one(
     noting: NotingKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concorde.node.listing.FAMILIES", ("ip", "netdev"))
+    monkeypatch.setattr("concorde.node.observe.FAMILIES", ("ip", "netdev"))
     with pytest.raises(tools.CommandError, match="nothing is known of it"):
         remains.elements()
 

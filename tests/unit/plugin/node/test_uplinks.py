@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import io
+import json
 import struct
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_speed_that_a_driver_makes_up_is_none(
 ) -> None:
     """Each device lies on the next."""
     names = list(kinds)
-    monkeypatch.setattr(uplinks, "_told", lambda name: told)
+    monkeypatch.setattr(uplinks, "_driver_speed", lambda name: told)
     monkeypatch.setattr(rtnetlink, "link_kind", kinds.get)
     monkeypatch.setattr(rtnetlink, "beneath", lambda name: names[names.index(name) + 1 :][:1])
     assert uplinks.speed(names[0]) == speed
@@ -93,3 +94,31 @@ def test_the_default_route_is_the_kernels_to_tell(monkeypatch: pytest.MonkeyPatc
     route = "Iface\tDestination\neth7\t00000000\t0\t0001\t0\t0\t5\t00000000\t0\t0\t0\n"
     monkeypatch.setattr("builtins.open", lambda file: io.StringIO(route))
     assert uplinks.of_default_route() == "eth7"
+
+
+SHOWN = json.dumps(
+    [
+        {"family": "inet", "name": "arp_cache", "thresh1": 128, "refcnt": 1, "queue": 77},
+        {"family": "inet", "name": "arp_cache", "dev": "*", "refcnt": 1},
+        {"family": "inet", "name": "arp_cache", "dev": "lo", "queue": 101},
+        {"family": "inet", "name": "arp_cache", "dev": "eth0", "queue": 3},
+        {"family": "inet6", "name": "ndisc_cache", "dev": "eth0", "queue": 9},
+        {"family": "inet6", "name": "ndisc_cache", "thresh1": 128, "refcnt": 1, "queue": 101},
+    ]
+)
+
+
+def test_each_interface_has_its_own_queues() -> None:
+    assert uplinks.waiting(SHOWN, "eth0") == {"arp_cache": 3, "ndisc_cache": 9}
+    assert uplinks.waiting(SHOWN, "eth1") == uplinks.waiting("", "eth0") == {}
+
+
+def test_only_what_was_shortened_is_made_as_it_was() -> None:
+    assert uplinks.as_made(SHOWN, "eth0") == "ntable change name arp_cache dev eth0 queue 77\n"
+
+
+def test_what_ip_prints_of_vteps_is_read() -> None:
+    shown = '[{},{"ifname":"flannel.1","gso_max_segs":65535},{"ifname":"vx","gso_max_segs":1}]'
+    assert uplinks.segments(shown) == {"flannel.1": 65535, "vx": 1}
+    assert uplinks.segments("") == {}
+    assert uplinks.take_apart("flannel.1") == "link set dev flannel.1 gso_max_segs 1\n"

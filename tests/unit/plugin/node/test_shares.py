@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from concorde.node import host, shares
+from concorde.node import shares
 
 
 def room(root: Path, **of: str) -> None:
@@ -16,24 +16,24 @@ def room(root: Path, **of: str) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(host, "ROOT", str(tmp_path))
+    monkeypatch.setattr(shares, "_SYSCTL", str(tmp_path))
     return tmp_path
 
 
 def test_where_the_host_does_not_tell_nothing_is_said(root: Path) -> None:
-    assert host.narrow() == host.too_narrow(10_000) == []
+    assert shares.narrow() == shares.too_narrow(10_000) == []
     room(root, ipv4="many\n")
-    assert host.narrow() == []
+    assert shares.narrow() == []
 
 
 def test_what_is_too_small_for_a_node_full_of_pods_is_named_with_what_it_should_be(root: Path) -> None:
-    room(root, ipv4="1024\n", ipv6=f"{host.WANTED}\n")
-    (words,) = host.narrow()
-    assert words.startswith(f"net.ipv4.neigh.default.gc_thresh3 is 1024; 110 pods may take {host.WANTED}")
+    room(root, ipv4="1024\n", ipv6=f"{shares.WANTED}\n")
+    (words,) = shares.narrow()
+    assert words.startswith(f"net.ipv4.neigh.default.gc_thresh3 is 1024; 110 pods may take {shares.WANTED}")
 
 
 def test_one_pods_share_must_leave_room_for_all_others(root: Path) -> None:
     room(root, ipv4="1024\n", ipv6="1024\n")
     most = 1024 - shares.NEIGHBOURS
-    assert host.too_narrow(most) == []
-    assert [words.split(" is ")[0][:8] for words in host.too_narrow(most + 1)] == ["net.ipv4", "net.ipv6"]
+    assert shares.too_narrow(most) == []
+    assert [words.split(" is ")[0][:8] for words in shares.too_narrow(most + 1)] == ["net.ipv4", "net.ipv6"]
