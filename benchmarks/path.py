@@ -27,7 +27,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.measurement.ways.flow import throughput  # noqa: E402
+from bench.studies.backends.probes.packets import throughput  # noqa: E402
 from testbed.access.place import InNamespace  # noqa: E402
 from testbed.access.pods import PodPlace  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from bench.recording import archive, atomic, directory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import RunRecord
 from bench.studies import surroundings
-from bench.studies.matrix import index as matrix
+from bench.studies.known import STUDIES
 from testbed.scenario import Scenario
 from testbed.scenario.texts import is_file
 
@@ -57,14 +57,20 @@ def runs(place: Path) -> dict[str, Path]:
 def _runs(place: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
     if _is_run(place):
         yield name, _finished(place)
-    elif is_file(place / matrix.INDEX):
-        for case in atomic.read(_finished(place) / matrix.INDEX, matrix.Matrix).cells:
-            if case.recording is not None:
-                yield _joined(name, f"{case.scenario}, {case.enforcement}"), place / case.recording
+    elif (cases := _cases(place)) is not None:
+        yield from ((_joined(name, case), place / recording) for case, recording in cases.items())
     elif depth < DEEPEST:
         for child in sorted(place.iterdir()):
             if child.is_dir() and not child.name.startswith("."):
                 yield from _runs(child, _joined(name, child.name), depth + 1)
+
+
+def _cases(place: Path) -> Mapping[str, str] | None:
+    """Return the recordings of a study that tells its cases apart itself; None for any other directory."""
+    for study in STUDIES.values():
+        if is_file(study.index_file(place)):
+            return study.compared(_finished(place)) if study.compares else None
+    return None
 
 
 def _is_run(place: Path) -> bool:

@@ -6,6 +6,7 @@ is which case; and ``request.json``, what was asked for. Tables, figures and pag
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,7 @@ class Study(ABC):
     choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
     leads_to: ClassVar[NextStudy | None] = None  # what to run after it
     keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
+    compares: ClassVar[bool] = False  # two such studies are compared case by case, as ``compared`` names them
     settings: Part | None = None  # its own, where a scenario says nothing; ``given`` has what one says
 
     @property
@@ -232,9 +234,22 @@ class Study(ABC):
         """Return the cases that shall hold, of those that were run. Raises StoredError and ScenarioError."""
         return ()
 
+    def compared(self, directory: Path) -> Mapping[str, str]:
+        """Return the cases' recordings by what tells them apart in a comparison. Raises StoredError."""
+        return {row.recording: row.recording for row in self.rows(directory) if row.recording}
+
     def summaries(self, directory: Path) -> list[summary.Summary | None]:
         """Return the summary of each case; None for one without a recording. Raises StoredError."""
         return [
             summary.read(Recording(directory / row.recording).summary_file) if row.recording else None
             for row in self.rows(directory)
         ]
+
+
+def blocks(cells: Sequence[int], number: int, seed: int) -> list[list[int]]:
+    """Return every cell once in each of ``number`` blocks, in random orders.
+
+    Made of ``random()`` alone, which alone is promised to be the same in every version of Python.
+    """
+    drawn = random.Random(seed)
+    return [sorted(cells, key=lambda _: drawn.random()) for _ in range(number)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.recording.ways import Event, Nodes, Run
 from bench.studies.backends.index import Convergence, Size
+from bench.studies.backends.records import Event, Nodes, Run
 
 # A stretch of so many missing packets is an outage; fewer are loss, as on any full machine.
 MISSING = 3

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bench.observations.procfs import cpu_ticks, idle_ticks
-from bench.recording.ways import Beside, Cost, Offered, Reading, Throughput
 from bench.studies.backends.index import PacketCost, Spread
+from bench.studies.backends.records import Beside, Cost, Offered, Reading, Throughput
 from bench.studies.backends.spread import spread
 
 # Processors that others may take, on average: a process that wants all it can get takes one.

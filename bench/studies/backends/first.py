@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.recording.ways import Exchange, Exchanges
 from bench.studies.backends.index import First
+from bench.studies.backends.records import Exchange, Exchanges
 from bench.studies.backends.spread import percentile
 
 

@@ -15,16 +15,19 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from bench.measurement.ways import first, flow, nodes, offered, others, scenarios
-from bench.measurement.ways.ground import ground
+from bench.measurement.probe import talking
 from bench.recording import atomic
 from bench.recording.directory import BESIDE
 from bench.recording.records import slug
-from bench.recording.ways import Cost, Exchanges, Flow, Nodes, Throughput
-from bench.studies.backends.ways import COST, FIRST, NODES, THROUGHPUT, Way
-from bench.studies.matrix.study import blocks
+from bench.studies.backends.datapaths import COST, FIRST, NODES, THROUGHPUT, Datapath
+from bench.studies.backends.probes import PROGRAMS, nodes, others, packets, scenarios
+from bench.studies.backends.probes.scenarios import ground, network_of
+from bench.studies.backends.records import Cost, Exchange, Exchanges, Flow, Kind, Nodes, Throughput
+from bench.studies.study import blocks
 
 PAIR = 3  # nodes: a master, and two workers whose pods talk
+FIRST_NODES, FIRST_PODS = 7, 2  # a master, one worker that asks, and five that are asked; pods of each
+MOST_SECONDS = 8.0  # that one exchange may take; a neighbour that is not there is given up after about six
 TURNS, SECONDS = 3, 1  # flows on each fresh pair, and how long each lasts
 
 Tell = Callable[[str], None]
@@ -34,29 +37,29 @@ Tell = Callable[[str], None]
 class Wanted:
     """What is to be measured."""
 
-    ways: Sequence[Way]
+    datapaths: Sequence[Datapath]
     parts: Sequence[str]
     rounds: Mapping[str, int]  # by part
     sizes: Sequence[int]  # numbers of nodes
     seed: int
 
-    def of(self, part: str) -> list[Way]:
-        """Return the ways of which a part is measured."""
-        return [way for way in self.ways if part in way.parts and part in self.parts]
+    def of(self, part: str) -> list[Datapath]:
+        """Return the datapaths of which a part is measured."""
+        return [datapath for datapath in self.datapaths if part in datapath.parts and part in self.parts]
 
 
-def directory_of(study: Path, way: str) -> Path:
-    """Return where a way's files are."""
-    return study / BESIDE / slug(way, set())
+def directory_of(study: Path, datapath: str) -> Path:
+    """Return where a datapath's files are."""
+    return study / BESIDE / slug(datapath, set())
 
 
-def files(study: Path, way: str, part: str) -> list[Path]:
-    """Return the files of one part of a way, in order."""
-    return sorted(directory_of(study, way).glob(f"{part}-*.json"), key=_number)
+def files(study: Path, datapath: str, part: str) -> list[Path]:
+    """Return the files of one part of a datapath, in order."""
+    return sorted(directory_of(study, datapath).glob(f"{part}-*.json"), key=_number)
 
 
 def throughput_files(study: Path) -> list[Path]:
-    """Return the files in which all ways are."""
+    """Return the files in which all datapaths are."""
     return sorted((study / BESIDE).glob(f"{THROUGHPUT}-*.json"), key=_number)
 
 
@@ -85,53 +88,74 @@ def _steps(wanted: Wanted, study: Path) -> Iterator[_Step]:
         file = study / BESIDE / f"{THROUGHPUT}-{number}.json"
         yield file, f"throughput, round {number}", partial(throughput, beside, number, wanted.seed)
     for part, make in ((COST, cost), (FIRST, exchanges)):
-        ways = wanted.of(part)
-        for number, order in enumerate(blocks(range(len(ways)), wanted.rounds[part], wanted.seed), start=1):
-            for way in (ways[place] for place in order):
-                file = directory_of(study, way.name) / f"{part}-{number}.json"
-                yield file, f"{way.name}: {part}, round {number}", partial(make, way, number)
+        datapaths = wanted.of(part)
+        for number, order in enumerate(
+            blocks(range(len(datapaths)), wanted.rounds[part], wanted.seed), start=1
+        ):
+            for datapath in (datapaths[place] for place in order):
+                file = directory_of(study, datapath.name) / f"{part}-{number}.json"
+                yield file, f"{datapath.name}: {part}, round {number}", partial(make, datapath, number)
     for size in wanted.sizes:
-        for way in wanted.of(NODES):
-            file = directory_of(study, way.name) / f"{NODES}-{size}.json"
-            yield file, f"{way.name}: {size} nodes", partial(many, way, size)
+        for datapath in wanted.of(NODES):
+            file = directory_of(study, datapath.name) / f"{NODES}-{size}.json"
+            yield file, f"{datapath.name}: {size} nodes", partial(many, datapath, size)
 
 
-def throughput(ways: Sequence[Way], number: int, seed: int) -> Throughput:
-    """Bring a fresh pair of nodes up for each way, and let a flow go on each of them by turns."""
+def throughput(datapaths: Sequence[Datapath], number: int, seed: int) -> Throughput:
+    """Bring a fresh pair of nodes up for each datapath, and let a flow go on each of them by turns."""
     with ExitStack() as stack:
-        pairs = [stack.enter_context(ground(scenarios.of_nodes(way.cluster, PAIR)))[0].pods for way in ways]
+        pairs = [
+            stack.enter_context(ground(scenarios.of_nodes(datapath.cluster, PAIR)))[0].pods
+            for datapath in datapaths
+        ]
         flows = []
-        for order in blocks(range(len(ways)), TURNS, seed + number):
+        for order in blocks(range(len(datapaths)), TURNS, seed + number):
             for place in order:
                 source, destination = pairs[place].values()
                 before = others.look()
-                rate = flow.throughput(source, destination, SECONDS)
+                rate = packets.throughput(source, destination, SECONDS)
                 beside = others.since(before, others.look())
-                flows.append(Flow(backend=ways[place].name, bits_per_second=rate, beside=beside))
+                flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=beside))
     return Throughput(round=number, flows=flows)
 
 
-def cost(way: Way, number: int) -> Cost:
+def cost(datapath: Datapath, number: int) -> Cost:
     """Offer packets on a fresh pair of nodes."""
-    with ground(scenarios.of_nodes(way.cluster, PAIR)) as (testbed, _):
+    with ground(scenarios.of_nodes(datapath.cluster, PAIR)) as (testbed, _):
         source, destination = testbed.pods.values()
-        plan = offered.Plan()
-        found = [offered.offer(source, destination, one, plan) for one in offered.OFFERS]
-    return Cost(backend=way.name, round=number, offered=found)
+        plan = packets.Plan()
+        found = [packets.offer(source, destination, one, plan) for one in packets.OFFERS]
+    return Cost(backend=datapath.name, round=number, offered=found)
 
 
-def exchanges(way: Way, number: int) -> Exchanges:
-    """Exchange a byte with pods of fresh nodes."""
-    with ground(scenarios.of_nodes(way.cluster, first.NODES, first.PODS)) as (testbed, together):
-        return first.measure(testbed, together, way.name, number)
+def exchanges(datapath: Datapath, number: int) -> Exchanges:
+    """Exchange a byte with pods of all other nodes, which are fresh: each for the first time."""
+    with ground(scenarios.of_nodes(datapath.cluster, FIRST_NODES, FIRST_PODS)) as (testbed, together):
+        asking, *asked = scenarios.workers(testbed.scenario)
+        kinds: tuple[tuple[Kind, int], ...] = (("node", 0), ("known", 0), ("pod", 1))
+        order = [(kind, scenarios.pod(node, pod)) for node in asked for kind, pod in kinds]
+        wishes = {
+            "source": network_of(testbed, together, scenarios.pod(asking)),
+            "ends": [
+                {"network": network_of(testbed, together, pod), "address": testbed.pods[pod].address}
+                for _, pod in order
+            ],
+            "seconds": MOST_SECONDS,
+        }
+        with talking(together.hub, PROGRAMS / "exchanges.py", wishes) as talk:
+            talk.expect("ready", MOST_SECONDS)
+            talk.begin()
+            took = talk.data(MOST_SECONDS * (len(order) + 1))
+    found = [Exchange(kind=kind, to=pod, ns=ns) for (kind, pod), ns in zip(order, took, strict=True)]
+    return Exchanges(backend=datapath.name, round=number, exchanges=found)
 
 
-def many(way: Way, size: int) -> Nodes:
+def many(datapath: Datapath, size: int) -> Nodes:
     """Bring many nodes up, and let one of them leave, join and move."""
-    scenario = scenarios.of_nodes(way.cluster, size)
+    scenario = scenarios.of_nodes(datapath.cluster, size)
     begin = time.monotonic()
     with ground(scenario) as (testbed, together):
-        return nodes.measure(testbed, together, way.name, time.monotonic() - begin)
+        return nodes.measure(testbed, together, datapath.name, time.monotonic() - begin)
 
 
 def _number(file: Path) -> int:

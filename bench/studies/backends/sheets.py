@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.studies.backends.convergence import too_late
+from bench.studies.backends.datapaths import GUARANTEE
 from bench.studies.backends.index import (
     Backends,
     Convergence,
@@ -17,7 +18,6 @@ from bench.studies.backends.index import (
     Size,
     Spread,
 )
-from bench.studies.backends.ways import GUARANTEE
 
 NOTHING = "–"
 SPREAD = "median ± half of the spread"

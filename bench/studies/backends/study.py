@@ -13,18 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from bench.analysis import next_steps
 from bench.measurement.display import Displays
-from bench.measurement.ways import scenarios
-from bench.measurement.ways.ground import ORCHESTRATOR, PROVIDER, ground
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
-from bench.recording.ways import Cost, Exchanges, Nodes, Throughput
-from bench.studies.backends import convergence, cost, first, ways
+from bench.studies.backends import convergence, cost, datapaths, first
+from bench.studies.backends.datapaths import (
+    COST,
+    FIRST,
+    GUARANTEE,
+    NODES,
+    PARTS,
+    ROUND_TRIP,
+    THROUGHPUT,
+    Datapath,
+)
 from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, read
 from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
+from bench.studies.backends.probes import scenarios
+from bench.studies.backends.probes.scenarios import ORCHESTRATOR, PROVIDER, ground
+from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends.round_trip import round_trips
 from bench.studies.backends.spread import spread
-from bench.studies.backends.ways import COST, FIRST, GUARANTEE, NODES, PARTS, ROUND_TRIP, THROUGHPUT, Way
 from bench.studies.study import Case, Promised, Study, figure_files
 from testbed.scenario import Scenario, ScenarioError
 
@@ -43,12 +52,12 @@ ROUNDS = {THROUGHPUT: 12, COST: 5, FIRST: 5}
 SIZES = (3, 10, 30, 60)
 LEAST_NODES, MOST_NODES = 3, 200
 
-Lack = Callable[[Way], str | None]
+Lack = Callable[[Datapath], str | None]
 
 
-def lack(way: Way) -> str | None:
-    """Return why this machine cannot run a way: it is tried. None if it can."""
-    scenario = scenarios.of_nodes(way.cluster, PAIR)
+def lack(datapath: Datapath) -> str | None:
+    """Return why this machine cannot run a datapath: it is tried. None if it can."""
+    scenario = scenarios.of_nodes(datapath.cluster, PAIR)
     try:
         with ground(scenario):
             return None
@@ -78,13 +87,13 @@ class BackendsStudy(Study):
                 f"--orchestrator {ORCHESTRATOR}, or neither"
             )
         wanted = self._wanted(asked)
-        return [self._case(asked, way, part) for part in RECORDED for way in wanted.of(part)]
+        return [self._case(asked, datapath, part) for part in RECORDED for datapath in wanted.of(part)]
 
     def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
-        """Measure what is no recording, of the ways that this machine can run."""
+        """Measure what is no recording, of the datapaths that this machine can run."""
         wanted = self._wanted(asked)
         cannot = read(directory).cannot
-        able = [way for way in wanted.ways if way.name not in cannot]
+        able = [datapath for datapath in wanted.datapaths if datapath.name not in cannot]
         measure(
             Wanted(able, wanted.parts, wanted.rounds, wanted.sizes, wanted.seed),
             directory,
@@ -94,7 +103,7 @@ class BackendsStudy(Study):
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Backends:
         """Return ``backends.json`` with what was asked for, and what cannot be run."""
         wanted = self._wanted(asked)
-        reasons = {way.name: self._why(way) for way in wanted.ways}
+        reasons = {datapath.name: self._why(datapath) for datapath in wanted.datapaths}
         return Backends(
             backends=list(reasons),
             cannot={name: reason for name, reason in reasons.items() if reason},
@@ -166,7 +175,7 @@ class BackendsStudy(Study):
     def valid(self, directory: Path) -> bool:
         """Tell whether nothing that could be run is invalid."""
         found = self.summed_up(directory)
-        # Without a promise there is nothing to hold, and requests on an idle way are judged here.
+        # Without a promise there is nothing to hold, and requests on an idle datapath are judged here.
         verdicts = [row.verdict for row in found.rows if row.part == GUARANTEE]
         return "invalid" not in verdicts and not any(_missing(found))
 
@@ -185,26 +194,26 @@ class BackendsStudy(Study):
         failed = [f"not run: {row.backend}: {row.reason}" for row in found.rows if row.reason]
         return list(dict.fromkeys([*cannot, *failed, *_invalid(found)]))
 
-    def _case(self, asked: StudyRequest, way: Way, part: RecordedPart) -> Case:
+    def _case(self, asked: StudyRequest, datapath: Datapath, part: RecordedPart) -> Case:
         scenario, settings = RECORDED[part]
-        row = Row(backend=way.name, scenario=scenario, part=part)
-        reason, name = self._why(way), f"{scenario}, {way.name}"
+        row = Row(backend=datapath.name, scenario=scenario, part=part)
+        reason, name = self._why(datapath), f"{scenario}, {datapath.name}"
         if reason is None:
             try:
-                request, read = _request(asked, way, part)
+                request, read = _request(asked, datapath, part)
                 return Case(name, request, read, row, promised=part == GUARANTEE)
             except ScenarioError as error:
                 reason = str(error)
         return Case(name, asked.case(scenario, settings), None, row.model_copy(update={"reason": reason}))
 
-    def _why(self, way: Way) -> str | None:
-        """Return why a way cannot be run; it is tried once."""
-        if way.name not in self._lacks:
-            self._lacks[way.name] = self._lack(way)
-        return self._lacks[way.name]
+    def _why(self, datapath: Datapath) -> str | None:
+        """Return why a datapath cannot be run; it is tried once."""
+        if datapath.name not in self._lacks:
+            self._lacks[datapath.name] = self._lack(datapath)
+        return self._lacks[datapath.name]
 
     def _wanted(self, asked: StudyRequest) -> Wanted:
-        known = ways.known()
+        known = datapaths.known()
         chosen = asked.choices.get("backend") or tuple(known)
         for name in chosen:
             if name not in known:
@@ -215,7 +224,7 @@ class BackendsStudy(Study):
                 raise LookupError(f"--part: no part {part!r} (parts: {', '.join(PARTS)})")
         times = _number("repetitions", asked, 1, 1000)
         return Wanted(
-            ways=[known[name] for name in dict.fromkeys(chosen)],
+            datapaths=[known[name] for name in dict.fromkeys(chosen)],
             parts=[part for part in PARTS if part in parts],
             rounds={part: times or number for part, number in ROUNDS.items()},
             sizes=sorted({
@@ -225,7 +234,7 @@ class BackendsStudy(Study):
         )  # fmt: skip
 
 
-def _request(asked: StudyRequest, way: Way, part: RecordedPart) -> tuple[Request, Scenario]:
+def _request(asked: StudyRequest, datapath: Datapath, part: RecordedPart) -> tuple[Request, Scenario]:
     """Return the run of a part with every cluster on a backend, or with one, if only one may be.
 
     Raises ScenarioError.
@@ -233,12 +242,12 @@ def _request(asked: StudyRequest, way: Way, part: RecordedPart) -> tuple[Request
     scenario, settings = RECORDED[part]
     kept = (*settings, *asked.overrides)
     clusters = list(requests.read(asked.case(scenario, kept)).clusters)
-    all_of_them = [setting for cluster in clusters for setting in way.overrides(cluster)]
+    all_of_them = [setting for cluster in clusters for setting in datapath.overrides(cluster)]
     request = asked.case(scenario, (*all_of_them, *kept))
     try:
         return request, requests.read(request)
     except ScenarioError:
-        request = asked.case(scenario, (*way.overrides(clusters[0]), *kept))
+        request = asked.case(scenario, (*datapath.overrides(clusters[0]), *kept))
         return request, requests.read(request)
 
 

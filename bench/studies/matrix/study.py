@@ -6,7 +6,6 @@ these and of ``matrix.json``.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Promised, Study, Visit, figure_files
+from bench.studies.study import Case, Promised, Study, Visit, blocks, figure_files, read_index
 from testbed import assembly
 from testbed.scenario import ScenarioError
 from testbed.scenario.enforcements import shall_hold
@@ -36,6 +35,7 @@ class MatrixStudy(Study):
     verb = "matrix"
     leads_to = NextStudy("places", "at which interface of the way a rate can be guaranteed")
     choices = ("scenario", "enforcement", "repetitions", "seed")
+    compares = True
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return every case. Raises ScenarioError for a fault that the enforcement is not the reason of.
@@ -119,6 +119,11 @@ class MatrixStudy(Study):
         """Tell whether no run is invalid; a case that does not apply is as it should be."""
         return all(result is None or result.verdict != "invalid" for result in self.summaries(directory))
 
+    def compared(self, directory: Path) -> Mapping[str, str]:
+        """Return the cells' recordings by scenario and enforcement."""
+        cells = read_index(self.index_file(directory), Matrix).cells
+        return {f"{one.scenario}, {one.enforcement}": one.recording for one in cells if one.recording}
+
     def promised(self, directory: Path) -> Sequence[Promised]:
         """Return every case whose enforcement promises that its scenario's guarantees hold."""
         return [
@@ -126,15 +131,6 @@ class MatrixStudy(Study):
             for row, result in zip(self.rows(directory), self.summaries(directory), strict=True)
             if row.recording and result and shall_hold(Recording(directory / row.recording).scenario())
         ]
-
-
-def blocks(cells: Sequence[int], number: int, seed: int) -> list[list[int]]:
-    """Return every cell once in each of ``number`` blocks, in random orders.
-
-    Made of ``random()`` alone, which alone is promised to be the same in every version of Python.
-    """
-    drawn = random.Random(seed)
-    return [sorted(cells, key=lambda _: drawn.random()) for _ in range(number)]
 
 
 def _repetitions(asked: StudyRequest) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.recording import queues
-from bench.recording.beside import Rounds, Way
 from bench.recording.directory import BESIDE
 from bench.recording.queues import DEVICE, Queue, Reading
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short, kept
 from bench.studies.promise.index import Taken, Took
+from bench.studies.promise.records import Datapath, Rounds
 
 BETWEEN = 2  # where on a way the switch is: after the sending node, before the receiving one
 
@@ -31,7 +31,7 @@ class _Watched:
     """What is known of the queues on a flow's way."""
 
     where: str  # it is kept, below the study's directory
-    way: Way
+    way: Datapath
     places: Mapping[str, Sequence[Reading]]
 
 
@@ -41,7 +41,7 @@ def _in_run(ran: Ran, short: Short) -> _Watched | None:
         return None
     files = sorted(ran.recording.repetition_directory(short.repetition).glob(queues.PATTERN))
     places = {queues.place_of(file): list(queues.read(file)) for file in files}
-    return _Watched(ran.recording.run_id, Way.of(ran.scenario, short.flow), places)
+    return _Watched(ran.recording.run_id, Datapath.of(ran.scenario, short.flow), places)
 
 
 def _in_round(evidence: Evidence, number: int) -> _Watched | None:

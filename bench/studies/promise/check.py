@@ -19,6 +19,7 @@ from bench.analysis import samples, summary
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Entry, StudyRequest
+from testbed.registry import Registry
 from testbed.scenario import Scenario
 from testbed.scenario.description import Claim, Direction
 
@@ -188,3 +189,16 @@ def kept(evidence: Evidence, kind: type[atomic.Model]) -> atomic.Model:
     """Return what ``measure`` left. Raises StoredError."""
     assert evidence.measured is not None, "nothing was measured"
     return atomic.read(evidence.measured, kind)
+
+
+CHECKS = Registry[Check]("check")
+
+
+def register(check: Check) -> None:
+    """Let a check be asked from now on. Raises ValueError for a name that is taken."""
+    CHECKS.register(check.about.name, check)
+
+
+def all_checks() -> list[Check]:
+    """Return all checks, profile after profile, each profile's in the order in which they were registered."""
+    return sorted(CHECKS.values(), key=lambda check: PROFILES.index(check.about.profile))

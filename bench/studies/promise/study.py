@@ -22,14 +22,7 @@ from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
 from bench.studies import remaining
 from bench.studies.promise import attribution, cost
-from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run
-from bench.studies.promise.checks import (  # noqa: F401 - they register their checks
-    ceiling,
-    floor,
-    known,
-    latency,
-    robust,
-)
+from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run, all_checks
 from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
 from bench.studies.study import REQUEST, Case, Promised, Study
 from testbed.assembly import orchestrator_kind
@@ -155,7 +148,7 @@ class PromiseStudy(Study):
             asks_check=index.asks_check,
             agents=index.agents,
         )
-        by_name = {check.about.name: check for check in known.checks()}
+        by_name = {check.about.name: check for check in all_checks()}
         results = [
             _result(by_name[name], ground, index, directory) for name in index.checks if name in by_name
         ]
@@ -226,7 +219,7 @@ def _link(asked: StudyRequest) -> int | None:
 
 def _checks(asked: StudyRequest) -> list[Check]:
     """Return the checks that are asked for, in their order. Raises LookupError."""
-    all_of_them = known.checks()
+    all_of_them = all_checks()
     profiles = asked.choices.get("profile") or PROFILES
     for name in profiles:
         if name not in PROFILES:

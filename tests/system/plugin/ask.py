@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.measurement.attacks.frames import icmp, tcp
+from bench.studies.promise.frames import icmp, tcp
 
 FLAGS = {"syn": 0x02, "ack": 0x10}
 OLD = bytes(100)

@@ -1,8 +1,8 @@
-"""Whom the attacks of bench/measurement/attacks are about between two overlapped workers."""
+"""Whom the attacks of bench/studies/promise/attacks.py are about between two overlapped workers."""
 
 from __future__ import annotations
 
-from bench.measurement.attacks.scene import Scene, Tunnel
+from bench.studies.promise.attacks import Scene, Tunnel
 from tests.system.plugin.frame_kinds import people
 from tests.system.plugin.overlapped import PORT, VTEP
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.measurement.attacks.known import CONTAINED
-from bench.measurement.programs import inject
+from bench.studies.promise.attacks import CONTAINED
+from bench.studies.promise.probes.programs import inject
 from tests.system.plugin.frame_kinds import Position, allowed, link_local, people, pod_mac, required, summary
 from tests.system.plugin.frames import Frames
 from tests.system.plugin.overhear import Heard

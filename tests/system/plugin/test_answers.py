@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from bench.measurement.attacks.frames import tcp
+from bench.studies.promise.frames import tcp
 from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.test_uplink_traffic import BYTES, NOISE, REMOTE, send, sent_by

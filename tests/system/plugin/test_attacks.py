@@ -16,7 +16,7 @@ from typing import IO
 
 import pytest
 
-from bench.measurement.attacks.known import ATTACKS, Attack
+from bench.studies.promise.attacks import ATTACKS, Attack
 from tests import cases
 from tests.system.plugin.ask import ASK
 from tests.system.plugin.conftest import Node

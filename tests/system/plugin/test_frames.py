@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement.attacks.frames import arp
-from bench.measurement.attacks.known import questions
+from bench.studies.promise.attacks import questions
+from bench.studies.promise.frames import arp
 from tests import cases
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.covering import complete, first

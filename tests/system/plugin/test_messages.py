@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.measurement.attacks.frames import icmp, ipv4
+from bench.studies.promise.frames import icmp, ipv4
 from tests.system.plugin.conftest import Node
 from tests.system.plugin.frame_kinds import link_local
 from tests.system.plugin.overlapped import Overlapped

@@ -17,9 +17,8 @@ import pytest
 from concorde import names, rtnetlink
 from concorde.node import connections, shares
 
-from bench.measurement.attacks import frames
-from bench.measurement.attacks.known import Attack
-from bench.measurement.attacks.scene import Scene
+from bench.studies.promise import frames
+from bench.studies.promise.attacks import Attack, Scene
 from tests import cases
 from tests.system.plugin import test_attacks as attacks
 from tests.system.plugin.conftest import Node

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.analysis import protection
-from bench.recording.beside import Rounds
+from bench.studies.promise import protection
 from bench.studies.promise.check import (
     MEASURED,
     About,
@@ -20,10 +19,11 @@ from bench.studies.promise.check import (
     Run,
     Short,
     kept,
+    register,
 )
-from bench.studies.promise.checks import goodput, surroundings
-from bench.studies.promise.checks.known import register
+from bench.studies.promise.checks import goodput, measured
 from bench.studies.promise.checks.measured import Measured
+from bench.studies.promise.records import Rounds
 from testbed.enforcements import paper
 from testbed.scenario import Scenario
 from testbed.scenario.goodput import expected_goodput_of
@@ -387,7 +387,7 @@ for _check in (
             "that begins then: at least 0.9 and at most 1.05 of what is expected",
             ("projectcalico/calico", 8187),
         ),
-        surroundings.restarted,
+        measured.restarted,
         kept_through,
         seconds=35,
         restarts=True,

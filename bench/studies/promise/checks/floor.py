@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.analysis import protection
 from bench.observations.causes import Cause
-from bench.recording import arrivals, queues
+from bench.recording import queues
 from bench.recording.atomic import StoredError
-from bench.recording.beside import Asked, Round, Rounds, Steps, Watched, Way
 from bench.recording.queues import Reading
 from bench.recording.records import Repetition, slug
+from bench.studies.promise import protection, records
 from bench.studies.promise.check import (
     MEASURED,
     About,
@@ -26,10 +25,11 @@ from bench.studies.promise.check import (
     Run,
     Short,
     kept,
+    register,
 )
-from bench.studies.promise.checks import surroundings
-from bench.studies.promise.checks.known import register
+from bench.studies.promise.checks import measured
 from bench.studies.promise.checks.measured import Measured
+from bench.studies.promise.records import Asked, Datapath, Round, Rounds, Steps, Watched
 from testbed.scenario.frames import expected_goodput
 from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.networks import path_of
@@ -190,7 +190,7 @@ class Protection(Check):
         flow = ran.scenario.flows[0]
         floor = expected_goodput_of(ran.scenario, flow)
         assert floor is not None, "the scenario promises it something"
-        way, node = Way.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
+        way, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
         found = {}
         for number, repetition in enumerate(ran.recording.run_record().repetitions):
             directory = ran.recording.repetition_directory(number)
@@ -206,7 +206,7 @@ class Protection(Check):
         return soon(found, "begins", PROMISED)
 
 
-def _leaving(directory: Path, way: Way) -> list[Watched]:
+def _leaving(directory: Path, way: Datapath) -> list[Watched]:
     """Return what is kept of the node that a flow leaves by, if anything."""
     file = directory / queues.file_name(way.leaves)
     return [Watched(place=way.leaves, readings=list(queues.changes(file)))] if file.exists() else []
@@ -216,11 +216,11 @@ def _round(
     name: str, floor_bps: float, readings: Sequence[Reading], one: Repetition, seconds: float
 ) -> Round | None:
     """Return a repetition from its neighbour's beginning to the end of the flow; None: it was not counted."""
-    device, transfers = arrivals.busiest(readings), one.transfers
+    device, transfers = records.busiest(readings), one.transfers
     begins = [transfer for label, transfer in transfers.items() if label != PROMISED]
     if device is None or any(transfer.error for transfer in transfers.values()) or not begins:
         return None
-    points = arrivals.payload(readings, device, "tcp")
+    points = records.payload(readings, device, "tcp")
     since_s, until_s = begins[0].started_s, transfers[PROMISED].started_s + seconds
     if not points or points[0][0] > since_s or points[-1][0] < until_s:
         return None  # the machine had no time to count
@@ -300,7 +300,7 @@ def control(evidence: Evidence) -> Judgement:
 def arriving(evidence: Evidence) -> Judgement:
     """Return whether a pod that came had its floor soon enough."""
     rounds = kept(evidence, Rounds).rounds
-    judged = soon(dict(enumerate(rounds)), MEASURED, surroundings.LATE)
+    judged = soon(dict(enumerate(rounds)), MEASURED, measured.LATE)
     faults = [fault for one in rounds for fault in one.faults]
     return replace(judged, found="violated", words=f"{judged.words}; {faults[0]}") if faults else judged
 
@@ -353,7 +353,7 @@ for _check in (
             "How soon does the floor of a pod hold that comes to a full link?",
             f"it sends once ADD has returned, or once it is ready where others call that; {_SOON}",
         ),
-        surroundings.arriving,
+        measured.arriving,
         arriving,
         seconds=25,
     ),
@@ -365,7 +365,7 @@ for _check in (
             "after it, and then the first is refused",
             "kubernetes/kubernetes/issues/40270",
         ),
-        surroundings.room,
+        measured.room,
         room,
         seconds=5,
     ),
@@ -378,7 +378,7 @@ for _check in (
             "aws/containers-roadmap/issues/1543",
             "kubernetes/kubernetes/issues/131047",
         ),
-        surroundings.control,
+        measured.control,
         control,
         seconds=10,
         own_ports=True,

@@ -9,8 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.analysis.phases import Phase
-from bench.studies.promise.check import About, Check, Evidence, Found, Ground, Judgement, Number, Run
-from bench.studies.promise.checks.known import register
+from bench.studies.promise.check import (
+    About,
+    Check,
+    Evidence,
+    Found,
+    Ground,
+    Judgement,
+    Number,
+    Run,
+    register,
+)
 
 WORDS: dict[Phase, str] = {"quiet": "idle", "disturbed": "under load"}
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.analysis import protection
-from bench.measurement.attacks import known
-from bench.recording.beside import Round, Rounds
-from bench.studies.promise.check import MEASURED, About, Evidence, Found, Judgement, Number, Short, kept
-from bench.studies.promise.checks import surroundings
+from bench.studies.promise import protection
+from bench.studies.promise.attacks import SAMPLE
+from bench.studies.promise.check import (
+    MEASURED,
+    About,
+    Evidence,
+    Found,
+    Judgement,
+    Number,
+    Short,
+    kept,
+    register,
+)
+from bench.studies.promise.checks import measured
 from bench.studies.promise.checks.goodput import worst
-from bench.studies.promise.checks.known import register
 from bench.studies.promise.checks.measured import Measured
+from bench.studies.promise.records import Round, Rounds
 from testbed.scenario.units import format_share
 
 # Of the floor: in the mean; and of the windows of 100 ms, so many have nine tenths of it.
@@ -105,10 +114,10 @@ for _check in (
         _about(
             "some-attacks",
             "Does a promise survive some of what a neighbour with CAP_NET_RAW may send as fast as it can?",
-            f"{known.SAMPLE} attacks at most, each day others of them; 2 s of each are judged: {_FLOOR}; and "
+            f"{SAMPLE} attacks at most, each day others of them; 2 s of each are judged: {_FLOOR}; and "
             "all is as it was configured. --check attacks tries all",
         ),
-        surroundings.some_attacks,
+        measured.some_attacks,
         endured,
         seconds=42,
         attacks=True,
@@ -119,7 +128,7 @@ for _check in (
             "Does a promise survive whatever a neighbour with CAP_NET_RAW sends as fast as it can?",
             f"one attack after another, 2 s of each are judged: {_FLOOR}; and all is as it was configured",
         ),
-        surroundings.attacks,
+        measured.attacks,
         endured,
         seconds=75,
         attacks=True,
@@ -131,7 +140,7 @@ for _check in (
             "Does a promise survive packets that nobody joins?",
             f"segmentation offload is off in all pods that send: {_FLOOR}",
         ),
-        surroundings.without_gso,
+        measured.without_gso,
         endured,
         seconds=8,
     ),
@@ -143,7 +152,7 @@ for _check in (
             "configured",
             "projectcalico/calico/issues/8187",
         ),
-        surroundings.churn,
+        measured.churn,
         endured,
         seconds=10,
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement.ways import scenarios
+from bench.studies.backends.probes import scenarios
 from testbed.overlays.membership import Membership
 from testbed.scenario.addressing import Addressing
 from tests.doubles import RecordingNode

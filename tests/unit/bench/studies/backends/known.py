@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.recording.ways import (
+from bench.studies.backends.records import (
     Beside,
     Cost,
     DaemonUse,

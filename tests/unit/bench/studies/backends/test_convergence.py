@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.recording.ways import Event, Run
 from bench.studies.backends import convergence
+from bench.studies.backends.records import Event, Run
 from tests.unit.bench.studies.backends import known
 from tests.unit.bench.studies.backends.known import MS, SECOND
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.recording.ways import Offered
 from bench.studies.backends import cost
 from bench.studies.backends.cost import spent
+from bench.studies.backends.records import Offered
 from bench.studies.backends.spread import percentile, spread
 from tests.unit.bench.studies.backends import known
 

@@ -14,12 +14,12 @@ from rich.console import Console
 from bench.cli.progress import Display
 from bench.recording import atomic
 from bench.recording.records import StudyRequest
-from bench.recording.ways import Cost, Event, Nodes
 from bench.studies import loop
-from bench.studies.backends import measuring, page, sheets, ways
+from bench.studies.backends import datapaths, measuring, page, sheets
+from bench.studies.backends.datapaths import Datapath
 from bench.studies.backends.index import Backends, read
+from bench.studies.backends.records import Cost, Event, Nodes
 from bench.studies.backends.study import BackendsStudy
-from bench.studies.backends.ways import Way
 from testbed.scenario import load
 from tests.unit.bench.studies.backends import known
 from tests.unit.bench.studies.backends.known import MS, SECOND
@@ -27,7 +27,7 @@ from tests.unit.bench.studies.backends.known import MS, SECOND
 NO_IPIP = "ipip: the kernel needs CONFIG_NET_IPIP"
 
 
-def lacks(way: Way) -> str | None:
+def lacks(way: Datapath) -> str | None:
     return NO_IPIP if way.cluster["backend"] == "ipip" else None
 
 
@@ -52,7 +52,7 @@ def test_settings_are_measured_where_they_matter() -> None:
     study = BackendsStudy(lacks)
     named = "bgp, no graceful restart"
     assert study.cases(asked(backend=(named,))) == []
-    way = ways.known()[named]
+    way = datapaths.known()[named]
     assert way.overrides("a") == ("clusters.a.backend=bgp", "clusters.a.bgp.graceful_restart=false")
     scenario = load(Path("scenarios/congested.yaml"), way.overrides("a"))
     assert scenario.clusters["a"].bgp is not None
@@ -189,12 +189,12 @@ def test_a_study_that_broke_goes_on_with_what_it_lacks(tmp_path: Path) -> None:
 def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def many(way: Way, size: int) -> Nodes:
+    def many(way: Datapath, size: int) -> Nodes:
         made.append(f"{way.name} {size}")
         return known.nodes([], [], backend=way.name, number=size)
 
     monkeypatch.setattr(measuring, "many", many)
-    two = [ways.known()[name] for name in ("vxlan", "host-gw")]
+    two = [datapaths.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
     atomic.write_model(tmp_path / "measured" / "host-gw" / "nodes-3.json", known.nodes([], []))
     told: list[str] = []
@@ -206,13 +206,13 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
 def test_what_fails_keeps_nothing_else_from_being_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def many(way: Way, size: int) -> Nodes:
+    def many(way: Datapath, size: int) -> Nodes:
         if way.name == "vxlan" and size == 3:
             raise RuntimeError("no room")
         return known.nodes([], [], backend=way.name, number=size)
 
     monkeypatch.setattr(measuring, "many", many)
-    two = [ways.known()[name] for name in ("vxlan", "host-gw")]
+    two = [datapaths.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
     with pytest.raises(RuntimeError, match=r"^vxlan: 3 nodes: no room$"):
         measuring.measure(wanted, tmp_path, lambda _: None)
@@ -227,14 +227,14 @@ def test_what_fails_keeps_nothing_else_from_being_measured(
 def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, int]] = []
 
-    def cost(way: Way, number: int) -> Cost:
+    def cost(way: Datapath, number: int) -> Cost:
         made.append((way.name, number))
         return known.cost(backend=way.name, number=number)
 
     monkeypatch.setattr(measuring, "cost", cost)
     names = ["vxlan", "host-gw", "bgp"]
     rounds = {"throughput": 1, "cost": 8, "first": 1}
-    wanted = measuring.Wanted([ways.known()[name] for name in names], ["cost"], rounds, [], 1)
+    wanted = measuring.Wanted([datapaths.known()[name] for name in names], ["cost"], rounds, [], 1)
     measuring.measure(wanted, tmp_path, lambda _: None)
     blocks = [made[start : start + 3] for start in range(0, 24, 3)]
     assert [{number for _, number in block} for block in blocks] == [{n} for n in range(1, 9)]

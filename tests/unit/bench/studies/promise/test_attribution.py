@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.recording import atomic, queues
-from bench.recording.beside import Round, Rounds, Watched, Way
 from bench.recording.directory import Recording
 from bench.recording.queues import Queue
 from bench.studies.promise import attribution
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short
 from bench.studies.promise.index import Took
+from bench.studies.promise.records import Datapath, Round, Rounds, Watched
 from tests.unit.bench.studies.promise.known import RATES
 
 
@@ -98,7 +98,7 @@ def test_of_a_round_it_is_told_by_what_was_kept_of_it(tmp_path: Path) -> None:
         until_s=1.0,
         stalls=[],
         saturated=[],
-        way=Way.of(RATES, "100M"),
+        way=Datapath.of(RATES, "100M"),
         watched=[Watched(place=place, readings=moments) for place in ("worker-01", "master-01", "first")],
     )
     file = tmp_path / "attacks.json"

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from bench.recording import atomic
-from bench.recording.beside import Round, Rounds
 from bench.recording.records import StudyRequest
-from bench.studies.promise.check import Check, Evidence, Ground, Judgement
-from bench.studies.promise.checks import ceiling, known
+from bench.studies.promise.check import Check, Evidence, Ground, Judgement, all_checks, register
+from bench.studies.promise.checks import ceiling
+from bench.studies.promise.records import Round, Rounds
 from tests.unit.bench.studies.promise.known import flow, ran, received
 
 EXPECTED = {"1M": 0.955e6, "100M": 95.5e6, "1G": 955e6}
@@ -20,7 +20,7 @@ PROMISED = {"1M": 1e6, "100M": 100e6, "1G": 1e9}
 
 
 def check(name: str) -> Check:
-    return next(one for one in known.checks() if one.about.name == name)
+    return next(one for one in all_checks() if one.about.name == name)
 
 
 def ground(link: float = 4e9) -> Ground:
@@ -109,14 +109,14 @@ def test_bursts_are_those_of_the_paper() -> None:
 
 
 def test_every_check_names_itself_its_threads_and_how_it_is_measured() -> None:
-    checks = known.checks()
+    checks = all_checks()
     assert len({one.about.name for one in checks}) == len(checks)
     for one in checks:
         assert one.about.asks.endswith("?")
         assert one.about.measured
         assert all(thread.startswith("https://github.com/") for thread in one.about.threads)
     with pytest.raises(ValueError, match="there is a check 'udp' already"):
-        known.register(check("udp"))
+        register(check("udp"))
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.recording import atomic, queues
-from bench.recording.beside import Asked, Asking, Round, Rounds, Step, Steps, Watched, Way
 from bench.recording.queues import Queue
 from bench.recording.records import Entry, Stall, Stretch, StudyRequest
-from bench.studies.promise.check import MEASURED, Check, Evidence, Ground, Judgement
-from bench.studies.promise.checks import floor, known, robust  # noqa: F401 - they register their checks
+from bench.studies.promise.check import MEASURED, Check, Evidence, Ground, Judgement, all_checks
+from bench.studies.promise.checks import floor, robust  # noqa: F401 - they register their checks
+from bench.studies.promise.records import Asked, Asking, Datapath, Round, Rounds, Step, Steps, Watched
 from bench.studies.promise.study import PromiseStudy
 from tests.unit.bench.studies.promise.known import cause, flow, ran
 
@@ -21,7 +21,7 @@ ENDURED = ("some-attacks", "attacks", "churn", "without-gso")
 
 
 def check(name: str) -> Check:
-    return next(one for one in known.checks() if one.about.name == name)
+    return next(one for one in all_checks() if one.about.name == name)
 
 
 def points(*stretches: tuple[float, float]) -> list[tuple[float, float]]:
@@ -82,7 +82,7 @@ def test_rounds_in_which_the_machine_stood_still_are_not_counted() -> None:
 
 def left(rates: list[float]) -> dict[str, object]:
     """What left the sender's node: so much in each of many tenths of a second, from the round's beginning."""
-    way = Way(flow="late", sender="late", leaves="worker", arrives="other", nodes=[], others=[])
+    way = Datapath(flow="late", sender="late", leaves="worker", arrives="other", nodes=[], others=[])
     readings, passed = [], 0
     for number, rate in enumerate([1e9, *rates]):
         passed += int(rate / 80)

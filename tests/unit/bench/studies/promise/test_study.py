@@ -12,13 +12,13 @@ from ruamel.yaml import YAML
 from bench import pipeline
 from bench.measurement.display import Displays
 from bench.recording import archive, atomic
-from bench.recording.beside import Rounds
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.promise import published, report
 from bench.studies.promise.check import State
 from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
+from bench.studies.promise.records import Rounds
 from bench.studies.promise.study import PromiseStudy
 from bench.studies.reproduction import regeneration
 from testbed.scenario import ScenarioError

@@ -1,1 +1,0 @@
-"""What happens beside a promised flow, while what arrives of it is counted; a module for each thing."""

@@ -1,0 +1,146 @@
+"""What neighbours do beside a promised flow: they come to a full link, go again, and send as they like.
+
+And what happens to all of them alike: too much is promised, and what runs on the node for them is restarted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from bench.studies.promise.probes import streams
+from bench.studies.promise.records import Round, Step, Steps
+from testbed.testbed import Testbed
+
+WARM_UP_S = 1.0
+FULL_S = 0.5  # after which what fills the link has found its rate
+LOOKED_AT_S = 1.5
+BEFORE_S, AFTER_S = 2.0, 5.0
+# What was saved up is used first: containerd's 2^32 - 1 bits last 8 s, where a pod of 400 Mbit/s sends with
+# 1 Gbit/s. Between two flows less is saved up.
+FIRST_S, ANEW_S = 10.0, 2.0
+# SIOCETHTOOL with ETHTOOL_SGSO, _STSO and _GGSO of linux/ethtool.h; where the pod's image has no ethtool.
+TURN_OFF = """
+import array, fcntl, socket, struct, sys
+asked = socket.socket()
+def ask(command, value=0):
+    said = array.array("B", struct.pack("II", command, value))
+    fcntl.ioctl(asked, 0x8946, struct.pack("16sP16x", sys.argv[1].encode(), said.buffer_info()[0]))
+    return struct.unpack("II", said)[1]
+ask(0x1F)
+ask(0x24)
+sys.exit(ask(0x23))
+"""
+
+
+def arriving(testbed: Testbed, pod: str, label: str, others: Sequence[str], times: int) -> Iterator[Round]:
+    """Let a pod come and send ``label`` beside ``others``, so many times, and go again.
+
+    It is judged from the end of its ADD, where that is called from here. Where others call it, getting into
+    a pod takes longer than what is measured: there it is judged from when its sender, which waits in its
+    place, is let go. Raises RuntimeError.
+    """
+    for number in range(1, times + 1):
+        with streams.sending(testbed, *others), streams.listening(testbed, label):
+            streams.wait_until(time.monotonic() + FULL_S)
+            with streams.counting(testbed, label) as counted:
+                testbed.add(pod)
+                added = time.monotonic()
+                ours = pod in testbed.add_s
+                with streams.sender(testbed, label, held=not ours) as sender:
+                    since = added if ours else time.monotonic()
+                    if not ours:
+                        sender.release()
+                    streams.wait_until(since + LOOKED_AT_S)
+        one = counted.round(f"ADD {number}", streams.floor(testbed, label), since, since + LOOKED_AT_S)
+        yield one.model_copy(update={"added_s": added, "faults": testbed.check()})
+        testbed.remove(pod)
+
+
+def churn(testbed: Testbed, label: str, others: str, pods: Sequence[str], seconds: float) -> Round:
+    """Let pods, which are there, go and come by turns for so long beside a promised flow.
+
+    Raises RuntimeError.
+    """
+    changes = 0
+    with (
+        streams.counting(testbed, label) as counted,
+        streams.sending(testbed, label, others),
+    ):
+        streams.wait_until(time.monotonic() + WARM_UP_S)
+        begun = time.monotonic()
+        while time.monotonic() < begun + seconds:
+            pod = pods[changes % len(pods)]
+            testbed.remove(pod)
+            testbed.add(pod)
+            changes += 1
+        ended = time.monotonic()
+    one = counted.round(f"pods that went and came: {changes}", streams.floor(testbed, label), begun, ended)
+    return one.model_copy(update={"faults": testbed.check()})
+
+
+def without_offloads(testbed: Testbed, label: str, others: str, pods: Sequence[str], seconds: float) -> Round:
+    """Turn segmentation offload off in pods, and measure a flow beside others for so long.
+
+    Raises RuntimeError, also for a pod in which it stays on.
+    """
+    for pod in pods:
+        place = testbed.networks[pod]
+        place.run(["python3", "-IS", "-c", TURN_OFF, place.interface])
+    with (
+        streams.counting(testbed, label) as counted,
+        streams.sending(testbed, label, others),
+    ):
+        begun = time.monotonic() + WARM_UP_S
+        streams.wait_until(begun + seconds)
+        ended = time.monotonic()
+    return counted.round("without GSO", streams.floor(testbed, label), begun, ended)
+
+
+def restart(testbed: Testbed, label: str) -> list[Round]:
+    """Measure a flow before and after, and one that begins only then. Raises RuntimeError."""
+    node = testbed.scenario.node_of(streams.flow(testbed.scenario, label).source)
+    floor = streams.floor(testbed, label)
+    with streams.counting(testbed, label) as counted, streams.sending(testbed, label):
+        begun = time.monotonic() + FIRST_S
+        streams.wait_until(begun + BEFORE_S)
+        agents = testbed.restart_agents(node)
+        if not agents:
+            raise RuntimeError(f"nothing runs on {node} that could be restarted")
+        restarted = time.monotonic()
+        streams.wait_until(restarted + AFTER_S)
+    with streams.counting(testbed, label) as again, streams.sending(testbed, label):
+        anew = time.monotonic() + ANEW_S
+        streams.wait_until(anew + AFTER_S)
+    faults = testbed.check()
+    return [
+        counted.round("before", floor, begun, begun + BEFORE_S),
+        counted.round(f"after {', '.join(agents)}", floor, restarted, restarted + AFTER_S),
+        again.round("a flow that begins then", floor, anew, anew + AFTER_S).model_copy(
+            update={"faults": faults}
+        ),
+    ]
+
+
+def room(testbed: Testbed, first: str, second: str) -> Steps:
+    """Let a second pod come beside a first one, in its place, and the first beside the second.
+
+    The link has room for either, and not for both. The first is there at the beginning. Raises RuntimeError
+    for what is no answer of the network.
+    """
+    found = [_add(testbed, second)]
+    faults = testbed.check()
+    if found[-1].came:
+        testbed.remove(second)
+    testbed.remove(first)
+    found.append(_add(testbed, second))
+    found.append(_add(testbed, first))
+    return Steps(steps=found, faults=[*faults, *testbed.check()])
+
+
+def _add(testbed: Testbed, pod: str) -> Step:
+    try:
+        testbed.add(pod)
+    except RuntimeError as error:
+        return Step(pod=pod, came=False, words=str(error))
+    return Step(pod=pod, came=True, words="")
