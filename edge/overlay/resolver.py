@@ -150,12 +150,7 @@ def answer(
         if answering.amiss:
             look_at = min(look_at, time.monotonic() + SOON_SECONDS)
         waiting.poll(max(0.0, look_at - time.monotonic()) * 1000)
-        try:
-            for datagram in ears.hear():
-                answering.heard(datagram)
-        except OverrunError:
-            log("the kernel said more than could be heard: looking at what there is")
-            answering.correct()
+        _hear(ears, answering, log)
         leases = mailbox.take()
         if leases is not None:
             answering.learned(leases)
@@ -164,6 +159,15 @@ def answer(
         if time.monotonic() >= look_at:
             answering.correct()
             look_at = time.monotonic() + LOOK_SECONDS
+
+
+def _hear(ears: Ears, answering: Answering, log: Logger) -> None:
+    try:
+        for datagram in ears.hear():
+            answering.heard(datagram)
+    except OverrunError:
+        log("the kernel said more than could be heard: looking at what there is")
+        answering.correct()
 
 
 def _follow(store: Store, mailbox: Mailbox, log: Logger) -> NoReturn:

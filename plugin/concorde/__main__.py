@@ -34,38 +34,52 @@ def main() -> int:
         from . import admin
 
         return admin.main(sys.argv[1:])
-    version, verb, request = LATEST, "", None
+    call, status = _Call(), 0
     try:
-        verb = requests.command(os.environ)
-        content = requests.read_input()
-        if verb == "VERSION":
-            answer: dict[str, Any] | None = _versions(content)
-        else:
-            document = strict_json.decode(content)
-            asked = document.get("cniVersion", "")
-            require_version(verb, asked)
-            version = asked
-            request = requests.request(verb, os.environ, document)
-            answer = _serve(verb, request)
-        status = 0
+        answer = call.serve()
     except Exception as error:
-        problem = _as_cni_error(error)
-        answer = {"cniVersion": version, "code": problem.code, "msg": problem.msg}
-        details = "\n".join(filter(None, (problem.details, _trace())))
-        if details:
-            answer["details"] = details
-        status = 1
-        if verb == "ADD" and request is not None:
-            from . import refusals
-
-            refusals.note(request, problem)
+        answer, status = call.refusal(error), 1
     if answer is None:
         return status
     try:
         write(1, strict_json.encode(answer))
     except OSError as error:
-        return _unheard(error, request if status == 0 and verb == "ADD" else None)
+        return _unheard(error, call.request if status == 0 and call.verb == "ADD" else None)
     return status
+
+
+class _Call:
+    """A runtime's call, and what of it is known so far."""
+
+    def __init__(self) -> None:
+        self.version, self.verb = LATEST, ""
+        self.request: requests.Request | None = None
+
+    def serve(self) -> dict[str, Any] | None:
+        """Do the verb, and return the answer if it has one. Raises CniError, and whatever went wrong."""
+        self.verb = requests.command(os.environ)
+        content = requests.read_input()
+        if self.verb == "VERSION":
+            return _versions(content)
+        document = strict_json.decode(content)
+        asked = document.get("cniVersion", "")
+        require_version(self.verb, asked)
+        self.version = asked
+        self.request = requests.request(self.verb, os.environ, document)
+        return _serve(self.verb, self.request)
+
+    def refusal(self, error: Exception) -> dict[str, Any]:
+        """The error object for the error that is being handled."""
+        problem = _as_cni_error(error)
+        answer = {"cniVersion": self.version, "code": problem.code, "msg": problem.msg}
+        details = "\n".join(filter(None, (problem.details, _trace())))
+        if details:
+            answer["details"] = details
+        if self.verb == "ADD" and self.request is not None:
+            from . import refusals
+
+            refusals.note(self.request, problem)
+        return answer
 
 
 def _fill_gaps() -> None:
@@ -81,16 +95,16 @@ def _fill_gaps() -> None:
 
 def _unheard(error: OSError, added: requests.Request | None) -> int:
     """Nobody heard the answer: give back what an ADD took, since the runtime knows nothing of it."""
-    words = f"concorde: standard output: {error.strerror}"
+    text = f"concorde: standard output: {error.strerror}"
     if added is not None:
         from .verbs.delete import delete
 
         try:
             delete(added)
         except Exception as failure:
-            words += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
+            text += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
     try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        write(2, f"{words}\n".encode(errors="replace"))
+        write(2, f"{text}\n".encode(errors="replace"))
     except OSError:
         pass
     return 1

@@ -13,6 +13,7 @@ from .cni import INVALID_CONFIGURATION, NO_BANDWIDTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from http.client import HTTPSConnection
     from typing import Any
 
     from .refusals import Note
@@ -56,11 +57,10 @@ def event(note: Note, node: str, now: float) -> dict[str, Any]:
 def post(account: str, events: list[dict[str, Any]]) -> tuple[int, str]:
     """Give the API some events, in order.
 
-    Returns how many it is done with, having taken or refused them, and in words what went wrong last.
+    Returns how many it is done with, having taken or refused them, and what went wrong last.
     """
     # These take 15 MB and a fifth of a second: whoever calls this is to end soon.
     import http.client
-    import json
     import ssl
 
     done, problem = 0, ""
@@ -74,21 +74,28 @@ def post(account: str, events: list[dict[str, Any]]) -> tuple[int, str]:
         )
         try:
             for one in events:
-                where = f"/api/v1/namespaces/{one['metadata']['namespace']}/events"
-                headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-                api.request("POST", where, json.dumps(one), headers)
-                answer = api.getresponse()
-                said = answer.read()
-                if answer.status == 429 or answer.status >= 500:
-                    return done, f"the API answers {answer.status}"
-                if answer.status >= 300:
-                    problem = f"the API refuses an event: {answer.status} {_message(said)}"
+                status, said = _given(api, token, one)
+                if status == 429 or status >= 500:
+                    return done, f"the API answers {status}"
+                if status >= 300:
+                    problem = f"the API refuses an event: {status} {_message(said)}"
                 done += 1
         finally:
             api.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
         return done, f"the API at {os.environ[HOST]}: {error}"
     return done, problem
+
+
+def _given(api: HTTPSConnection, token: str, event: dict[str, Any]) -> tuple[int, bytes]:
+    """Status and content of the API's answer to an event."""
+    import json
+
+    where = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    api.request("POST", where, json.dumps(event), headers)
+    answer = api.getresponse()
+    return answer.status, answer.read()
 
 
 def _message(said: bytes) -> str:

@@ -212,6 +212,21 @@ def render(
     families.unseen.add("", unseen)
     if tree is not None:
         _tell_uplink(families, tree, entries, uplink)
+    _tell_attachments(families, entries, promises, within, refused)
+    if watch is not None and watch.compared:
+        families.differences.add("", watch.differences)
+        families.repairs.add("", watch.repairs)
+        families.compared.add("", watch.compared)
+    return text(families)
+
+
+def _tell_attachments(
+    families: Families,
+    entries: list[Entry],
+    promises: Promises,
+    within: dict[str, Counters],
+    refused: dict[tuple[str, str, str], int],
+) -> None:
     for entry in entries:
         terms, counters = promises.get(entry.key), within.get(_port(entry))
         if terms is not None and terms.guarantee is not None:
@@ -223,11 +238,6 @@ def render(
             families.add_class(labels, terms.rate, terms.rate, counters)
         if entry.key in refused:
             families.refused.add(labelled(_who(entry)), refused[entry.key])
-    if watch is not None and watch.compared:
-        families.differences.add("", watch.differences)
-        families.repairs.add("", watch.repairs)
-        families.compared.add("", watch.compared)
-    return text(families)
 
 
 def _tell_uplink(families: Families, tree: Tree, entries: list[Entry], uplink: dict[str, Counters]) -> None:

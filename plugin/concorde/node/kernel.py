@@ -142,11 +142,7 @@ def repair(
     if tables_only:
         found = [difference for difference in found if not difference.tc and not difference.ip]
     elif tree is not None:
-        if state.root is None:
-            raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
-        if not take_over:
-            strange = state.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
-            require_ours(tree.uplink, state.root, bool(strange))
+        _require_uplink(tree, state, take_over, fresh)
     _apply(
         "".join(difference.tc for difference in found),
         [difference.nft for difference in found],
@@ -157,6 +153,15 @@ def repair(
             _if_there(rtnetlink.close_port, *difference.port)
     _learn_tracking()
     return [difference.text for difference in found if not difference.waits]
+
+
+def _require_uplink(tree: Tree, state: State, take_over: bool, fresh: bool) -> None:
+    """Refuse an uplink that is missing, or somebody else's; as for repair()."""
+    if state.root is None:
+        raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
+    if not take_over:
+        strange = state.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
+        require_ours(tree.uplink, state.root, bool(strange))
 
 
 def open_port(entry: Entry) -> None:
