@@ -158,7 +158,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
         try:
             book.require(settings.tree, network.name)
             if not settings.take_over:
-                kernel.require_ours(settings.tree.uplink, state.root, False)
+                kernel.require_ours(settings.tree.uplink, state)
         except CniError as error:
             raise CniError(NOT_AVAILABLE, error.msg) from error
         if tree != settings.tree:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .limits import Element
-    from .observe import State
+    from .observe import State, UplinkState
     from .records import Entry, Tree
 
 _SPECIAL = {
@@ -58,8 +58,7 @@ def differences(
     by which it knows who may pass.
     """
     return [
-        *(_of_tree(tree, entries, state) if tree is not None else ()),
-        *(_of_neighbours(tree, state) if tree is not None else ()),
+        *(_of_uplink(tree, entries, state.uplinks.get(tree.uplink)) if tree is not None else ()),
         *_of_overlays(state),
         *_of_sets(entries, state),
         *_of_elements(entries, state, set(tunnels)),
@@ -68,40 +67,46 @@ def differences(
     ]
 
 
-def _of_tree(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
+def _of_uplink(tree: Tree, entries: list[Entry], uplink: UplinkState | None) -> list[Difference]:
+    if uplink is None:
+        return [Difference(f"the uplink {tree.uplink} is missing")]
+    return [*_of_tree(tree, entries, uplink), *_of_neighbours(tree, uplink)]
+
+
+def _of_tree(tree: Tree, entries: list[Entry], uplink: UplinkState) -> list[Difference]:
     total = promised(entries)
     of_pods = {minor: entry for entry in entries for minor in htb.minors(entry)}
-    if state.root is None:
-        return [Difference(f"the uplink {tree.uplink} is missing")]
-    if state.root != "ours":
-        has = "" if state.root == "default" else f" but {state.root}"
+    if uplink.root != "ours":
+        has = "" if uplink.root == "default" else f" but {uplink.root}"
         text = f"{tree.uplink} has no root qdisc htb {htb.MAJOR} with default class {htb.DEFAULT:x}{has}"
-        remove = "" if state.root == "default" else htb.delete_root(tree)
-        fair = state.fair
+        remove = "" if uplink.root == "default" else htb.delete_root(tree)
+        fair = uplink.fair
         pods = "".join(htb.add_class(tree, minor, total, entry, fair) for minor, entry in of_pods.items())
         return [Difference(text, remove + htb.plant(tree, total, fair) + pods)]
     above = dict.fromkeys((htb.ROOT, htb.CONTROL, htb.BEST_EFFORT))
     wanted: dict[int, Entry | None] = {**above, **of_pods, htb.DEFAULT: None}
     found = [
         Difference(f"{_name(tree, minor)} belongs to nobody", htb.delete_class(tree, minor))
-        for minor in sorted(state.classes.keys() - wanted.keys())
+        for minor in sorted(uplink.classes.keys() - wanted.keys())
     ]
     for minor, entry in wanted.items():
-        found += _of_class(tree, minor, entry, total, state)
+        found += _of_class(tree, minor, entry, total, uplink)
     if found:
         # The others' rates are changed while those without a promise leave them room.
-        found[0].tc = htb.change_rest(tree, htb.LEAST_RATE, state.classes) + found[0].tc
+        found[0].tc = htb.change_rest(tree, htb.LEAST_RATE, uplink.classes) + found[0].tc
         found[-1].tc += htb.change_rest(tree, htb.default_rate(tree, total))
-    if not state.arp_filter:
+    if not uplink.arp_filter:
         found.append(Difference(f"{tree.uplink} has no filter for ARP", htb.arp_filter(tree)))
     return found
 
 
-def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: State) -> list[Difference]:
+def _of_class(
+    tree: Tree, minor: int, entry: Entry | None, total: int, uplink: UplinkState
+) -> list[Difference]:
     name, key = _name(tree, minor, entry), entry.key if entry else None
-    whole = htb.add_class(tree, minor, total, entry, state.fair)
+    whole = htb.add_class(tree, minor, total, entry, uplink.fair)
     rate, ceil = htb.rates(tree, minor, total, entry)
-    shown = state.classes.get(minor)
+    shown = uplink.classes.get(minor)
     if shown is None:
         return [Difference(f"{name} is missing", whole, key=key)]
     found = []
@@ -114,32 +119,32 @@ def _of_class(tree: Tree, minor: int, entry: Entry | None, total: int, state: St
             return [Difference(text, htb.delete_class(tree, minor) + whole, key=key)]
         found.append(Difference(text, htb.class_line("change", tree, minor, rate, ceil), key=key))
     if minor not in htb.INNER:
-        found += _of_queue(tree, minor, entry, state)
+        found += _of_queue(tree, minor, entry, uplink)
     return found
 
 
-def _of_queue(tree: Tree, minor: int, entry: Entry | None, state: State) -> list[Difference]:
-    wanted = htb.queues(tree, minor, entry, state.fair)
-    if wanted.items() <= state.queues.items():
+def _of_queue(tree: Tree, minor: int, entry: Entry | None, uplink: UplinkState) -> list[Difference]:
+    wanted = htb.queues(tree, minor, entry, uplink.fair)
+    if wanted.items() <= uplink.queues.items():
         return []
     described = ", in it ".join(f"{kind} of {size} bytes" for kind, _, size in wanted.values())
-    has, (kind, rate, _) = state.queues.get(htb.handle(minor)), wanted[htb.handle(minor)]
+    has, (kind, rate, _) = uplink.queues.get(htb.handle(minor)), wanted[htb.handle(minor)]
     # The number of flows cannot be changed.
-    stays = has is None or (has[:2] == (kind, rate) and not state.fair)
+    stays = has is None or (has[:2] == (kind, rate) and not uplink.fair)
     remove = "" if stays else htb.delete_queue(tree, minor)
     text = f"{_name(tree, minor, entry)} lacks its queue, {described}"
-    line = remove + htb.queue_lines(tree, minor, entry, state.fair)
+    line = remove + htb.queue_lines(tree, minor, entry, uplink.fair)
     return [Difference(text, line, key=entry.key if entry else None)]
 
 
-def _of_neighbours(tree: Tree, state: State) -> list[Difference]:
+def _of_neighbours(tree: Tree, uplink: UplinkState) -> list[Difference]:
     return [
         Difference(
             f"{tree.uplink} keeps {packets} packets for each neighbour that has not answered ({table});"
             f" expected {uplinks.MOST_WAITING}",
             ip=uplinks.let_wait(table, tree.uplink, uplinks.MOST_WAITING),
         )
-        for table, packets in sorted(state.waiting.items())
+        for table, packets in sorted(uplink.waiting.items())
         if packets > uplinks.MOST_WAITING
     ]
 

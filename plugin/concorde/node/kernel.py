@@ -35,7 +35,7 @@ def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
         fair = _is_fair(tree)
         tc = htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
         tc += "".join(htb.add_class(tree, minor, promised, entry, fair) for minor in htb.minors(entry))
-    overlays = tunnels.read(tree.uplink if tree else "")
+    overlays = tunnels.read(*_uplinks(tree))
     elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
@@ -97,7 +97,7 @@ def learn(tree: Tree | None) -> None:
     Without the tables nothing is done: that is a difference.
     """
     try:
-        nfnetlink.change("add", _plain(tunnels.read(tree.uplink if tree else "")))
+        nfnetlink.change("add", _plain(tunnels.read(*_uplinks(tree))))
         _learn_tracking()
     except (OSError, tools.CommandError):
         pass
@@ -113,16 +113,16 @@ def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Differ
     from .differences import differences
     from .observe import observe
 
-    uplink = tree.uplink if tree else ""
-    state = observe(uplink)
-    state.fair = tree is not None and rtnetlink.has_fq_codel()
+    state = observe(*_uplinks(tree))
+    for uplink in state.uplinks.values():
+        uplink.fair = rtnetlink.has_fq_codel()
     if tree is not None and tree.segment:
         state.segments = uplinks.segments(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
     if any(entry.link for entry in entries):
         from .. import host_interfaces
 
         state.links = host_interfaces.indexes()
-    return state, differences(tree, entries, state, tunnels.read(uplink))
+    return state, differences(tree, entries, state, tunnels.read(*_uplinks(tree)))
 
 
 def repair(
@@ -157,11 +157,12 @@ def repair(
 
 def _require_uplink(tree: Tree, state: State, take_over: bool, fresh: bool) -> None:
     """Refuse an uplink that is missing, or somebody else's; as for repair()."""
-    if state.root is None:
+    uplink = state.uplinks.get(tree.uplink)
+    if uplink is None:
         raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
     if not take_over:
-        strange = state.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
-        require_ours(tree.uplink, state.root, bool(strange))
+        strange = uplink.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
+        require_ours(tree.uplink, state, bool(strange))
 
 
 def open_port(entry: Entry) -> None:
@@ -179,9 +180,10 @@ def _if_there(change: Callable[[str, str], None], port: str, address: str) -> No
             raise
 
 
-def require_ours(uplink: str, root: str | None, unknown: bool) -> None:
+def require_ours(uplink: str, state: State, unknown: bool = False) -> None:
     """Refuse to touch what somebody else configured. Raises CniError 106."""
-    if root not in (None, "ours", "default"):
+    root = state.uplinks[uplink].root if uplink in state.uplinks else "default"
+    if root not in ("ours", "default"):
         raise CniError(
             UPLINK_CONFLICT,
             f"somebody else configured {uplink}: its root qdisc is {root}; remove it, or set takeOver",
@@ -202,13 +204,14 @@ def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
     """
     from .observe import observe
 
-    state = observe(tree.uplink if tree else "")
+    state = observe(*_uplinks(tree))
+    uplink = state.uplinks.get(tree.uplink) if tree is not None else None
     tc = ""
-    if tree is not None and state.root == "ours":
-        left = [minor for minor in htb.minors(entry) if minor in state.classes]
+    if tree is not None and uplink is not None and uplink.root == "ours":
+        left = [minor for minor in htb.minors(entry) if minor in uplink.classes]
         tc = "".join(htb.delete_class(tree, minor) for minor in left)
         rest = htb.default_rate(tree, sum(other.rate for other in entries))
-        tc += htb.change_rest(tree, rest, state.classes)
+        tc += htb.change_rest(tree, rest, uplink.classes)
     kept = {element for other in entries for element in tables.elements(other)}
     stale = [
         element for element in tables.elements(entry) if element in state.elements and element not in kept
@@ -239,6 +242,10 @@ def dismantle(uplink: str) -> bool:
     present = [family for family in FAMILIES if family in there]
     batches.run_all(("nft", "".join(f"delete table {family} {tables.TABLE}\n" for family in present)))
     return bool(present)
+
+
+def _uplinks(tree: Tree | None) -> tuple[str, ...]:
+    return () if tree is None else (tree.uplink,)
 
 
 def _apply(tc: str, pieces: list[str], ip: str = "") -> None:

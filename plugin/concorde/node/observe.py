@@ -75,26 +75,35 @@ class Listed:
         return self.key if self.value is None else [*self.key, self.value]
 
 
-class State:
-    """The node's kernel state, as far as it concerns the tree, the tables and the pods' ports.
+class UplinkState:
+    """An uplink's kernel state, as far as it concerns a tree there.
 
-    `root` is the uplink's root qdisc: None when the uplink is missing, "default" for the kernel's own choice,
-    "ours", or a description of somebody else's. `classes` has what shaping.classes() reads, both by minor,
-    `queues` each queue by what it is below of, `fair` whether the kernel has what lets flows take turns;
-    `waiting` how many packets the uplink keeps for each neighbour that has not answered, by table of
-    neighbours. `segments` is how many an offloaded packet of a VTEP may have, by its device, if that matters.
-    `comments` are those of each chain's rules. `ports` are all bridges' ports, of which those as
-    rtnetlink.close_port() leaves them are `closed`; `fixed` are the hardware addresses bound to a port.
-    `links` are the numbers of all links by their names.
+    `root` is its root qdisc: "default" for the kernel's own choice, "ours", or a description of somebody
+    else's. `classes` has what shaping.classes() reads, by minor, `queues` each queue by what it is below of,
+    `fair` whether the kernel has what lets flows take turns; `waiting` how many packets are kept for each
+    neighbour that has not answered, by table of neighbours.
     """
 
-    def __init__(self) -> None:
-        self.root: str | None = None
+    def __init__(self, root: str = "default") -> None:
+        self.root = root
         self.classes: dict[int, tuple[str, str, str, str, str]] = {}
         self.queues: dict[str, htb.Queue] = {}
         self.fair = False
         self.arp_filter = False
         self.waiting: dict[str, int] = {}
+
+
+class State:
+    """The node's kernel state, as far as it concerns trees, the tables and the pods' ports.
+
+    `uplinks` are those that were looked at and are there, by name. `segments` is how many an offloaded packet
+    of a VTEP may have, by its device, if that matters. `comments` are those of each chain's rules. `ports`
+    are all bridges' ports, of which those as rtnetlink.close_port() leaves them are `closed`; `fixed` are the
+    hardware addresses bound to a port. `links` are the numbers of all links by their names.
+    """
+
+    def __init__(self) -> None:
+        self.uplinks: dict[str, UplinkState] = {}
         self.segments: dict[str, int] = {}
         self.has_ipv6 = True
         self.families: set[str] = set()
@@ -107,20 +116,13 @@ class State:
         self.links: dict[str, int] = {}
 
 
-def observe(uplink: str = "") -> State:
-    """Look; without an uplink, at tables and ports only. Raises tools.CommandError."""
+def observe(*names: str) -> State:
+    """Look at uplinks of these names, at tables and at ports. Raises tools.CommandError."""
     state = State()
     state.has_ipv6 = links.has_ipv6()
     listing = Listing()
     fdb = tools.start("bridge", "-j", "fdb", "show")
-    if uplink and links.exists(uplink):
-        waiting = tools.start("ip", "-j", "ntable", "show", "dev", uplink)
-        read_qdiscs(state, tools.run("tc", "-r", "-j", "qdisc", "show", "dev", uplink))
-        if state.root == "ours":
-            read_classes(state, tools.run("tc", "-d", "-j", "class", "show", "dev", uplink))
-            shown = tools.run("tc", "-j", "filter", "show", "dev", uplink, "parent", htb.MAJOR)
-            read_filters(state, shown)
-        state.waiting = uplinks.waiting(waiting.finish(), uplink)
+    state.uplinks = {name: _observe_uplink(name) for name in names if links.exists(name)}
     addresses = fdb.finish()
     # Only then, and not both at once: a link may go at any moment, with its pod's network or in a DEL, and
     # would pass for a port that has lost its address.
@@ -131,33 +133,44 @@ def observe(uplink: str = "") -> State:
     return state
 
 
-def read_qdiscs(state: State, shown: str) -> None:
-    """Take in `tc -r -j qdisc show dev`; without -r a token bucket's limit is not shown (tc/q_tbf.c)."""
-    state.root = "default"
+def _observe_uplink(name: str) -> UplinkState:
+    waiting = tools.start("ip", "-j", "ntable", "show", "dev", name)
+    uplink = read_qdiscs(tools.run("tc", "-r", "-j", "qdisc", "show", "dev", name))
+    if uplink.root == "ours":
+        read_classes(uplink, tools.run("tc", "-d", "-j", "class", "show", "dev", name))
+        read_filters(uplink, tools.run("tc", "-j", "filter", "show", "dev", name, "parent", htb.MAJOR))
+    uplink.waiting = uplinks.waiting(waiting.finish(), name)
+    return uplink
+
+
+def read_qdiscs(shown: str) -> UplinkState:
+    """Of `tc -r -j qdisc show dev`; without -r a token bucket's limit is not shown (tc/q_tbf.c)."""
+    uplink = UplinkState()
     for qdisc in json.loads(shown or "[]"):
         kind, handle, options = qdisc["kind"], qdisc["handle"], qdisc.get("options", {})
         # The kernel's own choice, whatever net.core.default_qdisc makes it, has no handle.
         if handle != "0:" and "parent" in qdisc:
             size = options.get("memory_limit", options.get("limit", 0))  # the limit beside one is of packets
-            state.queues[qdisc["parent"]] = kind, int(options.get("rate", 0)), int(size)
+            uplink.queues[qdisc["parent"]] = kind, int(options.get("rate", 0)), int(size)
         if not qdisc.get("root") or handle == "0:":
             continue
         default = int(str(options.get("default", "0")), 16)
         ours = (kind, handle, default) == ("htb", htb.MAJOR, htb.DEFAULT)
-        state.root = "ours" if ours else f"{kind} {handle}"
+        uplink.root = "ours" if ours else f"{kind} {handle}"
+    return uplink
 
 
-def read_classes(state: State, shown: str) -> None:
+def read_classes(uplink: UplinkState, shown: str) -> None:
     """Take in `tc -d -j class show dev`."""
     for handle, found in shaping.classes(shown).items():
         minor = _minor(handle)
         if minor is not None:
-            state.classes[minor] = found
+            uplink.classes[minor] = found
 
 
-def read_filters(state: State, shown: str) -> None:
+def read_filters(uplink: UplinkState, shown: str) -> None:
     """Take in `tc -j filter show dev ... parent`."""
-    state.arp_filter = any(
+    uplink.arp_filter = any(
         entry.get("protocol") == "arp" and entry.get("options", {}).get("flowid") == htb.handle(htb.CONTROL)
         for entry in json.loads(shown or "[]")
     )

@@ -135,10 +135,10 @@ def devices(found: list[Element]) -> list[str]:
     return [text.strip('"') for family, name, text in found if (family, name) == ("ip", "vteps")]
 
 
-def read(uplink: str = "") -> list[Element]:
-    """The elements that the node's VTEPs, default routes and `uplink` make. Raises OSError."""
+def read(*of_trees: str) -> list[Element]:
+    """The elements that the node's VTEPs, its default route and the trees' uplinks make. Raises OSError."""
     found = rtnetlink.tunnels()
-    outside = {name for name in (uplink, uplinks.of_default_route() or "") if name}
+    outside = {name for name in (*of_trees, uplinks.of_default_route() or "") if name}
     outside |= {tunnel.lower for tunnel in found if tunnel.lower}
     elements = []
     for family in ("ip", "ip6"):

@@ -79,9 +79,9 @@ def said(text: str) -> Any:
 
 def whole() -> observe.State:
     state = observe.State()
-    observe.read_qdiscs(state, TC_QDISCS)
-    observe.read_classes(state, TC_CLASSES)
-    observe.read_filters(state, TC_FILTERS)
+    uplink = state.uplinks[TREE.uplink] = observe.read_qdiscs(TC_QDISCS)
+    observe.read_classes(uplink, TC_CLASSES)
+    observe.read_filters(uplink, TC_FILTERS)
     present = {*tables.elements(entry(minor=0x10))}
     for family in tables.families([entry()], ipv6=True):
         observe.read_table(state, family, listing(family, present))

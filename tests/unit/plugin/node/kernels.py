@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -41,7 +41,7 @@ class NotingKernel:
         monkeypatch.setattr(tools, "run", noting("run"))
         monkeypatch.setattr(batches, "run", noting("batch"))
         monkeypatch.setattr(batches, "run_all", noting("batches"))
-        monkeypatch.setattr(tunnels, "read", lambda uplink="": [("ip", "vteps", f'"of {uplink}"')])
+        monkeypatch.setattr(tunnels, "read", lambda *uplinks: [("ip", "vteps", f'"of {" ".join(uplinks)}"')])
         monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
         monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
         monkeypatch.setattr(nfnetlink, "has_table", lambda _family: True)
@@ -50,12 +50,18 @@ class NotingKernel:
         self.observed: list[str] = []
         self.looked_below: list[int] = []
 
+    def has_uplink(self, root: str | None, classes: Mapping[int, Any] = {}) -> None:
+        """Let eth0 have this root qdisc and these classes; None: it is missing."""
+        self.state.uplinks = {} if root is None else {"eth0": observe.UplinkState(root)}
+        for uplink in self.state.uplinks.values():
+            uplink.classes.update(classes)
+
     def _qdisc_kind(self, _index: int, parent: int) -> str:
         self.looked_below.append(parent)
         return self.below
 
-    def _observe(self, uplink: str = "") -> observe.State:
-        self.observed.append(uplink)
+    def _observe(self, *uplinks: str) -> observe.State:
+        self.observed.append(" ".join(uplinks))
         return self.state
 
 

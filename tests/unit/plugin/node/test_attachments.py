@@ -204,7 +204,7 @@ def kinds(noting: NotingKernel) -> list[str]:
 def test_the_first_promise_plants_the_tree_and_the_next_adds_its_class(
     noting: NotingKernel, directory: str
 ) -> None:
-    noting.state.root = "default"
+    noting.has_uplink("default")
     enter(directory, entry(), settings())
     (tree,) = [
         text for asked in noting.asked for tool, text in asked[1:] if asked[0] == "batches" and tool == "tc"
@@ -251,7 +251,7 @@ def test_what_cannot_be_repaired_leaves_nothing(noting: NotingKernel, directory:
 
 
 def test_somebody_elses_uplink_is_left_as_it_is(noting: NotingKernel, directory: str) -> None:
-    noting.state.root = "tbf 1:"
+    noting.has_uplink("tbf 1:")
     with pytest.raises(CniError, match="somebody else configured eth0"):
         enter(directory, entry(), settings())
     assert (noting.asked, entered(directory), Ledger(directory).tree()) == ([], [], None)
@@ -267,7 +267,7 @@ def test_a_node_that_gets_another_uplink_loses_the_tree_of_the_former(
     with NodeLock(directory):
         pass
     Ledger(directory).set_tree(Tree("eth9", GIGA, 0, ()))
-    noting.state.root = "default"
+    noting.has_uplink("default")
     enter(directory, entry(), settings())
     assert noting.asked[0] == ("batch", "tc", "qdisc delete dev eth9 root handle c0de:\n")
     assert Ledger(directory).tree() == TREE
@@ -279,7 +279,7 @@ def test_a_node_that_gets_another_uplink_loses_the_tree_of_the_former(
 @pytest.fixture
 def two(noting: NotingKernel, tmp_path: Path) -> Configuration:
     network = configuration(tmp_path)
-    noting.state.root = "default"
+    noting.has_uplink("default")
     enter(network.node_directory, entry(), settings())
     enter(network.node_directory, entry("A-2", address=0xAC100103, port="veth2"), settings())
     noting.asked.clear()
@@ -298,7 +298,7 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
     noting: NotingKernel, two: Configuration
 ) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no element")
-    noting.state.root, noting.state.classes = "ours", dict.fromkeys((0x10, htb.DEFAULT), ("",) * 5)
+    noting.has_uplink("ours", dict.fromkeys((0x10, htb.DEFAULT), ("",) * 5))
     attachments.withdraw(two, "A-1", "eth0")
     assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_rest(
         TREE, htb.default_rate(TREE, GIGA), [htb.DEFAULT]
@@ -381,11 +381,11 @@ def test_a_check_tells_what_is_the_attachments_or_everybodys_and_does_harm(
 
 
 def test_a_promise_can_be_kept_before_the_first_one(noting: NotingKernel, tmp_path: Path) -> None:
-    noting.state.root = "default"
+    noting.has_uplink("default")
     network = configuration(tmp_path)
     attachments.status(network, settings())
     attachments.status(network, None)
-    noting.state.root = "tbf 1:"
+    noting.has_uplink("tbf 1:")
     assert "somebody else" in refused(lambda: attachments.status(network, settings()), NOT_AVAILABLE)
     attachments.status(network, settings(take_over=True))
     attachments.status(network, None)
@@ -394,7 +394,7 @@ def test_a_promise_can_be_kept_before_the_first_one(noting: NotingKernel, tmp_pa
 def test_what_is_wrong_with_a_node_that_has_promises_is_counted(
     noting: NotingKernel, two: Configuration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noting.state.root = "ours"
+    noting.has_uplink("ours")
     found_by(
         monkeypatch, noting, Difference("a class"), Difference("harmless", waits=True), Difference("a set")
     )

@@ -39,8 +39,8 @@ def test_a_repair_lowers_the_default_class_first_and_raises_it_last() -> None:
 def test_a_tree_without_best_effort_of_pods_gets_it_before_its_default_class_moves_below() -> None:
     """As the version before made it: HTB cannot move a class, so what waits there is lost."""
     state = whole()
-    del state.classes[0x4010], state.classes[htb.BEST_EFFORT]
-    state.classes[htb.DEFAULT] = (*state.classes[htb.DEFAULT][:-1], "c0de:1")
+    del state.uplinks["eth0"].classes[0x4010], state.uplinks["eth0"].classes[htb.BEST_EFFORT]
+    state.uplinks["eth0"].classes[htb.DEFAULT] = (*state.uplinks["eth0"].classes[htb.DEFAULT][:-1], "c0de:1")
     found = differences(TREE, [entry(minor=0x10)], state)
     lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
     said = [(words[1], words[words.index("classid") + 1]) for words in lines if words[0] == "class"]
@@ -83,61 +83,66 @@ KEY = ("cluster-a", "A-1", "eth0")
     ("change", "text", "repair", "key"),
     [
         (
-            lambda s: s.classes.pop(0x10),
+            lambda s: s.uplinks["eth0"].classes.pop(0x10),
             f"class {CLASS} is missing",
             "class add dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.pop(1),
+            lambda s: s.uplinks["eth0"].classes.pop(1),
             "class c0de:1 (all) of eth0 is missing",
             "class add dev eth0 parent c0de: classid c0de:1 ",
             None,
         ),
         (
-            lambda s: s.classes.update({0x10: ("2Gbit", "9Gbit", "0", "0b", "c0de:1")}),
+            lambda s: s.uplinks["eth0"].classes.update({0x10: ("2Gbit", "9Gbit", "0", "0b", "c0de:1")}),
             f"class {CLASS} has rate 2Gbit, ceil 9Gbit, overhead 0, mpu 0b, below c0de:1; expected",
             "class change dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.update({0x10: ("1Gbit", "9Gbit", "0", "84b", "c0de:1")}),
+            lambda s: s.uplinks["eth0"].classes.update({0x10: ("1Gbit", "9Gbit", "0", "84b", "c0de:1")}),
             f"class {CLASS} has rate 1Gbit, ceil 9Gbit, overhead 0, mpu 84b, below c0de:1; expected",
             "class change dev eth0 parent c0de:1 classid c0de:10",
             KEY,
         ),
         (
-            lambda s: s.classes.update({0x20: ("1Gbit", "9Gbit", "0", "0b", "c0de:1")}),
+            lambda s: s.uplinks["eth0"].classes.update({0x20: ("1Gbit", "9Gbit", "0", "0b", "c0de:1")}),
             "class c0de:20 of eth0 belongs to nobody",
             "class delete dev eth0 classid c0de:20",
             None,
         ),
         (
-            lambda s: s.queues.pop("c0de:fffd"),
+            lambda s: s.uplinks["eth0"].queues.pop("c0de:fffd"),
             "class c0de:fffd (control) of eth0 lacks its queue, bfifo of 2250000 bytes",
             "qdisc replace dev eth0 parent c0de:fffd handle fffd: bfifo limit 2250000",
             None,
         ),
         (
-            lambda s: s.queues.update({"c0de:10": ("bfifo", 0, 1)}),
+            lambda s: s.uplinks["eth0"].queues.update({"c0de:10": ("bfifo", 0, 1)}),
             f"class {CLASS} lacks its queue, bfifo of 1250000 bytes",
             "qdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
         (
-            lambda s: s.queues.update({"c0de:10": ("tbf", 125_000_001_518, 1_250_000)}),
+            lambda s: s.uplinks["eth0"].queues.update({"c0de:10": ("tbf", 125_000_001_518, 1_250_000)}),
             f"class {CLASS} lacks its queue, bfifo of 1250000 bytes",
             "qdisc delete dev eth0 parent c0de:10\nqdisc replace dev eth0 parent c0de:10",
             KEY,
         ),
         (
-            lambda s: setattr(s, "arp_filter", False),
+            lambda s: setattr(s.uplinks["eth0"], "arp_filter", False),
             "eth0 has no filter for ARP",
             "filter add dev eth0",
             None,
         ),
         (lambda s: s.segments.update(vx=2), "vx sends packets of 2 segments", "vx gso_max_segs 1\n", None),
-        (lambda s: s.waiting.update(arp_cache=uplinks.MOST_WAITING + 1), "eth0 keeps", "ntable change", None),
+        (
+            lambda s: s.uplinks["eth0"].waiting.update(arp_cache=uplinks.MOST_WAITING + 1),
+            "eth0 keeps",
+            "ntable change",
+            None,
+        ),
         (
             lambda s: s.families.discard("ip6"),
             "nftables: table ip6 concorde is missing",
@@ -210,7 +215,7 @@ def test_each_difference_is_named_and_repaired(
 def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_turns() -> None:
     """As an upgrade finds those that the version before made, or another kernel."""
     state = whole()
-    state.fair = True
+    state.uplinks["eth0"].fair = True
     found = [one.text for one in differences(TREE, [entry(minor=0x10)], state)]
     assert found == [
         "class c0de:fffd (control) of eth0 lacks its queue, fq_codel of 4500000 bytes",
@@ -231,10 +236,10 @@ def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_tur
 
 def test_queues_whose_flows_take_turns_are_read_back_without_a_difference() -> None:
     state = whole()
-    observe.read_qdiscs(state, TC_FAIR)
-    state.fair = True
+    state.uplinks["eth0"].queues.update(observe.read_qdiscs(TC_FAIR).queues)
+    state.uplinks["eth0"].fair = True
     assert differences(TREE, [entry(minor=0x10)], state) == []
-    state.queues["4010:1"] = ("fq_codel", 0, 1)
+    state.uplinks["eth0"].queues["4010:1"] = ("fq_codel", 0, 1)
     (found,) = differences(TREE, [entry(minor=0x10)], state)
     assert found.key == KEY
     assert "qdisc delete dev eth0 parent c0de:4010\nqdisc replace dev eth0 parent c0de:4010 " in found.tc
@@ -243,14 +248,16 @@ def test_queues_whose_flows_take_turns_are_read_back_without_a_difference() -> N
 @pytest.mark.parametrize("fair", [False, True])
 def test_a_class_that_is_made_again_has_the_queue_that_the_kernel_can_make(fair: bool) -> None:
     for change in (
-        lambda state: state.classes.pop(0x10),
-        lambda state: state.classes.update({0x10: ("1Gbit", "9Gbit", "0", "0b", "c0de:fffc")}),
-        lambda state: setattr(state, "root", "default"),
+        lambda state: state.uplinks["eth0"].classes.pop(0x10),
+        lambda state: state.uplinks["eth0"].classes.update(
+            {0x10: ("1Gbit", "9Gbit", "0", "0b", "c0de:fffc")}
+        ),
+        lambda state: setattr(state.uplinks["eth0"], "root", "default"),
     ):
         state = whole()
         if fair:
-            observe.read_qdiscs(state, TC_FAIR)
-        state.fair = fair
+            state.uplinks["eth0"].queues.update(observe.read_qdiscs(TC_FAIR).queues)
+        state.uplinks["eth0"].fair = fair
         change(state)
         (found,) = differences(TREE, [entry(minor=0x10)], state)
         assert htb.queue_lines(TREE, 0x10, entry(minor=0x10), fair) in found.tc
@@ -271,7 +278,7 @@ def test_a_class_that_is_made_again_has_the_queue_that_the_kernel_can_make(fair:
 )
 def test_a_tree_that_is_not_there_is_planted_with_its_pods(root: str | None, text: str, begins: str) -> None:
     state = whole()
-    state.root = root
+    state.uplinks = {"eth0": observe.UplinkState(root)} if root else {}
     (found,) = differences(TREE, [entry(minor=0x10)], state)
     assert (found.text, found.tc[: len(begins)]) == (text, begins)
     assert ("classid c0de:10 htb" in found.tc) is bool(begins)
@@ -297,7 +304,7 @@ def test_ports_that_are_gone_or_unknown_are_not_this_ones_to_say() -> None:
 
 def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
     state = whole()
-    state.waiting = {"arp_cache": uplinks.MOST_WAITING, "ndisc_cache": 0}
+    state.uplinks["eth0"].waiting = {"arp_cache": uplinks.MOST_WAITING, "ndisc_cache": 0}
     assert differences(TREE, [entry(minor=0x10)], state) == []
 
 

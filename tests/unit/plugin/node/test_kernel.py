@@ -181,7 +181,7 @@ def test_what_somebody_else_configured_is_not_touched_unasked(
     monkeypatch: pytest.MonkeyPatch,
     noting: NotingKernel,
 ) -> None:
-    noting.state.root, noting.state.classes = root, classes
+    noting.has_uplink(root, classes)
     found_by(monkeypatch, noting, Difference("a class", tc="1\n"))
     if not refused:
         kernel.repair(TREE, [], **options)
@@ -207,7 +207,7 @@ def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel)
     gone, other = entry(minor=0x10), entry("A-2", address=0xAC100103, minor=0x11, port="veth2")
     shared = tables.elements(gone)[0]
     noting.state.elements = {shared, *tables.elements(other)}
-    noting.state.classes = {0x10: NOTHING, htb.DEFAULT: NOTHING}
+    noting.has_uplink("ours", {0x10: NOTHING, htb.DEFAULT: NOTHING})
     kernel.clear(TREE, gone, [other])
     assert noting.asked == [
         (
@@ -222,7 +222,8 @@ def test_what_is_cleared_is_what_is_there_and_nobody_elses(noting: NotingKernel)
     ]
     for root, classes in (("tbf 1:", {0x10: NOTHING, htb.DEFAULT: NOTHING}), ("ours", {})):
         noting.asked.clear()
-        noting.state.root, noting.state.classes, noting.state.elements = root, classes, set()
+        noting.has_uplink(root, classes)
+        noting.state.elements = set()
         kernel.clear(TREE, gone, [])
         assert noting.asked == [("batches", ("tc", ""), ("nft", ""), ("ip", ""))]
 

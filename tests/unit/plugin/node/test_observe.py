@@ -27,9 +27,7 @@ PORTS = '[{"ifname": "veth1", "linkinfo": {"info_slave_data": {}}}]'
     ],
 )
 def test_whose_the_root_qdisc_is(shown: str, root: str) -> None:
-    state = observe.State()
-    observe.read_qdiscs(state, shown)
-    assert state.root == root
+    assert observe.read_qdiscs(shown).root == root
 
 
 class Going:
