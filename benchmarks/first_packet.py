@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from testbed.access.pods import PodPlace  # noqa: E402
+from testbed.access.place import PodPlace  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402
 from testbed.scenario import load  # noqa: E402
 

@@ -28,8 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.studies.backends.probes.packets import throughput  # noqa: E402
-from testbed.access.place import InNamespace  # noqa: E402
-from testbed.access.pods import PodPlace  # noqa: E402
+from testbed.access.place import InNamespace, PodPlace  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402
 from testbed.providers.netns.sandbox import Sandbox, node_directory  # noqa: E402
 from testbed.scenario import load  # noqa: E402

@@ -9,10 +9,9 @@ the same way: docs/howto/extend.md.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
-
-from testbed.suggest import nearest
 
 Part = TypeVar("Part")
 Settings = Mapping[str, Mapping[str, Any]] | None  # a scenario's, by kind and by the part's name
@@ -86,3 +85,8 @@ class Registry(dict[str, Part]):
 
 def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that comes nearest; None if none comes near. Of equals the first wins."""
+    return next(iter(get_close_matches(word, list(known), n=1)), None)

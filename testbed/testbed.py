@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from testbed.access.clocks import Clock
-from testbed.access.place import InNamespace, Node, Place, in_parallel
-from testbed.access.pods import PodPlace
+from testbed.access.place import InNamespace, Node, Place, PodPlace, in_parallel
 from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client

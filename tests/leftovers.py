@@ -20,7 +20,7 @@ from concorde import names
 
 from testbed.kubernetes.worker import FIXED_PLACES, SETTINGS
 from testbed.links import underlay
-from testbed.providers.netns import cgroups
+from testbed.providers.netns import sandbox
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -106,10 +106,10 @@ def _mounts(mountinfo: str, namespaces: set[str]) -> Iterator[str]:
 
 def _cgroups() -> Iterator[str]:
     """Yield cgroups of testbeds that are up no more, and what a kubelet has made outside of its own."""
-    for point in cgroups.mount_points(Path("/proc/self/mounts").read_text(encoding="utf-8")):
+    for point in sandbox.mount_points(Path("/proc/self/mounts").read_text(encoding="utf-8")):
         for directory in Path(point).iterdir():
             match = CGROUP.fullmatch(directory.name)
-            dead = match and cgroups.name_of(int(match["pid"])) != directory.name
+            dead = match and sandbox.name_of(int(match["pid"])) != directory.name
             if dead or directory.name in OUTERMOST:
                 yield str(directory)
 

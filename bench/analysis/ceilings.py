@@ -2,8 +2,9 @@
 
 A ceiling that is exceeded is never the machine's fault: one that is short of time carries less. All that a
 flow sends counts, from its beginning on: what a bucket has saved up before is sent too. The 84 ms of the rate
-that are allowed (``testbed.enforcements.paper``) are 4 % of two seconds; a burst of 2^32 - 1 bits, as the one
-that containerd tells (kubernetes/kubernetes#90839), is a ceiling that is not there, however fast it is gone.
+that are allowed (``testbed.enforcements.enforcement``) are 4 % of two seconds; a burst of 2^32 - 1 bits, as
+the one that containerd tells (kubernetes/kubernetes#90839), is a ceiling that is not there, however fast it
+is gone.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench.cli.table import Option, Verb
-from testbed.suggest import nearest
+from testbed.registry import nearest
 
 if TYPE_CHECKING:
     from invoke.parser.argument import Argument

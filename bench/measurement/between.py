@@ -16,7 +16,7 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Seconds
 from testbed import lasting
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 from testbed.providers.keeping import Kept, Location
 from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.scenario.addressing import Addressing

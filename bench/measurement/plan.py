@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.generators import Tool, exchanger_of, generator_of
-from testbed.access.place import Place, in_parallel
-from testbed.access.pods import PodPlace
+from testbed.access.place import Place, PodPlace, in_parallel
 from testbed.registry import Settings
 from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing

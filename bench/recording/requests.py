@@ -9,10 +9,10 @@ from bench.recording import (
     queues,  # noqa: F401 - it has a say in what a scenario may ask for
 )
 from bench.recording.records import Asked, Request
+from testbed.registry import nearest
 from testbed.resources import SCENARIOS, shown
 from testbed.scenario import Scenario, load
 from testbed.scenario.texts import is_file
-from testbed.suggest import nearest
 
 REPORTS = Path(Asked().reports)
 FOLDERS = (SCENARIOS, SCENARIOS / "examples")

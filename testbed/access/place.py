@@ -216,7 +216,7 @@ class InNamespace(Within):
     namespace: str  # path of the network namespace on the node
     address: str  # its IPv4 address
     host_interface: str  # the node's end of its veth pair
-    published: str = ""  # see testbed.access.pods.PodPlace
+    published: str = ""  # see PodPlace
     interface: str = "eth0"
 
     @property
@@ -229,7 +229,7 @@ class InNamespace(Within):
 class Entered(Within):
     """A place within a node to which a command leads that is known from before: see testbed.lasting.
 
-    It may be a pod (testbed.access.pods.PodPlace) of which no more is known than its address.
+    It may be a pod (PodPlace) of which no more is known than its address.
     """
 
     command: tuple[str, ...]
@@ -256,3 +256,23 @@ def in_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     with ThreadPoolExecutor(max_workers=min(16, len(work))) as pool:
         futures = [pool.submit(function, item) for item in work]
     return [future.result() for future in futures]
+
+
+class PodPlace(Place, Protocol):
+    """A running pod."""
+
+    @property
+    def address(self) -> str:
+        """Its IPv4 address, by which its own node's reach it."""
+
+    @property
+    def published(self) -> str:
+        """The address at which it is reached from other nodes; empty if that is its own."""
+
+    @property
+    def interface(self) -> str:
+        """The interface by which it sends."""
+
+    @property
+    def host_interface(self) -> str:
+        """The node's end of its veth pair."""

@@ -98,7 +98,7 @@ class Remote(Runs):
 
 @dataclass(frozen=True)
 class RemotePod(Remote):
-    """A pod or container that a client program leads to; satisfies testbed.access.pods.PodPlace."""
+    """A pod or container that a client program leads to; satisfies testbed.access.place.PodPlace."""
 
     address: str
     host_interface: str

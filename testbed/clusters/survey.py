@@ -14,7 +14,7 @@ from testbed.clusters import kubeconfigs
 from testbed.enforcements.enforcement import Enforcement
 from testbed.enforcements.resource import RESOURCE
 from testbed.kubernetes.client import is_ready
-from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
+from testbed.kubernetes.layout import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
 from testbed.scenario.faults import Fault
 

@@ -17,9 +17,8 @@ from ipaddress import IPv4Address
 from math import isclose
 
 from testbed.access.place import CommandError, Place
-from testbed.enforcements import paper
 from testbed.enforcements.described import Described
-from testbed.enforcements.enforcement import Footprint, Up
+from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Footprint, Up
 from testbed.links import queues
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
@@ -223,7 +222,7 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(paper.BURST, max(queues.SMALLEST_BUCKET, round(rate / 8 * paper.BURST_MILLISECONDS / 1000)))
+    return min(BURST, max(queues.SMALLEST_BUCKET, round(rate / 8 * BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.enforcements import concorde, told
-from testbed.enforcements.enforcement import Footprint, Guarded, Up
+from testbed.enforcements import concorde
+from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Footprint, Guarded, Up
 from testbed.runtime.cni import Attachment, NetworkList
 from testbed.scenario import Pod, enforcements, links, placeholders, ports
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.described import OURS
-from testbed.scenario.description import Description
+from testbed.scenario.description import BANDWIDTH, Description
 from testbed.scenario.faults import Fault, meant
 from testbed.scenario.faults import Path as FaultPath
 from testbed.scenario.frames import frame_bytes, of_full_frames, payload_bytes
@@ -75,13 +75,13 @@ class Described:
         return Attachment(
             container_id=f"{scenario.name}-{pod}",
             namespace=self.addressing.namespace(pod),
-            capabilities=told.by_capabilities(self.description, scenario.pods[pod]),
+            capabilities=by_capabilities(self.description, scenario.pods[pod]),
             arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
         )
 
     def annotations(self, pod: Pod) -> dict[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
-        return told.by_annotations(self.description, pod)
+        return by_annotations(self.description, pod)
 
     def capacity(self, cluster: str, node: str) -> int | None:
         """Return what a worker can promise: its link, or its classes less the reserve, as promises count.
@@ -249,3 +249,57 @@ def _programs(conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
         ipam = plugin.get("ipam")
         if isinstance(ipam, dict) and isinstance(ipam.get("type"), str):
             yield ("plugins", index, "ipam", "type"), ipam["type"]
+
+
+# The capability by which containerd hands on all of a pod's annotations.
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+LEAST_BURST = 40_000  # bits
+
+
+def by_annotations(description: Description, pod: Pod) -> dict[str, str]:
+    """Return what a pod's manifest says about its bandwidth."""
+    if description.told == "nothing":
+        return {}
+    keys = description.annotations
+    limit = _limit(description, pod)
+    rates = {
+        keys.guarantee: pod.guarantee,
+        keys.answers: pod.answers,
+        keys.ceiling: limit if "egress" in description.direction else None,
+        keys.ingress: limit if "ingress" in description.direction else None,
+    }
+    return {key: format_rate(rate) for key, rate in rates.items() if key is not None and rate is not None}
+
+
+def by_capabilities(description: Description, pod: Pod) -> dict[str, Any]:
+    """Return what a runtime hands to plugins that declare these capabilities, in containerd's spelling.
+
+    The burst is the paper's unless the network says another: containerd's own, 2^32 - 1 bits, lets a pod send
+    for seconds without any limit (kubernetes/kubernetes#90839), which would be no comparison.
+    """
+    offered: dict[str, Any] = {ANNOTATIONS: by_annotations(description, pod)}
+    limit = _limit(description, pod)
+    if limit is not None and description.told != "nothing":
+        bits = burst(description, limit)
+        inward, outward = ("ingress" in description.direction), ("egress" in description.direction)
+        offered[BANDWIDTH] = {
+            "IngressRate": limit if inward else 0,
+            "IngressBurst": bits if inward else 0,
+            "EgressRate": limit if outward else 0,
+            "EgressBurst": bits if outward else 0,
+        }
+    return offered
+
+
+def burst(description: Description, limit: int) -> int:
+    """Return the bits that a pod may send at once beside a limit in bits per second."""
+    if description.burst is not None:
+        return description.burst
+    return min(8 * BURST, max(limit * BURST_MILLISECONDS // 1000, LEAST_BURST))
+
+
+def _limit(description: Description, pod: Pod) -> int | None:
+    """Return what a pod is limited to, bits per second; what knows only limits is told promises as such."""
+    if description.annotations.guarantee is not None or pod.guarantee is None:
+        return pod.ceiling
+    return pod.guarantee

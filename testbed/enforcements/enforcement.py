@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from testbed.access.place import Place
-from testbed.access.pods import PodPlace
+from testbed.access.place import Place, PodPlace
 from testbed.runtime.cni import Attachment, NetworkList
 from testbed.scenario import Pod
 from testbed.scenario.faults import Fault
+
+# The paper's burst: 10 MiB at 1 Gbit/s (fig. 10), and as long at lower rates.
+BURST = 10 * 2**20  # bytes
+BURST_MILLISECONDS = 84  # how long that lasts at the least of the paper's rates, 1 Gbit/s
 
 
 class Up(Protocol):

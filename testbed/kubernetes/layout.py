@@ -1,4 +1,7 @@
-"""Where things are on a provisioned machine; see docs/howto/machines-become-clusters.md."""
+"""Where things are on a provisioned machine, and what the installer calls what it makes in a cluster.
+
+See docs/howto/machines-become-clusters.md and ``plugin/deploy``.
+"""
 
 from __future__ import annotations
 
@@ -18,3 +21,8 @@ def networks(cluster: str) -> str:
 def patches(cluster: str) -> str:
     """Return where kubeadm finds what is to be different about a control plane's pods."""
     return f"{SETTINGS}/{cluster}/patches"
+
+
+CONFIGURATION = "concorde"  # namespace and name of the installer's ConfigMap; plugin/deploy
+
+LIST, DIRECTORY = "concorde.conflist", "bin-dir"  # its keys

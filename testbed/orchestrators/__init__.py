@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from testbed.access.place import InNamespace
-from testbed.access.pods import PodPlace
+from testbed.access.place import InNamespace, PodPlace
 from testbed.kubernetes.client import Client
 from testbed.scenario.found import Found
 

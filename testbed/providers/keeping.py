@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from testbed.access.place import Place
-from testbed.access.pods import PodPlace
+from testbed.access.place import Place, PodPlace
 from testbed.providers import Provider
 from testbed.scenario import Scenario
 

@@ -15,7 +15,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import layout, manifests
 from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
-from testbed.kubernetes.installation import CONFIGURATION, DIRECTORY, LIST
+from testbed.kubernetes.layout import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS

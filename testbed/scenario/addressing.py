@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import NamedTuple
 
-from testbed.scenario import enforcements, networks, ranges
+from testbed.scenario import enforcements, networks
 from testbed.scenario.model import Scenario, Transfer
 
 UPLINK = "eth0"
@@ -76,11 +77,11 @@ class Addressing:
         """Return what kind a cluster's pod network is."""
         return networks.of(self.scenario.clusters[cluster])
 
-    def pod_range(self, cluster: str, node: str) -> ranges.PodRange:
+    def pod_range(self, cluster: str, node: str) -> PodRange:
         """Return which addresses a cluster's pods get on a node: of their subnet, or of the underlay."""
         if enforcements.of(self.scenario).on_underlay:
-            return ranges.of_underlay(self.scenario, cluster, node, self.address(node))
-        return ranges.of_subnet(self.pod_subnet(cluster, node))
+            return of_underlay(self.scenario, cluster, node, self.address(node))
+        return of_subnet(self.pod_subnet(cluster, node))
 
     def overhead(self, cluster: str) -> int:
         """Return by how many bytes a packet of a cluster's pod grows on the underlay."""
@@ -163,3 +164,37 @@ def _by_node(nodes: Mapping[str, str]) -> dict[str, list[str]]:
     for name, node in nodes.items():
         found.setdefault(node, []).append(name)
     return found
+
+
+class PodRange(NamedTuple):
+    """Addresses of pods, from the first to the last, and the network they are in."""
+
+    subnet: IPv4Network
+    gateway: IPv4Address
+    first: IPv4Address
+    last: IPv4Address
+
+    @property
+    def room(self) -> int:
+        """How many pods it has addresses for."""
+        return int(self.last) - int(self.first) + 1
+
+
+def of_subnet(subnet: IPv4Network) -> PodRange:
+    """Return the range of a subnet of a node's own: all but its own address, the gateway's, the broadcast."""
+    return PodRange(subnet, subnet[1], subnet[2], subnet[-2])
+
+
+def of_underlay(scenario: Scenario, cluster: str, node: str, gateway: IPv4Address) -> PodRange:
+    """Return the range of the underlay for a cluster's pods on one of its workers."""
+    underlay = scenario.underlay.cidr
+    pairs = [(name, worker) for name, one in scenario.clusters.items() for worker in one.workers]
+    first = first_of_pods(underlay)
+    size = (int(underlay.broadcast_address) - int(first)) // len(pairs)
+    begin = first + size * pairs.index((cluster, node))
+    return PodRange(underlay, gateway, begin, begin + size - 1)
+
+
+def first_of_pods(underlay: IPv4Network) -> IPv4Address:
+    """Return the first address of an underlay's upper half."""
+    return underlay[underlay.num_addresses // 2]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from testbed.registry import nearest
 from testbed.scenario.texts import shortened, unshown
-from testbed.suggest import nearest
 
 Path = tuple[str | int, ...]
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path as FilePath
 from typing import Any, get_origin
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from testbed.registry import nearest
 from testbed.scenario import described, reading, settings, texts
 from testbed.scenario.faults import MOST_SHOWN, Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.rules import faults
-from testbed.scenario.suggest import UNKNOWN, counted, with_nearest
 
 ENFORCEMENT, NETWORK = "enforcement", "network"  # two words for the same field
 # The fields that hold things by names of one's own: pods, nodes and so on.
@@ -164,3 +165,53 @@ def _step(place: Any, part: str | int, whole: Path, depth: int, missing_is_fine:
             return place.get(part)
         raise ScenarioError("--set", [with_nearest(Fault(path, UNKNOWN))])
     raise ScenarioError("--set", [Fault(path, UNKNOWN)])
+
+
+UNKNOWN = "no such field"
+
+
+def with_nearest(fault: Fault) -> Fault:
+    """Return a fault with what may have been meant, if it is about an unknown field that resembles one."""
+    *above, last = fault.path or ("",)
+    if fault.message != UNKNOWN or not isinstance(last, str):
+        return fault
+    fields = {name for one in _reached(above) for name in one.get("properties", {})}
+    found = nearest(last, sorted(fields))
+    words = f"{UNKNOWN}; did you mean {render_path((*above, found))}?" if found else UNKNOWN
+    return Fault(fault.path, words)
+
+
+def counted(path: Path, depth: int) -> str:
+    """Return what to say of a name where numbers are, at a depth of a path, as in flows.0.duration."""
+    above, part, below = path[:depth], path[depth], path[depth + 1 :]
+    if isinstance(part, str) and part.isdecimal():
+        return f"{UNKNOWN}; did you mean {render_path((*above, int(part), *below))}?"
+    return f"{UNKNOWN}: give an index, as in {render_path((*above, 0, *below))}"
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    return Scenario.model_json_schema()
+
+
+def _reached(path: list[str | int]) -> list[Mapping[str, Any]]:
+    """Return the schemas of what is at a path."""
+    found = list(_alternatives(_schema()))
+    for part in path:
+        below = [one.get("items", {}) if isinstance(part, int) else _named(one, part) for one in found]
+        found = [alternative for one in below if isinstance(one, dict) for alternative in _alternatives(one)]
+    return found
+
+
+def _named(schema: Mapping[str, Any], name: str) -> Any:
+    """Return the schema of a field, or of whatever a mapping with names of one's own holds."""
+    own = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties", {})]
+    return schema.get("properties", {}).get(name, own[0])
+
+
+def _alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if reference := schema.get("$ref"):
+        yield from _alternatives(_schema()["$defs"][reference.rpartition("/")[2]])
+    for one in schema.get("anyOf", ()):
+        yield from _alternatives(one)
+    yield schema

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario import enforcements, links, networks, ranges, traffic_rules
-from testbed.scenario.addressing import Addressing
+from testbed.scenario import enforcements, links, networks, traffic_rules
+from testbed.scenario.addressing import Addressing, first_of_pods
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.model import Scenario, Zone
 from testbed.scenario.quantities import format_rate
@@ -279,7 +279,7 @@ def _ranges(scenario: Scenario) -> Iterator[Fault]:
         return
     at, underlay = ("underlay", "cidr"), scenario.underlay.cidr
     addressing = Addressing(scenario)
-    first = ranges.first_of_pods(underlay)
+    first = first_of_pods(underlay)
     for node, address in addressing.nodes.items():
         if address.ip >= first:
             words = f"network {scenario.kept_by} gives pods the addresses of {underlay} from {first} on"

@@ -5,10 +5,13 @@ The machine's own lists stay as they are, so it needs no root. What is installed
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.supplies import running
-from testbed.supplies.running import LAST_LINES
+from testbed.access.place import CommandError
 
 SOURCES = Path("/etc/apt")
 COMPLAINT = ("E: ", "W: ")
@@ -51,7 +54,7 @@ class Apt:
     def run(self, *arguments: str, check: bool = True) -> str:
         """Run apt-get and return what it printed. Raises CommandError."""
         command = [*self._command, *arguments]
-        return running.run(self._what, command, self.directory / "log", check=check)
+        return run(self._what, command, self.directory / "log", check=check)
 
 
 def source_texts(directory: Path = SOURCES) -> dict[str, str]:
@@ -59,3 +62,47 @@ def source_texts(directory: Path = SOURCES) -> dict[str, str]:
     files = [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]
     texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.is_file()}
     return {name: text for name, text in texts.items() if name.endswith((".list", ".sources"))}
+
+
+LAST_LINES = 15
+
+
+def run(
+    what: str,
+    argv: Sequence[str],
+    log: Path,
+    *,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    check: bool = True,
+) -> str:
+    """Run a command and return what it printed; raise CommandError with its last lines if it failed.
+
+    It runs in a session of its own, which ends with this call: after Ctrl-C nothing goes on writing. ``what``
+    is being done, for the message; ``log`` is a file that gets what is printed.
+    """
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+            cwd=directory or log.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    words = log.read_text(encoding="utf-8", errors="replace")
+    if check and status != 0:
+        raise CommandError(what, argv, status, last_lines(words))
+    return words
+
+
+def last_lines(words: str) -> str:
+    """Return the last lines of what a command printed."""
+    return "\n".join(words.rstrip().splitlines()[-LAST_LINES:])

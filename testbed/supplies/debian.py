@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed import resources
-from testbed.supplies import running
+from testbed.supplies import apt
 from testbed.supplies.apt import Apt, source_texts
 from testbed.supplies.binaries import PROGRAMS
 from testbed.supplies.cache import GO_CACHE, Say
@@ -143,9 +143,9 @@ class Workshop:
         environment: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> str:
-        """Run a command of the build; see testbed.supplies.running."""
+        """Run a command of the build; see testbed.supplies.apt."""
         log = self._directory / "log"
-        return running.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
+        return apt.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
 
 
 def source_lists(directory: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import CommandError
-from testbed.supplies import apt, cache, running
+from testbed.supplies import apt, cache
 from testbed.supplies.apt import Apt
 from testbed.supplies.cache import Say
 
@@ -91,7 +91,7 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         raise
     root.mkdir()
     for archive in archives:
-        running.run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
+        apt.run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
     (root / WRAPPERS).mkdir()
     for program in programs:
         inside = next((one for one in SBIN if (root / one / program).is_file()), None)
@@ -100,7 +100,7 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         wrapper = root / WRAPPERS / program
         wrapper.write_text(WRAPPER.replace("PROGRAM", f"{inside}/{program}"), encoding="utf-8")
         wrapper.chmod(0o755)
-    running.run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
+    apt.run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
     return root
 
 

@@ -6,19 +6,22 @@ and the packages of requirements/run.txt.
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import marshal
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
 
 from packaging.requirements import Requirement
 
 from testbed import resources
 from testbed.enforcements import concorde
-from testbed.supplies import images, programs, python_files
+from testbed.supplies import images, programs
 from testbed.supplies.images import Entry, Image, Start
-from testbed.supplies.python_files import Files
 
 IMAGE = f"testbed.local/bench:{resources.version()}"
 INTERPRETER = "/usr/bin/python3"  # the plugin's, too
@@ -53,7 +56,7 @@ def provide() -> Image:
 def files() -> Iterator[Entry]:
     """Yield the image's files. Raises LookupError for a program or a package that is not there."""
     pinned = (resources.REQUIREMENTS / "run.txt").read_text(encoding="utf-8")
-    modules = {**python_files.standard_library(), **python_files.distributions(here(pinned)), **project()}
+    modules = {**standard_library(), **distributions(here(pinned)), **project()}
     plugins = reference_plugins()
     binaries = [*plugins.values(), *(file for file in modules.values() if ".so" in file.suffixes)]
     yield Entry("tmp", mode=0o1777, kind=images.DIRECTORY)
@@ -67,15 +70,15 @@ def files() -> Iterator[Entry]:
     yield Entry("etc/os-release", Path("/etc/os-release").read_bytes())
     yield Entry(f"{images.PROGRAMS}/concorde-testbed", COMMAND.encode(), mode=0o755)
     yield from images.programs({**of_packages(WHOLE), **TOOLS}, binaries)
-    yield from python_files.entries(plugins)
-    yield from python_files.entries(modules)
+    yield from entries(plugins)
+    yield from entries(modules)
 
 
 def reference_plugins() -> Files:
     """Return the reference plugins, which are compared with, and keep their places. Raises LookupError."""
     for directory in map(Path, concorde.REFERENCE_DIRECTORIES):
         if (directory / "bandwidth").exists():
-            return {str(file).lstrip("/"): file for file in python_files.below(directory)}
+            return {str(file).lstrip("/"): file for file in below(directory)}
     raise LookupError("the image needs the reference plugins: apt-get install containernetworking-plugins")
 
 
@@ -109,10 +112,72 @@ def here(pinned: str) -> Iterator[str]:
 
 def project() -> Files:
     """Return the project's own files, as one package."""
-    package = f"{python_files.SITE}/{PACKAGE}"
+    package = f"{SITE}/{PACKAGE}"
     own = resources.HOME / PACKAGE if resources.CHECKOUT else resources.HOME.parent
-    tree = [file for name in TREE for file in python_files.below(resources.HOME / name)]
+    tree = [file for name in TREE for file in below(resources.HOME / name)]
     return {
         **{f"{package}/{file.name}": file for file in sorted(own.glob("*.py"))},
         **{f"{package}/tree/{file.relative_to(resources.HOME)}": file for file in tree},
     }
+
+
+Files = Mapping[str, Path]  # by their paths in the image
+
+# Where Debian's Python looks for what its administrator installs.
+SITE = f"usr/local/lib/python{sysconfig.get_python_version()}/dist-packages"
+LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "include", "lib2to3", "sample_data", "test", "tests"}
+LEFT_OUT_KINDS = {".c", ".h", ".pxd", ".pyc", ".pyi", ".pyx"}
+UNCHECKED = (1).to_bytes(
+    4, "little"
+)  # the flags of a compiled file that is never compared with its source (PEP 552)
+
+
+def standard_library() -> Files:
+    """Return the standard library's files, which keep their places."""
+    directory = Path(sysconfig.get_path("stdlib"))
+    return {str(file).lstrip("/"): file for file in below(directory)}
+
+
+def distributions(names: Iterable[str]) -> Files:
+    """Return the files of installed distributions, without their scripts. Raises LookupError."""
+    found: dict[str, Path] = {}
+    for name in names:
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            raise LookupError(f"the package {name} is not installed: pip install {name}") from None
+        for file in distribution.files or ():
+            place = Path(str(distribution.locate_file(file)))
+            if ".." not in file.parts and wanted(file) and place.is_file():
+                found[f"{SITE}/{file}"] = place
+    return found
+
+
+def below(directory: Path) -> Iterator[Path]:
+    """Yield the files below a directory that a program needs, in order; a file is itself."""
+    if directory.is_file():
+        yield directory
+    for here, inner, names in os.walk(directory):
+        inner[:] = sorted(set(inner) - LEFT_OUT)
+        yield from (file for name in sorted(names) if wanted(file := Path(here, name)) and file.is_file())
+
+
+def wanted(file: PurePath) -> bool:
+    """Whether a program needs a file, as far as its path tells."""
+    return not LEFT_OUT & set(file.parts) and file.suffix not in LEFT_OUT_KINDS
+
+
+def entries(files: Files) -> Iterator[Entry]:
+    """Yield files as an image has them; each module with its compiled form."""
+    for path, file in sorted(files.items()):
+        data = file.read_bytes()
+        yield Entry(path, data, mode=0o755 if os.access(file, os.X_OK) else 0o644)
+        if file.suffix == ".py":
+            yield Entry(importlib.util.cache_from_source(path), compiled(data, path))
+
+
+def compiled(source: bytes, path: str) -> bytes:
+    """Return the compiled form of a module that will be at a path, relative to the root."""
+    code = compile(source, f"/{path}", "exec", dont_inherit=True)
+    digest = importlib.util.source_hash(source)
+    return importlib.util.MAGIC_NUMBER + UNCHECKED + digest + marshal.dumps(code)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.netns import cgroups
+from testbed.providers.netns import sandbox
 from testbed.providers.netns.sandbox import Sandbox
 from tests.e2e.conftest import invoke, until
 from tests.paths import ROOT
@@ -32,7 +32,7 @@ def test_what_a_killed_harness_leaves_ends_with_it_or_is_removed_by_the_next() -
     )
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
-    mine = cgroups.name_of(pid)
+    mine = sandbox.name_of(pid)
     assert cgroups_named(mine)
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
@@ -43,7 +43,7 @@ def test_what_a_killed_harness_leaves_ends_with_it_or_is_removed_by_the_next() -
 
 
 def cgroups_named(name: str) -> list[Path]:
-    points = cgroups.mount_points(Path("/proc/self/mounts").read_text(encoding="utf-8"))
+    points = sandbox.mount_points(Path("/proc/self/mounts").read_text(encoding="utf-8"))
     return [place for point in points if (place := Path(point) / name).exists()]
 
 

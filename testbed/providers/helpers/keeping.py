@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from testbed.access.local import Local
-from testbed.access.place import CommandError, Entered, in_parallel
-from testbed.access.pods import PodPlace
+from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
 from testbed.clusters import kubeconfigs, namespaces, remembered
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import Kept

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError, Entered, in_parallel
-from testbed.access.pods import PodPlace
+from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
 from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client

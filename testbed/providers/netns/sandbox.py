@@ -8,6 +8,7 @@ is root; as root it does not need one.
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import socket
@@ -21,7 +22,6 @@ from typing import IO
 
 from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end
 from testbed.access.place import Process, Result, Route, Runs
-from testbed.providers.netns import cgroups
 from testbed.providers.netns.processes import INIT, first_processes
 
 READY_SECONDS = 10.0
@@ -113,13 +113,13 @@ class Sandbox:
     def __init__(self, name: str, pid: int, starter: subprocess.Popen[str] | None = None) -> None:
         self.name = name
         self.pid = pid
-        self.cgroup = cgroups.name_of(pid)
+        self.cgroup = name_of(pid)
         self._starter = starter
 
     @classmethod
     def start(cls, name: str) -> Sandbox:
         """Start a sandbox that ends with this process. Raises SandboxError if the system forbids it."""
-        cgroups.remove_dead()
+        remove_dead()
         user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
         starter = subprocess.Popen(
             ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child",
@@ -167,7 +167,7 @@ class Sandbox:
             for stream in (self._starter.stdin, self._starter.stdout, self._starter.stderr):
                 if stream is not None:
                     stream.close()
-        cgroups.remove(self.cgroup)
+        remove(self.cgroup)
 
     def _kill(self) -> None:
         watch = os.pidfd_open(self.pid)
@@ -234,3 +234,52 @@ def node_directory(name: str) -> str:
 def _line_within(stream: IO[str], seconds: float) -> str:
     readable, _, _ = select.select([stream], [], [], seconds)
     return stream.readline() if readable else ""
+
+
+# The sandbox's cgroups are all that it ever leaves for somebody to remove, for they do not end with a
+# process. One that needs them has a directory in every hierarchy of the host, whose name tells to which
+# process it belongs: its process id and, because those come back, its start time. So a dead sandbox's is
+# known for one.
+_NAME = re.compile(r"concorde-testbed-(?P<pid>\d+)-(?P<start>\d+)")
+
+
+def name_of(pid: int) -> str:
+    """Return the name of the cgroup of the sandbox with this first process, as the host sees it."""
+    return f"concorde-testbed-{pid}-{_start_time(pid)}"
+
+
+def remove(name: str) -> None:
+    """Remove the cgroup of this name with all below it from every hierarchy. Its processes have ended."""
+    for hierarchy in _hierarchies():
+        for directory, _, _ in os.walk(hierarchy / name, topdown=False):
+            with suppress(OSError):  # whoever comes next tries again
+                Path(directory).rmdir()
+
+
+def remove_dead() -> None:
+    """Remove the cgroups of sandboxes that have ended without doing so."""
+    for name in {
+        entry.name for hierarchy in _hierarchies() for entry in hierarchy.glob("concorde-testbed-*")
+    }:
+        match = _NAME.fullmatch(name)
+        if match and str(_start_time(int(match["pid"]))) != match["start"]:
+            remove(name)
+
+
+def mount_points(mounts: str) -> list[str]:
+    """Return where cgroup hierarchies of either version are mounted, from the text of ``/proc/mounts``."""
+    fields = (line.split() for line in mounts.splitlines())
+    return [field[1] for field in fields if field[2] in ("cgroup", "cgroup2")]
+
+
+def _hierarchies() -> list[Path]:
+    return [Path(point) for point in mount_points(Path("/proc/self/mounts").read_text(encoding="utf-8"))]
+
+
+def _start_time(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot (proc(5)); None if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[19])

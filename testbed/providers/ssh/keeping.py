@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, CommandLine, Kept, Location, State, Way
 from testbed.providers.ssh import inventory

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 from testbed.providers import keeping
 from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
 from testbed.providers.ssh.keeping import MachinesThere

@@ -6,8 +6,10 @@ state, what the ``Vagrantfile`` was told, the inventory - which is there while t
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -23,8 +25,9 @@ from testbed import resources
 from testbed.access.place import in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.vagrant import accelerator, rendering, requirements
+from testbed.providers.vagrant import accelerator, requirements
 from testbed.scenario import Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.supplies.box import NAME
 
 if TYPE_CHECKING:
@@ -149,7 +152,7 @@ class Machines(Made):
 
     def agree(self) -> None:
         """Raise LookupError if there are other machines of this name already, or others in this network."""
-        own = _fixed(rendering.machines(self._scenario))
+        own = _fixed(machines(self._scenario))
         for file in self._states.glob(f"*/{DESCRIPTION}"):
             name, other = file.parent.name, _fixed(file.read_text(encoding="utf-8"))
             end = f"./invokew down --provider vagrant --scenario {name} --destroy"
@@ -164,7 +167,7 @@ class Machines(Made):
     def up(self, say: Say = lambda _: None) -> None:
         """Make the machines that are missing, start those that are off, and write their inventory."""
         self._state.mkdir(parents=True, exist_ok=True)
-        self._description.write_text(rendering.machines(self._scenario), encoding="utf-8")
+        self._description.write_text(machines(self._scenario), encoding="utf-8")
         with self._vagrant() as asked:
             if all(machine.state == asked.RUNNING for machine in asked.status()) and self._inventory.exists():
                 return
@@ -174,7 +177,7 @@ class Machines(Made):
                 if news := re.fullmatch(r"==> ([^:]+): (\S.*)\n?", line):
                     say(f"{news[1]}: {news[2]}")
             ssh_config = asked.ssh_config()
-        text = rendering.inventory(self._scenario, ssh_config, self._known_hosts)
+        text = rendered_inventory(self._scenario, ssh_config, self._known_hosts)
         unfinished = self._inventory.with_suffix(".unfinished.yaml")
         unfinished.write_text(text, encoding="utf-8")
         self._learn_keys(inventory.read(unfinished))
@@ -267,3 +270,48 @@ def base_of(description: str) -> str | None:
 def _virsh(uri: str, *arguments: str) -> str:
     argv = ["virsh", "--connect", uri, "--quiet", *arguments]
     return subprocess.run(argv, capture_output=True, encoding="utf-8", check=True).stdout
+
+
+def machines(scenario: Scenario) -> str:
+    """Return of a scenario what its machines are made of: names, addresses, sizes, clusters, and network."""
+    sizes = {name: node.machine or scenario.machine for name, node in scenario.nodes.items()}
+    return _yaml({
+        "name": scenario.name,
+        "underlay": {"cidr": str(scenario.underlay.cidr), "mtu": scenario.underlay.mtu},
+        "nodes": {
+            name: {"address": str(address.ip), "machine": sizes[name].model_dump()}
+            for name, address in Addressing(scenario).nodes.items()
+        },
+        "clusters": {
+            name: {"master": cluster.master, "workers": list(cluster.workers)}
+            for name, cluster in scenario.clusters.items()
+        },
+    })  # fmt: skip
+
+
+def rendered_inventory(scenario: Scenario, ssh_config: str, known_hosts: Path) -> str:
+    """Return the Ansible inventory of machines, from what ``vagrant ssh-config`` says of them."""
+    import paramiko  # takes its time, and machines that are up have their inventory
+
+    told = paramiko.SSHConfig.from_text(ssh_config)
+    hosts = {}
+    for name, address in Addressing(scenario).nodes.items():
+        way = told.lookup(name)
+        hosts[name] = {
+            "ansible_host": way["hostname"],
+            "ansible_port": int(way.get("port", "22")),
+            "ansible_user": way["user"],
+            "ansible_ssh_private_key_file": way["identityfile"][0],
+            "underlay_address": str(address.ip),
+        }
+    known = f"-o UserKnownHostsFile={shlex.quote(str(known_hosts))}"
+    shared = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_ssh_common_args": known}
+    return _yaml({"all": {"vars": shared, "hosts": hosts}})
+
+
+def _yaml(data: Mapping[str, Any]) -> str:
+    stream = io.StringIO()
+    yaml = YAML()
+    yaml.width = 110
+    yaml.dump(data, stream)
+    return stream.getvalue()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 from testbed.testbed import Testbed
 from tests.waiting import PATIENCE
 

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.providers.netns.sandbox import Entrance, Sandbox
 from testbed.providers.ssh.artefacts import Mount
-from testbed.providers.ssh.removal import remove
+from testbed.providers.ssh.ledger import remove
 from testbed.providers.ssh.survey import MOUNTED
 from testbed.scenario.addressing import NAMESPACES
 from tests import mounts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.vagrant import rendering
+from testbed.providers.vagrant import machines
 from testbed.scenario import Scenario, load
 from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
@@ -112,7 +112,7 @@ def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
     """What Vagrant makes by itself has the addresses by which the provider would find it."""
     wanted = load(scenario)
     described = tmp_path / "machines.yaml"
-    described.write_text(rendering.machines(wanted))
+    described.write_text(machines.machines(wanted))
     assert asked_for(scenario, tmp_path) == asked_for(described, tmp_path)
     assert asked_for(scenario, tmp_path) == {
         name: {

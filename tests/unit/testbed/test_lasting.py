@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from testbed import assembly, lasting
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 from testbed.providers import Provider, keeping
 from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
 from testbed.registry import Registry

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bench.measurement.probe import talking
 from bench.studies.backends.probes import PROGRAMS, others
 from bench.studies.backends.records import Offered
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace
 
 PORT, IPERF3_PORT = 7009, 5999
 GRACE_SECONDS = LISTENING_SECONDS = 10.0

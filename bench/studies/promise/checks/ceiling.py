@@ -24,7 +24,7 @@ from bench.studies.promise.check import (
 from bench.studies.promise.checks import goodput, measured
 from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.records import Rounds
-from testbed.enforcements import paper
+from testbed.enforcements import enforcement
 from testbed.scenario import Scenario
 from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.quantities import format_rate
@@ -143,7 +143,7 @@ def said_burst(rate_bps: float) -> float:
 
     Where nobody says any, no more is allowed either.
     """
-    return min(8.0 * paper.BURST, max(rate_bps * paper.BURST_MILLISECONDS / 1000, 40_000))
+    return min(8.0 * enforcement.BURST, max(rate_bps * enforcement.BURST_MILLISECONDS / 1000, 40_000))
 
 
 def _first_second(ran: Ran, flow: str) -> list[Number]:

@@ -21,8 +21,7 @@ from bench.studies.promise.probes import streams
 from bench.studies.promise.probes.programs import inject as program
 from bench.studies.promise.records import Round
 from testbed.access import nameless
-from testbed.access.place import held_back, waits
-from testbed.access.pods import PodPlace
+from testbed.access.place import PodPlace, held_back, waits
 from testbed.overlays.backends.vxlan import Overlay
 from testbed.testbed import Testbed
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from testbed.access.place import InNamespace
-from testbed.access.pods import PodPlace
+from testbed.access.place import InNamespace, PodPlace
 from testbed.scenario.addressing import Addressing
 from tests.doubles import Answer, RecordingNode, silently
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.enforcements import concorde
-from testbed.supplies import python_files, runner
+from testbed.supplies import runner
 from tests.paths import ROOT
 
 MODULE = b'"""One."""\n\nVALUE = 41 + 1\n'
@@ -23,7 +23,7 @@ def test_it_brings_what_the_wheel_brings() -> None:
 
 
 def test_the_project_is_one_package_there_with_its_tree_inside() -> None:
-    places = {path.removeprefix(f"{python_files.SITE}/concorde_testbed/") for path in runner.project()}
+    places = {path.removeprefix(f"{runner.SITE}/concorde_testbed/") for path in runner.project()}
     assert {"__main__.py", "tree/tasks.py", "tree/bench/presentation/templates/report.html.j2"} <= places
     assert not any("__pycache__" in place for place in places)
 
@@ -35,20 +35,20 @@ def test_packages_of_other_systems_are_not_asked_for() -> None:
 
 def test_a_package_that_is_not_there_is_named() -> None:
     with pytest.raises(LookupError, match="the package no-such-thing is not installed"):
-        python_files.distributions(["no-such-thing"])
+        runner.distributions(["no-such-thing"])
 
 
 def test_a_distribution_comes_without_scripts_tests_and_headers() -> None:
-    places = python_files.distributions(["numpy", "invoke"])
-    assert f"{python_files.SITE}/numpy/__init__.py" in places
-    assert any(path.startswith(f"{python_files.SITE}/numpy.libs/") for path in places)
+    places = runner.distributions(["numpy", "invoke"])
+    assert f"{runner.SITE}/numpy/__init__.py" in places
+    assert any(path.startswith(f"{runner.SITE}/numpy.libs/") for path in places)
     assert not any("/tests/" in path or "/bin/" in path or path.endswith(".h") for path in places)
 
 
 def test_a_module_comes_compiled_as_python_would_load_it(tmp_path: Path) -> None:
     source = tmp_path / "one.py"
     source.write_bytes(MODULE)
-    module, compiled = python_files.entries({"usr/one.py": source})
+    module, compiled = runner.entries({"usr/one.py": source})
     assert compiled.path == f"usr/__pycache__/one.{sys.implementation.cache_tag}.pyc"
     there = tmp_path / "one.pyc"
     there.write_bytes(compiled.data)

@@ -7,30 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.netns import cgroups
+from testbed.providers.netns import sandbox
 
 
 @pytest.fixture
 def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in the place of the host's only hierarchy."""
-    monkeypatch.setattr(cgroups, "_hierarchies", lambda: [tmp_path])
+    monkeypatch.setattr(sandbox, "_hierarchies", lambda: [tmp_path])
     return tmp_path
 
 
 def test_a_name_tells_the_process_and_that_it_is_no_later_one_with_its_number() -> None:
-    name = cgroups.name_of(os.getpid())
+    name = sandbox.name_of(os.getpid())
     assert name.startswith(f"concorde-testbed-{os.getpid()}-")
-    assert name == cgroups.name_of(os.getpid())
+    assert name == sandbox.name_of(os.getpid())
 
 
 def test_what_the_living_and_others_have_stays(hierarchy: Path) -> None:
-    living, foreign = cgroups.name_of(os.getpid()), "concorde-testbed-other"
+    living, foreign = sandbox.name_of(os.getpid()), "concorde-testbed-other"
     former = f"concorde-testbed-{os.getpid()}-1"  # the same process id, before it was ours
     for name in (living, foreign, former, "concorde-testbed-4194305-7"):
         (hierarchy / name / "worker-01" / "a").mkdir(parents=True)
-    cgroups.remove_dead()
+    sandbox.remove_dead()
     assert sorted(entry.name for entry in hierarchy.iterdir()) == sorted([living, foreign])
-    cgroups.remove(living)
+    sandbox.remove(living)
     assert [entry.name for entry in hierarchy.iterdir()] == [foreign]
 
 
@@ -40,4 +40,4 @@ def test_both_versions_are_looked_at() -> None:
         "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
         "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"
     )
-    assert cgroups.mount_points(mounts) == ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]
+    assert sandbox.mount_points(mounts) == ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"]

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 
 from testbed.providers.ssh import plan
 from testbed.providers.ssh.artefacts import Directory, Mount, Routes, Setting, Tree
-from testbed.providers.ssh.removal import remove
+from testbed.providers.ssh.ledger import remove
 from testbed.providers.ssh.survey import Interface, Seen
 from tests.doubles import RecordingNode
 from tests.unit.testbed.builders import addressed

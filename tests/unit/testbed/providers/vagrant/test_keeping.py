@@ -13,7 +13,7 @@ from testbed.access.local import ENVIRONMENT
 from testbed.providers import Provider
 from testbed.providers.keeping import State, Way
 from testbed.providers.ssh.keeping import AS_ROOT
-from testbed.providers.vagrant import rendering
+from testbed.providers.vagrant import machines
 from testbed.providers.vagrant.keeping import VagrantKeeper
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
@@ -45,9 +45,9 @@ def are_up(scenario: Scenario, states: Path, port: int) -> None:
     """Leave what there is of machines that are up."""
     state = states / scenario.name
     state.mkdir()
-    (state / "machines.yaml").write_text(rendering.machines(scenario))
+    (state / "machines.yaml").write_text(machines.machines(scenario))
     told = "".join(NODE.format(name=name, port=port) for name in scenario.nodes)
-    (state / "inventory.yaml").write_text(rendering.inventory(scenario, told, state / "known_hosts"))
+    (state / "inventory.yaml").write_text(machines.rendered_inventory(scenario, told, state / "known_hosts"))
 
 
 def test_machines_are_called_what_their_scenario_is(states: Path, port: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.assembly import assemble
-from testbed.providers.vagrant import accelerator, rendering, requirements
+from testbed.providers.vagrant import accelerator, machines, requirements
 from testbed.providers.vagrant.machines import Machines, MachinesError, base_of, remove_unused_images
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
@@ -22,7 +22,7 @@ def exist(scenario: Scenario, states: Path) -> None:
     """Leave what machines of a scenario leave."""
     state = states / scenario.name
     state.mkdir()
-    (state / "machines.yaml").write_text(rendering.machines(scenario))
+    (state / "machines.yaml").write_text(machines.machines(scenario))
 
 
 def program(directory: Path, name: str, script: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from testbed.providers.ssh import inventory
-from testbed.providers.vagrant import rendering
+from testbed.providers.vagrant import machines
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -29,7 +29,7 @@ Host {name}
 
 def test_every_machine_has_its_address_and_its_size() -> None:
     scenario = load(SCENARIOS / "paper-vms.yaml", ["nodes.worker-01.machine.memory=4096"])
-    told = YAML(typ="safe", pure=True).load(rendering.machines(scenario))
+    told = YAML(typ="safe", pure=True).load(machines.machines(scenario))
     assert told == {
         "name": "paper-vms",
         "underlay": {"cidr": "192.168.56.0/24", "mtu": 1500},
@@ -53,7 +53,7 @@ def test_the_inventory_leads_the_ssh_provider_to_the_machines(tmp_path: Path) ->
         for index, name in enumerate(scenario.nodes)
     )
     file = tmp_path / "inventory.yaml"
-    file.write_text(rendering.inventory(scenario, said, Path("/known to us/hosts")))
+    file.write_text(machines.rendered_inventory(scenario, said, Path("/known to us/hosts")))
     found = inventory.machines(scenario, file)
     assert list(found) == ["master-01", "worker-01", "worker-02"]
     worker = found["worker-01"]
