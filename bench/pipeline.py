@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.analysis import ceilings, exchanges, flow_phases, latency, machine, samples, summary, verdict
@@ -50,43 +51,51 @@ def analyse(recording: Recording, sheet: Sheet | None = None) -> Summary:
     earlier = _earlier_seconds(recording)
     scenario, record = recording.scenario(), recording.run_record()
     # Only now: with pandas and matplotlib they are what takes long here.
-    from bench.presentation import again, crate, report
-    from bench.presentation.figures import registry
-    from bench.presentation.figures.sheet import PAGE, Subject
+    from bench.presentation import crate
 
     found = _judged(recording, scenario, record, _changed(recording, record))
-    result = found.summary
-    asked = again.asked(recording)
-    scale = asked.scale if asked else 1.0
-    subject = Subject(scenario, record, result, found.samples, found.exchanges, scale)
-    drawn = registry.draw(subject, PAGE)
-    page = report.render(recording, scenario, record, result, found.samples, drawn)
-
-    made = {
-        recording.samples_file: parquet(found.samples),
-        **({recording.exchanges_file: parquet(found.exchanges)} if scenario.requests else {}),
-        **{
-            recording.figures_directory / PAGE.file(name, kind): content
-            for name, files in drawn.items()
-            for kind, content in files.items()
-        },
-        recording.report_file: page.encode(),
-    }
-    for file, content in made.items():
+    made, beside = _made(recording, scenario, record, found, sheet)
+    for file, content in (made | beside).items():
         atomic.write(file, content)
-    if sheet is not None:
-        for name, files in registry.draw(subject, sheet).items():
-            for kind, content in files.items():
-                atomic.write(recording.figures_directory / sheet.file(name, kind), content)
     if earlier is None:
         earlier = round(time.perf_counter() - begun, 3)
     if not os.path.lexists(recording.analysis_file):
         atomic.write_model(recording.analysis_file, Analysed(seconds=earlier))
     described = crate.of_recording(recording, record, scenario.title, [*made, recording.summary_file])
     atomic.write(recording.crate_file, described)
-    result = result.analysed(earlier)
+    result = found.summary.analysed(earlier)
     atomic.write(recording.summary_file, summary.render(result).encode())
     return result
+
+
+def _made(
+    recording: Recording, scenario: Scenario, record: RunRecord, found: _Judged, sheet: Sheet | None
+) -> tuple[dict[Path, bytes], dict[Path, bytes]]:
+    """Return the content of tables, figures and report, and of the figures for a sheet beside them."""
+    from bench.presentation import again, report
+    from bench.presentation.figures import registry
+    from bench.presentation.figures.sheet import PAGE, Subject
+
+    asked = again.asked(recording)
+    scale = asked.scale if asked else 1.0
+    subject = Subject(scenario, record, found.summary, found.samples, found.exchanges, scale)
+
+    def files(drawn: Mapping[str, Mapping[str, bytes]], on: Sheet) -> dict[Path, bytes]:
+        return {
+            recording.figures_directory / on.file(name, kind): content
+            for name, kinds in drawn.items()
+            for kind, content in kinds.items()
+        }
+
+    drawn = registry.draw(subject, PAGE)
+    page = report.render(recording, scenario, record, found.summary, found.samples, drawn)
+    made = {
+        recording.samples_file: parquet(found.samples),
+        **({recording.exchanges_file: parquet(found.exchanges)} if scenario.requests else {}),
+        **files(drawn, PAGE),
+        recording.report_file: page.encode(),
+    }
+    return made, {} if sheet is None else files(registry.draw(subject, sheet), sheet)
 
 
 class _Judged(NamedTuple):

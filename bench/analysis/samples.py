@@ -17,7 +17,7 @@ from bench.generators import RawDataError, Record, generator_of, is_guaranteed
 from bench.observations.causes import Cause
 from bench.recording.atomic import StoredError, remedy
 from bench.recording.directory import Recording
-from bench.recording.records import RunRecord
+from bench.recording.records import RunRecord, Transfer
 from testbed.scenario import Scenario, Traffic, texts
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     """Return the samples, totals and faults of a recording; a transfer that failed is a fault, not a zero."""
     import pandas as pd
 
-    columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
-    totals: dict[tuple[int, str, str], int] = {}
-    retransmits: dict[tuple[int, str], int] = {}
-    faults: list[Cause] = []
+    found, faults = _Found({name: [] for name in COLUMNS}, {}, {}), list[Cause]()
     planned = {transfer.label for transfer in scenario.transfers}
     for number, repetition in enumerate(record.repetitions):
         for label in sorted(repetition.transfers.keys() - planned):
@@ -82,35 +79,57 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
             if transfer.error:
                 faults.append(_lost(traffic.label, number, transfer.error))
                 continue
-            generator, role = generator_of(scenario, traffic), role_of(scenario, traffic)
             for source in SIDES:
-                file = recording.raw_file(number, transfer.slug, source, generator.suffix)
                 try:
-                    records = generator.read_records(file)
+                    _read_side(found, recording, scenario, traffic, number, transfer, source)
                 except RawDataError as error:
-                    words = f"{file.relative_to(recording.directory)}: {error}"
-                    faults.append(_lost(traffic.label, number, words))
-                    continue
-                totals[number, traffic.label, source] = sum(entry.bytes for entry in records)
-                again = [entry.retransmits for entry in records if entry.retransmits is not None]
-                if again:
-                    retransmits[number, traffic.label] = sum(again)
-                for entry in whole(records, scenario.measurement.interval, traffic.duration):
-                    values = (
-                        number,
-                        traffic.label,
-                        role,
-                        round(transfer.started_s + entry.start_s, 6),
-                        round(transfer.started_s + entry.end_s, 6),
-                        entry.bits_per_second,
-                        source,
-                        entry.window_bps,
-                        entry.exchange_s,
-                        entry.round_trip_s,
-                    )
-                    for column, value in zip(columns.values(), values, strict=True):
-                        column.append(value)
-    return Readings(pd.DataFrame(columns).astype(COLUMNS), totals, retransmits, faults)
+                    faults.append(_lost(traffic.label, number, str(error)))
+    return Readings(pd.DataFrame(found.columns).astype(COLUMNS), found.totals, found.retransmits, faults)
+
+
+class _Found(NamedTuple):
+    """What was read so far, as in ``Readings``."""
+
+    columns: dict[str, list[object]]
+    totals: dict[tuple[int, str, str], int]
+    retransmits: dict[tuple[int, str], int]
+
+
+def _read_side(
+    found: _Found,
+    recording: Recording,
+    scenario: Scenario,
+    traffic: Traffic,
+    number: int,
+    transfer: Transfer,
+    source: str,
+) -> None:
+    """Read what one side of a transfer left in a repetition. Raises RawDataError with the file's name."""
+    generator, role = generator_of(scenario, traffic), role_of(scenario, traffic)
+    file = recording.raw_file(number, transfer.slug, source, generator.suffix)
+    try:
+        records = generator.read_records(file)
+    except RawDataError as error:
+        raise RawDataError(f"{file.relative_to(recording.directory)}: {error}") from None
+    found.totals[number, traffic.label, source] = sum(entry.bytes for entry in records)
+    again = [entry.retransmits for entry in records if entry.retransmits is not None]
+    if again:
+        found.retransmits[number, traffic.label] = sum(again)
+    for entry in whole(records, scenario.measurement.interval, traffic.duration):
+        values = (
+            number,
+            traffic.label,
+            role,
+            round(transfer.started_s + entry.start_s, 6),
+            round(transfer.started_s + entry.end_s, 6),
+            entry.bits_per_second,
+            source,
+            entry.window_bps,
+            entry.exchange_s,
+            entry.round_trip_s,
+        )
+        for column, value in zip(found.columns.values(), values, strict=True):
+            column.append(value)
 
 
 def parted(samples: pd.DataFrame) -> Tables:

@@ -87,20 +87,28 @@ def judge(
     ]
     misses = [miss for of in guaranteed for miss in _misses(scenario, of)]
     misses += [cause for cause in prompt if cause.kind != "measurement"]
-    violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
-    starved = [miss for miss in misses if miss.kind == "machine"]
     few, busy = _few(scenario, guaranteed), _busy(guaranteed)
     notes = [*few, *busy, *observed.notes(scenario, record), *_drift(record), *record.notes]
     if record.calibration is None and (generators.guaranteed(scenario) or not scenario.requests):
         notes.append("the machine's own limit is not known: no calibration was recorded")
+    outcome, reasons = _outcome(exceeded, invalid, misses)
+    return Verdict(outcome, reasons, notes)
+
+
+def _outcome(
+    exceeded: Sequence[Cause], invalid: list[Cause], misses: list[Cause]
+) -> tuple[Outcome, list[Cause]]:
+    """Return what a run shows, and why, what decides first."""
+    violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
+    starved = [miss for miss in misses if miss.kind == "machine"]
     # That nothing else was promised is no excuse for it, either.
     if exceeded and all(cause.kind == "machine" or "unpromised" in cause.topics for cause in invalid):
-        return Verdict("violated", [*violated, *invalid, *starved], notes)
+        return "violated", [*violated, *invalid, *starved]
     if invalid:
-        return Verdict("invalid", [*invalid, *violated, *starved], notes)
+        return "invalid", [*invalid, *violated, *starved]
     if violated:
-        return Verdict("violated", [*violated, *starved], notes)
-    return Verdict("invalid" if starved else "held", starved, notes)
+        return "violated", [*violated, *starved]
+    return "invalid" if starved else "held", starved
 
 
 def met(scenario: Scenario, observation: FlowPhase) -> bool | None:
@@ -162,6 +170,17 @@ def _gaps(
     if done < wanted:
         text = f"{done} of {wanted} repetitions were recorded"
         yield Cause(kind="measurement", text=text, observed=done, required=wanted, topics=("repetitions",))
+    yield from _unsampled(guaranteed)
+    looked_at = [*(o.phase for o in guaranteed), *(one.phase for one in judged)]
+    if done and scenario.disturbances and all(phase == QUIET for phase in looked_at):
+        neither = "neither a guaranteed flow nor requests with a threshold were"
+        what = neither if scenario.requests else "no guaranteed flow was"
+        text = f"{what} measured while anything disturbed it"
+        yield Cause(kind="measurement", text=text, topics=("undisturbed",))
+
+
+def _unsampled(guaranteed: list[FlowPhase]) -> Iterator[Cause]:
+    """Yield each repetition of a phase with too few samples."""
     for o in guaranteed:
         for number, measured in o.repetitions.items():
             count = measured.samples if measured else 0
@@ -180,15 +199,6 @@ def _gaps(
                     required=FEWEST_SAMPLES,
                     topics=("samples",),
                 )
-    looked_at = [*(o.phase for o in guaranteed), *(one.phase for one in judged)]
-    if done and scenario.disturbances and all(phase == QUIET for phase in looked_at):
-        what = (
-            "neither a guaranteed flow nor requests with a threshold were"
-            if scenario.requests
-            else ("no guaranteed flow was")
-        )
-        text = f"{what} measured while anything disturbed it"
-        yield Cause(kind="measurement", text=text, topics=("undisturbed",))
 
 
 def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:

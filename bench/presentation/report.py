@@ -68,13 +68,12 @@ def render(
     drawn: Mapping[str, Mapping[str, bytes]],
 ) -> str:
     """Return the page; ``drawn`` has each figure's files, by its name and their format."""
-    request = again.asked(recording)
-    start = request or again.known(recording, record)
-    observed = list(observation.configured(scenario.settings).values())
     return (
         templates()
         .get_template("report.html.j2")
         .render(
+            **_observed(scenario, record),
+            **_commands(recording, record),
             summary=summary,
             words=words,
             folded=html,
@@ -93,34 +92,53 @@ def render(
                 for phase in flow.phases.values()
                 if phase.intervals
             ),
-            figures=[
-                {
-                    "name": name,
-                    "title": figure.title,
-                    "caption": figure.caption(scenario),
-                    "png": inline(drawn[name]["png"]),
-                    "charted": figure.charted,
-                }
-                for name, figure in FIGURES.items()
-                if name in drawn
-            ],
+            figures=_figures(scenario, drawn),
             yaml=recording.scenario_file.read_text(encoding="utf-8"),
             environment=_environment(recording),
             cpu=_cpu(record),
-            details=functools.partial(_details, observed),
-            tables=[table for one in observed if (table := one.table(record))],
-            columns=[column for one in observed for column in one.columns],
             limits=verdict,
             ceiling_most=ceilings.MOST,
             fewest_samples=FEWEST_SAMPLES,
             full_packets=_full_packets(scenario),
-            asked=again.bench(request) if request else None,
-            start=start,
-            source_known=recording.beginning_file.exists(),
-            as_run=again.bench(again.as_run(start, record.run_id)),
-            figures_again=again.figures(record.run_id, request),
         )
     )
+
+
+def _observed(scenario: Scenario, record: RunRecord) -> dict[str, Any]:
+    """Return what the page shows of each observation."""
+    observed = list(observation.configured(scenario.settings).values())
+    return {
+        "details": functools.partial(_details, observed),
+        "tables": [table for one in observed if (table := one.table(record))],
+        "columns": [column for one in observed for column in one.columns],
+    }
+
+
+def _commands(recording: Recording, record: RunRecord) -> dict[str, Any]:
+    """Return the commands that make run and figures again."""
+    request = again.asked(recording)
+    start = request or again.known(recording, record)
+    return {
+        "asked": again.bench(request) if request else None,
+        "start": start,
+        "source_known": recording.beginning_file.exists(),
+        "as_run": again.bench(again.as_run(start, record.run_id)),
+        "figures_again": again.figures(record.run_id, request),
+    }
+
+
+def _figures(scenario: Scenario, drawn: Mapping[str, Mapping[str, bytes]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "title": figure.title,
+            "caption": figure.caption(scenario),
+            "png": inline(drawn[name]["png"]),
+            "charted": figure.charted,
+        }
+        for name, figure in FIGURES.items()
+        if name in drawn
+    ]
 
 
 def _sentence(summary: Summary) -> str:

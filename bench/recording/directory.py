@@ -20,17 +20,9 @@ from pathlib import Path
 from bench.recording import atomic
 from bench.recording.records import (
     Beginning,
-    Calibration,
-    CpuUse,
     Finished,
-    Repetition,
     Request,
     RunRecord,
-    Seconds,
-    Stall,
-    Stretch,
-    Transfer,
-    slug,
 )
 from testbed.scenario import Scenario, load, texts
 from testbed.scenario.found import Found
@@ -64,6 +56,16 @@ def finish_directory(directory: Path) -> Path:
     return directory.rename(directory.with_name(directory.name.removesuffix(UNFINISHED)))
 
 
+class _Within:
+    """Where something is in a recording."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, recording: Recording, owner: type[Recording]) -> Path:
+        return recording.directory / self._path
+
+
 class Recording:
     """The paths within one recording, and its stored parts."""
 
@@ -86,75 +88,22 @@ class Recording:
         """The recording's name, without the mark of an unfinished one."""
         return self.directory.name.removesuffix(UNFINISHED)
 
-    @property
-    def scenario_file(self) -> Path:
-        """The scenario as it was asked for, defaults filled in."""
-        return self.directory / "scenario.yaml"
-
-    @property
-    def environment_file(self) -> Path:
-        """Host, kernel, processors, tools, offloads, sysctls, tc and nft dumps, commit."""
-        return self.directory / "environment.json"
-
-    @property
-    def run_file(self) -> Path:
-        """The RunRecord."""
-        return self.directory / "raw" / "run.json"
-
-    @property
-    def beginning_file(self) -> Path:
-        """The Beginning; whoever works on the recording has it locked."""
-        return self.directory / "raw" / "beginning.json"
-
-    @property
-    def found_file(self) -> Path:
-        """What nodes that were there before turned out to have, where there were any."""
-        return self.raw_directory / "found.json"
-
-    @property
-    def request_file(self) -> Path:
-        """The Request."""
-        return self.directory / "raw" / "request.json"
-
-    @property
-    def analysis_file(self) -> Path:
-        """The Analysed; written by the first analysis, and no part of what the run left."""
-        return self.raw_directory / "analysis.json"
-
-    @property
-    def samples_file(self) -> Path:
-        """One row a sample."""
-        return self.directory / "samples.parquet"
-
-    @property
-    def exchanges_file(self) -> Path:
-        """One row an exchange; only of a scenario with requests."""
-        return self.directory / "exchanges.parquet"
-
-    @property
-    def summary_file(self) -> Path:
-        """The contract other tools read."""
-        return self.directory / "summary.json"
-
-    @property
-    def figures_directory(self) -> Path:
-        """``throughput.svg``, ``.pdf``, ``.png``."""
-        return self.directory / "figures"
-
-    @property
-    def report_file(self) -> Path:
-        """One self-contained page."""
-        return self.directory / "report.html"
-
-    @property
-    def crate_file(self) -> Path:
-        """What the files are and what made them, for other people's programs."""
-        return self.directory / CRATE
-
-    @property
-    def raw_directory(self) -> Path:
-        """What the tools themselves wrote, untouched."""
-        return self.directory / "raw"
+    scenario_file = _Within("scenario.yaml")  # as it was asked for, defaults filled in
+    # Host, kernel, processors, tools, offloads, sysctls, tc and nft dumps, commit.
+    environment_file = _Within("environment.json")
+    samples_file = _Within("samples.parquet")  # one row a sample
+    exchanges_file = _Within("exchanges.parquet")  # one row an exchange; only of a scenario with requests
+    summary_file = _Within("summary.json")  # the contract other tools read
+    figures_directory = _Within("figures")  # throughput.svg, .pdf, .png
+    report_file = _Within("report.html")  # one self-contained page
+    crate_file = _Within(CRATE)  # what the files are and what made them, for other people's programs
+    raw_directory = _Within("raw")  # what the tools themselves wrote, untouched
+    run_file = _Within("raw/run.json")  # the RunRecord
+    beginning_file = _Within("raw/beginning.json")  # the Beginning; whoever works on it has it locked
+    found_file = _Within("raw/found.json")  # what nodes that were there before turned out to have, if any
+    request_file = _Within("raw/request.json")  # the Request
+    # The Analysed; written by the first analysis, and no part of what the run left.
+    analysis_file = _Within("raw/analysis.json")
 
     def repetition_directory(self, repetition: int) -> Path:
         """The generators' output of one repetition."""
@@ -271,25 +220,6 @@ def find_unfinished(run: str, reports: Path) -> Recording:
                 return Recording(directory)
     known = sorted(d.name for d in reports.glob(f"*{UNFINISHED}"))
     raise LookupError(f"--resume: no run {run!r} (unfinished: {', '.join(known[-5:]) or 'none'})")
-
-
-__all__ = [
-    "Beginning",
-    "Calibration",
-    "CpuUse",
-    "Finished",
-    "Recording",
-    "Repetition",
-    "Request",
-    "RunRecord",
-    "Seconds",
-    "Stall",
-    "Stretch",
-    "Transfer",
-    "find",
-    "is_recording",
-    "slug",
-]
 
 
 LATEST = "latest"
