@@ -73,25 +73,29 @@ def _judge(
         return None
     most = max(rates, key=lambda label: rates[label][1])
     observed = math.fsum(rate for rate, _ in rates.values())
-    allowed = observed / share
-    unit = unit_for([allowed])
-    which = f", repetition-{number}" if repetitions > 1 else ""
-    warm_up = ", warm-up included," if scenario.measurement.warm_up else ""  # which no other number counts
     others = f" and {len(rates) - 1} more" if len(rates) > 1 else ""
-    text = (
-        f"{most}{others}{which}: {format_bps(observed, unit)} over {seconds:.0f} s{warm_up} is "
-        f"{format_share(share)} of the {format_bps(allowed, unit)} that the ceiling of {pod}, "
-        f"{format_bps(ceiling, unit)}, leaves (at most {format_share(MOST)})"
-    )
+    which = f", repetition-{number}" if repetitions > 1 else ""
+    text = f"{most}{others}{which}: {_text(pod, ceiling, seconds, observed, share, scenario)}"
     return Cause(
         kind="promise",
         text=text,
         flow=most,
-        phase=None,
         repetition=number,
         observed=observed,
-        required=MOST * allowed,
+        required=MOST * observed / share,
         topics=("ceiling",),
+    )
+
+
+def _text(pod: str, ceiling: int, seconds: float, observed: float, share: float, scenario: Scenario) -> str:
+    """Return how much was observed, and that it is more than a ceiling leaves."""
+    allowed = observed / share
+    unit = unit_for([allowed])
+    warm_up = ", warm-up included," if scenario.measurement.warm_up else ""  # which no other number counts
+    return (
+        f"{format_bps(observed, unit)} over {seconds:.0f} s{warm_up} is "
+        f"{format_share(share)} of the {format_bps(allowed, unit)} that the ceiling of {pod}, "
+        f"{format_bps(ceiling, unit)}, leaves (at most {format_share(MOST)})"
     )
 
 

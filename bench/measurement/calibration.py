@@ -112,9 +112,9 @@ def _seconds(settling: int, beside: bool) -> int:
 
 def with_probes(scenario: Scenario) -> Probed:
     """Return the scenario with probes of guaranteed flows. Raises LookupError for an unknown generator."""
+    settling = math.ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
     flows = guaranteed(scenario)
     disturbing = _disturbing(scenario, flows) if flows else []
-    settling = math.ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
     seconds = _seconds(settling, bool(disturbing))
     others = [
         other.model_copy(

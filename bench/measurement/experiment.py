@@ -184,31 +184,22 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
 
     None if there are repetitions left after ``until``.
     """
-    testbed, scenario, clock = begun.testbed, begun.scenario, begun.clock
-    finished, repetitions = recording.finished(), scenario.measurement.repetitions
+    testbed, measurement, clock = begun.testbed, begun.scenario.measurement, begun.clock
+    done, repetitions = len(recording.finished()), measurement.repetitions
     last = repetitions if until is None else min(until, repetitions)
-    notes = []
-    if finished:
-        before = f"{len(finished)} of {repetitions} repetitions were made before"
-        notes.append(
-            f"the run was interrupted; {before}, the others on a testbed up again"
-            if until is None
-            else f"{before}, each in its turn with other cases, on a testbed up again"
-        )
     with clock.measure("up"):
         testbed.up(display.stage)
     try:
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
-        measurement = scenario.measurement
-        planned = plan.plan(testbed, scenario.transfers, measurement.interval, measurement.queues)
+        planned = plan.plan(testbed, begun.scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
             display.stage(CALIBRATING)
             calibrated = calibration.before(testbed, begun.probed, recording.raw_directory)
         if calibrated and calibrated.foreseen:
             display.stage(records.foreseen_text(calibrated.foreseen))
         testbed.enforcement.install(testbed)
-        for number in range(len(finished), last):
+        for number in range(done, last):
             _repeat(begun, planned, recording, number, calibrated, display)
         if last < repetitions:
             return None
@@ -221,7 +212,17 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
     finally:
         with clock.measure("down"):
             testbed.down()
-    return _Measured(notes, surroundings, calibrated)
+    return _Measured(_gone_on(done, repetitions, until), surroundings, calibrated)
+
+
+def _gone_on(done: int, repetitions: int, until: int | None) -> list[str]:
+    """Say if some of the repetitions were made on another testbed."""
+    if not done:
+        return []
+    before = f"{done} of {repetitions} repetitions were made before"
+    if until is None:
+        return [f"the run was interrupted; {before}, the others on a testbed up again"]
+    return [f"{before}, each in its turn with other cases, on a testbed up again"]
 
 
 def _repeat(
@@ -261,6 +262,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         run_id=recording.run_id,
         started_at=beginning.started_at,
         provider=beginning.provider.partition(":")[0],
+        add_s=_added(begun),
         orchestrator=beginning.orchestrator,
         seconds=Seconds(**begun.clock.seconds, traffic=sum(one.seconds for one in finished)),
         calibration=_least(calibrations),
@@ -272,7 +274,6 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
             *dict.fromkeys(note for one in finished for note in one.notes),
             *answers.notes(begun.scenario),
         ],
-        add_s=_added(begun),
         retry_of=beginning.retry_of,
         files=directory.digests(recording),
     )

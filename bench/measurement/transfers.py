@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,33 +69,38 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
     watchers: dict[str, Watching] = {
         "rates": RateWatcher(plan, on_rates),
         **observation.watching(plan.settings),
+        "readings": QueueWatcher(plan, directory),
     }
-    watchers["readings"] = QueueWatcher(plan, directory)
     sources = {one.source.name: (one.source_network, one.source.interface) for one in plan.transfers}
     before = counters.count(sources)
     with ExitStack() as watched:
         for watcher in watchers.values():
             watched.enter_context(watcher)
-        try:
-            in_parallel(_listen, running)
-            listening = [one for one in running if not one.transfer.error]
-            in_parallel(_make_ready, listening)
-            ready = [one for one in listening if not one.transfer.error]
-            zero = time.monotonic() + LEAD_SECONDS
-            for watcher in watchers.values():
-                watcher.start(zero)
-            _send_all(ready, zero, beside)
-        finally:
-            for one in running:
-                for process in (one.sender, one.receiver):
-                    if process is not None:
-                        process.kill()
+        _make(running, watchers.values(), beside)
     after = counters.count(sources)
     for one in running:
         source = one.planned.source.name
         counters.add(one.transfer, before[source], after[source])
     made = Repetition(transfers={one.planned.traffic.label: one.transfer for one in running}, cpu=[])
     return observation.recorded(made, {name: watcher.seen for name, watcher in watchers.items()})
+
+
+def _make(running: Sequence[_Running], watchers: Iterable[Watching], beside: Collection[str]) -> None:
+    """Get all ready, let all begin at once, and wait for their ends."""
+    try:
+        in_parallel(_listen, running)
+        listening = [one for one in running if not one.transfer.error]
+        in_parallel(_make_ready, listening)
+        ready = [one for one in listening if not one.transfer.error]
+        zero = time.monotonic() + LEAD_SECONDS
+        for watcher in watchers:
+            watcher.start(zero)
+        _send_all(ready, zero, beside)
+    finally:
+        for one in running:
+            for process in (one.sender, one.receiver):
+                if process is not None:
+                    process.kill()
 
 
 def _listen(one: _Running) -> None:
