@@ -55,7 +55,9 @@ else:
     from _frozen_importlib import ModuleSpec
 
     with open(library + "/compiled", "rb") as file:
-        compiled = marshal.loads(file.read())
+        content = memoryview(file.read())
+    start = 4 + int.from_bytes(content[:4], "big")
+    compiled = marshal.loads(content[4:start])
 
     class Compiled:  # fifty modules, each sought and opened by itself, take a millisecond more
         def find_spec(name, path=None, target=None):
@@ -65,7 +67,8 @@ else:
             return None
 
         def exec_module(module):
-            exec(marshal.loads(compiled[module.__name__][1]), module.__dict__)
+            _, at = compiled[module.__name__]
+            exec(marshal.loads(content[start + at:]), module.__dict__)
 
     sys.meta_path.insert(0, Compiled)
 
@@ -156,13 +159,19 @@ def _make_library(libraries: Path, digest: str, sources: dict[Path, bytes], inte
 
 
 def _bundled(compiled: Path) -> bytes:
-    """All modules of a directory in one piece: by name, whether it is a package, and its code (marshal)."""
-    modules = {}
+    """All modules of a directory in one piece, of which a call reads what it needs.
+
+    First how long the index is (4 bytes), then that: by name, whether it is a package, and where its code is,
+    from where the index ends; then the code of all, each by itself (marshal).
+    """
+    index, codes = {}, b""
     for path in sorted(compiled.rglob("*.pyc")):
         parts = path.relative_to(compiled).with_suffix("").parts
         name, is_package, _ = ".".join(parts).partition(".__init__")
-        modules[name] = bool(is_package), path.read_bytes()[_HEADER:]
-    return marshal.dumps(modules, 2)  # any interpreter reads it, and equal content is equal bytes
+        index[name] = bool(is_package), len(codes)
+        codes += path.read_bytes()[_HEADER:]
+    head = marshal.dumps(index, 2)  # any interpreter reads it, and equal content is equal bytes
+    return len(head).to_bytes(4, "big") + head + codes
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:
