@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from testbed.access.batch import Step, take
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, PodPlace, in_parallel
-from testbed.access.steps import Step, take
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.orchestrators import Orchestrator

@@ -1,13 +1,14 @@
 """Several commands in a place for the price of one, where getting there is what takes the time.
 
 Each way into a pod through an API, or to a machine by SSH, is a client program or a round trip. To look at
-twenty things, one is enough.
+twenty things, one is enough; and steps that change something are taken together, one after another.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from testbed.access.place import CommandError, Place, Result, in_parallel
 
@@ -87,3 +88,49 @@ def _results(parts: Sequence[str]) -> Iterator[Result]:
     for answer, complaint in zip(parts[0::2], parts[1::2], strict=False):
         status, _, output = answer.partition("\n")
         yield Result(int(status), output, complaint)
+
+
+# For any POSIX shell. The arguments are, for each step, how many bytes of the standard input are its own and
+# how many words it has, and these words. What a step leaves of its input is read, so that the next finds its
+# own. What steps print goes nowhere, so that what is printed tells which step has failed.
+STEPS_SCRIPT = (
+    TURN
+    + """
+step=0
+while [ $# -gt 0 ]; do
+    bytes=$1
+    shift
+    if [ "$bytes" = 0 ]; then
+        turn "$@" </dev/null >/dev/null
+    else
+        head -c "$bytes" | { turn "$@" >/dev/null; ended=$?; while read -r rest; do :; done; exit "$ended"; }
+    fi || { status=$?; echo "$step"; exit "$status"; }
+    step=$((step + 1))
+    count=$1
+    shift
+    shift "$count"
+done
+"""
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, and the text on its standard input."""
+
+    argv: Sequence[str]
+    stdin: str = ""
+
+
+def take(place: Place, steps: Sequence[Step]) -> None:
+    """Run commands to their ends, in order, up to the first that fails.
+
+    Raises CommandError with the place, that command and its own words.
+    """
+    argv = ["sh", "-c", STEPS_SCRIPT, "sh"]
+    for step in steps:
+        argv += [str(len(step.stdin.encode())), str(len(step.argv)), *step.argv]
+    done = place.run(argv, stdin="".join(step.stdin for step in steps), check=False)
+    if done.status != 0 and done.stdout.strip().isdigit():
+        raise CommandError(place.name, steps[int(done.stdout)].argv, done.status, done.stderr)
+    done.checked(place.name, argv)

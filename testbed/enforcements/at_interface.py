@@ -19,7 +19,7 @@ from math import isclose
 from testbed.access.place import CommandError, Place
 from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Footprint, Up
-from testbed.links import queues
+from testbed.links import interfaces
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
 from testbed.scenario.model import Shaping
@@ -222,11 +222,11 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(BURST, max(queues.SMALLEST_BUCKET, round(rate / 8 * BURST_MILLISECONDS / 1000)))
+    return min(BURST, max(interfaces.SMALLEST_BUCKET, round(rate / 8 * BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:
-    return max(queues.SMALLEST_BUCKET, round(rate / 8 * queues.BUCKET_SECONDS))
+    return max(interfaces.SMALLEST_BUCKET, round(rate / 8 * interfaces.BUCKET_SECONDS))
 
 
 def frame_ratio(scenario: Scenario, cluster: str) -> float:

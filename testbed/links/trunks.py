@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from testbed.access.components import Component
 from testbed.access.features import Feature
 from testbed.access.place import Node
-from testbed.links import queues, relay
+from testbed.links import interfaces, relay
 from testbed.scenario import Scenario
 from testbed.scenario.model import Zone
 
@@ -129,7 +129,7 @@ class Cable:
         rate = trunk.settings.rate
         if rate is None:
             return []
-        return [f"qdisc add dev {end} root {queues.bucket(rate)}" for end in (trunk.near, trunk.far)]
+        return [f"qdisc add dev {end} root {interfaces.bucket(rate)}" for end in (trunk.near, trunk.far)]
 
     def start(self, trunk: Trunk, place: Node) -> Running:
         """Nothing has to run."""
@@ -157,7 +157,7 @@ class Netem(Cable):
         for end in (trunk.near, trunk.far):
             lines.append(f"qdisc add dev {end} root handle 1: netem {_netem(trunk.settings)}")
             if rate is not None:
-                lines.append(f"qdisc add dev {end} parent 1:1 handle 2: {queues.bucket(rate)}")
+                lines.append(f"qdisc add dev {end} parent 1:1 handle 2: {interfaces.bucket(rate)}")
         return lines
 
     def start(self, trunk: Trunk, place: Node) -> Running:

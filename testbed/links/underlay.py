@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from testbed.links import link_local, queues
+from testbed.links import interfaces
 from testbed.links.trunks import Means, Trunk, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
@@ -41,7 +41,7 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
         lines += [
             f"link add {switch} type bridge",
             f"link set {switch} mtu {mtu}",
-            *link_local.none(switch),
+            *interfaces.without_link_local(switch),
             f"link set {switch} up",
         ]
     for trunk, means in trunks.items():
@@ -56,7 +56,7 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
         if node in spreading:
             lines += [
                 f"link add {port}-in mtu {mtu} type ifb",
-                *link_local.none(f"{port}-in"),
+                *interfaces.without_link_local(f"{port}-in"),
                 f"link set {port}-in up",
             ]
     return "\n".join(lines) + "\n"
@@ -74,7 +74,7 @@ def render_rates(scenario: Scenario, trunks: Trunks) -> str:
         rate, port = links.rate_of(scenario, node), port_name(index)
         if rate is None:
             continue
-        shaper = f"root {queues.bucket(rate)}"
+        shaper = f"root {interfaces.bucket(rate)}"
         lines.append(f"qdisc add dev {port} {shaper}")
         if node in spreading:
             lines += [
@@ -89,7 +89,7 @@ def render_rates(scenario: Scenario, trunks: Trunks) -> str:
 def _plug(end: str, switch: str) -> Iterator[str]:
     """Yield the lines that make an interface a port of a switch."""
     yield f"link set {end} master {switch}"
-    yield from link_local.none(end)
+    yield from interfaces.without_link_local(end)
     yield f"link set {end} up"
 
 
@@ -122,7 +122,7 @@ def render_uplink(addressing: Addressing, node: str) -> str:
     lines = [
         "link set lo up",
         f"address add {addressing.nodes[node]} broadcast + dev {end}",
-        *link_local.none(end),
+        *interfaces.without_link_local(end),
         f"link set {end} up",
     ]
     return "\n".join(lines) + "\n"

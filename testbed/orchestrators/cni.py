@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from testbed.access.batch import Step, take
 from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
-from testbed.access.steps import Step, take
 from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client

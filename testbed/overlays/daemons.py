@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from testbed.access.batch import Step, take
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel, path_on
-from testbed.access.steps import Step, take
 from testbed.overlays.pod_network import Daemon, PodNetwork
 from testbed.scenario.addressing import Addressing
 

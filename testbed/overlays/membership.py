@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from testbed.access.batch import Step, take
 from testbed.access.place import Node, in_parallel
-from testbed.access.steps import Step, take
 from testbed.overlays import registry
 from testbed.overlays.daemons import Find, component_of, located
 from testbed.overlays.pod_network import PodNetwork

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.access import nameless
+from testbed.access import memfd
 from testbed.access.local import Local
 from testbed.access.place import CommandError, InNamespace, Node, Place, Within, in_parallel
 from testbed.access.remote import RemotePod
@@ -157,6 +157,6 @@ class PodsOnMachines:
             raise LookupError(
                 f"{master} is not a master of cluster {cluster!r} ({error}): {PROVISION}"
             ) from None
-        file = self._kubeconfigs.enter_context(nameless.file())
+        file = self._kubeconfigs.enter_context(memfd.file())
         file.write_text(text, encoding="utf-8")
         return Outside(cluster, Local(), kubeconfigs.kubectl(), str(file))

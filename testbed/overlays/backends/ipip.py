@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.features import Feature
-from testbed.links import link_local
+from testbed.links import interfaces
 from testbed.overlays import seen
 from testbed.overlays.per_node import PerNode
 from testbed.overlays.seen import Seen
@@ -37,7 +37,7 @@ class Tunnels(PerNode):
         """Return the device with its address, and a route to the pods of every other node."""
         lines = [
             f"link add {DEVICE} mtu {self._mtu} type ipip local {self.addressing.address(node)}",
-            *link_local.none(DEVICE),
+            *interfaces.without_link_local(DEVICE),
             f"link set {DEVICE} up",
             f"address add {self._address(node)} dev {DEVICE}",
             *(f"route add {subnet} via {via} dev {DEVICE} onlink" for subnet, via in self.ways(node)),

@@ -18,7 +18,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from testbed.links import link_local
+from testbed.links import interfaces
 from testbed.overlays import seen
 from testbed.overlays.per_node import PerNode
 from testbed.overlays.seen import Seen
@@ -46,7 +46,7 @@ class Overlay(PerNode):
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
             f"dstport {vxlan.port} nolearning\n",
-            *(f"{line}\n" for line in link_local.none(vtep)),
+            *(f"{line}\n" for line in interfaces.without_link_local(vtep)),
             f"link set {vtep} up\n",
             f"address add {self.vtep_address(node)}/32 dev {vtep}\n",
         ]

@@ -21,7 +21,7 @@ from edge.overlay import leases
 from testbed import resources
 from testbed.access import batch
 from testbed.access.place import Node, in_parallel
-from testbed.links import link_local
+from testbed.links import interfaces
 from testbed.overlays import seen
 from testbed.overlays.backends.vxlan import Overlay
 from testbed.overlays.pod_network import Api, Daemon
@@ -59,7 +59,7 @@ class Resolved(Overlay):
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
             f"dstport {vxlan.port} nolearning{flags}",
-            *link_local.none(vtep),
+            *interfaces.without_link_local(vtep),
             f"link set {vtep} up",
             f"address add {self._interface(node)} dev {vtep}",
         ]

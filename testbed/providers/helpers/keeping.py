@@ -1,10 +1,12 @@
 """Keeps a scenario's pods in clusters that exist. What they are is written there, beside them.
 
-On this machine only the kubeconfigs' paths are known (testbed.clusters.remembered).
+On this machine only the kubeconfigs' paths are known.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from testbed.access.local import Local
 from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
-from testbed.clusters import kubeconfigs, namespaces, remembered
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import Kept
 from testbed.providers import keeping
@@ -42,19 +44,17 @@ class PodsKeeper:
             raise keeping.taken(name)
         provider = on_clusters(Addressing(scenario), source, LIFETIME_SECONDS)
         with bring_up(provider) as state:
-            remembered.remember(
-                name, {client.cluster: str(client.access) for client in provider.clients.values()}
-            )
+            remember(name, {client.cluster: str(client.access) for client in provider.clients.values()})
             provider.keep(name, _portable(state, provider).model_dump_json())
         return KeptPods(name, provider.clients)
 
     def names(self) -> list[str]:
         """Return of which testbeds this machine knows the clusters."""
-        return remembered.names()
+        return names()
 
     def find(self, name: str) -> KeptPods | None:
         """Return a testbed if its clusters have it, or cannot be asked."""
-        paths = remembered.kubeconfigs(name) if valid_name(name) else None
+        paths = remembered(name) if valid_name(name) else None
         if paths is None:
             return None
         clients = _clients(paths)
@@ -65,7 +65,7 @@ class PodsKeeper:
             return found  # nobody knows, and whoever wants more of it is told why
         mine = [of for of, one in there.items() if (one.name, one.owner) == (name, namespaces.user())]
         if not mine:
-            remembered.forget(name)
+            forget(name)
             return None
         return KeptPods(name, {cluster: clients[cluster] for cluster in mine})
 
@@ -101,8 +101,7 @@ class KeptPods:
             there = list(self.there.values())
         except CommandError as error:
             raise RuntimeError(
-                f"testbed {self.name!r}: {error}; if its cluster is gone for good, remove "
-                f"{remembered.file(self.name)}"
+                f"testbed {self.name!r}: {error}; if its cluster is gone for good, remove {file(self.name)}"
             ) from None
         if not there:
             raise RuntimeError(f"testbed {self.name!r} is gone")
@@ -141,7 +140,7 @@ class KeptPods:
         """Remove the namespaces, with all that is in them."""
         self.state()  # which says what to do where that cannot be told
         in_parallel(namespaces.remove, [self.clients[cluster] for cluster in self.there])
-        remembered.forget(self.name)
+        forget(self.name)
         return f"testbed {self.name!r} is down"
 
     def destroy(self) -> str:
@@ -177,3 +176,47 @@ def _portable(state: State, provider: HelpersProvider) -> State:
         ways = {"entry": begins(where.entry), "network": begins(where.network)}
         places[name] = where.model_copy(update={**ways, "address": address})
     return state.model_copy(update={"places": places, "clusters": {}})
+
+
+# Which clusters to ask for testbeds that stay up there: a file for each, with its kubeconfigs' paths. What
+# such a testbed holds is in its clusters. A file here that leads to clusters without it is worth nothing.
+
+
+def directory() -> Path:
+    """Return where the files are: they outlive a restart of this machine, and no cache is cleared of them."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The XDG specification says to ignore a relative path.
+    base = given if given.is_absolute() else Path.home() / ".local" / "state"
+    return base / "concorde-testbed" / "clusters"
+
+
+def file(name: str) -> Path:
+    """Return a testbed's file."""
+    return directory() / f"{name}.json"
+
+
+def names() -> list[str]:
+    """Return of which testbeds there are files."""
+    return sorted(found.stem for found in directory().glob("*.json"))
+
+
+def remembered(name: str) -> dict[str, str] | None:
+    """Return the paths of a testbed's kubeconfigs by cluster; None if nothing is known of it."""
+    try:
+        found: dict[str, str] = json.loads(file(name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def remember(name: str, paths: Mapping[str, str]) -> None:
+    """Write a testbed's file, all at once."""
+    directory().mkdir(parents=True, exist_ok=True)
+    unfinished = file(name).with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(dict(paths)), encoding="utf-8")
+    unfinished.replace(file(name))
+
+
+def forget(name: str) -> None:
+    """Remove a testbed's file, if there is one."""
+    file(name).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from testbed.access import nameless
+from testbed.access import memfd
 
 # What the Vagrantfile is told if the machines must be emulated. Not all that can be (``max``): programs then
 # take instructions that are fast on a processor and slow in QEMU, as Go does for RSA
@@ -62,7 +62,7 @@ def runs(accelerator: str, processor: str) -> bool:
     for place, words in ((0, PROGRAM), (FIRST_INSTRUCTION, RESET)):
         code = bytes.fromhex(words)
         firmware[place : place + len(code)] = code
-    with nameless.file() as file:
+    with memfd.file() as file:
         file.write_bytes(firmware)
         try:
             guest = subprocess.run(

@@ -7,9 +7,9 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from testbed.access.batch import STEPS_SCRIPT
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, Result
-from testbed.access.steps import SCRIPT
 from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
@@ -114,9 +114,9 @@ def steps(provider: Machines, node: str) -> list[tuple[list[str], str]]:
     """Return the commands that a node was asked to run in steps, and the input of each."""
     found = []
     for asked in provider.recording[node].asked:
-        if SCRIPT not in asked.argv:
+        if STEPS_SCRIPT not in asked.argv:
             continue
-        words, text = asked.argv[asked.argv.index(SCRIPT) + 2 :], asked.stdin
+        words, text = asked.argv[asked.argv.index(STEPS_SCRIPT) + 2 :], asked.stdin
         while words:
             size, count = int(words[0]), int(words[1])
             found.append((words[2 : 2 + count], text[:size]))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.access.batch import Step, take
 from testbed.access.local import Local
 from testbed.access.place import CommandError, Result
-from testbed.access.steps import Step, take
 from tests.doubles import RecordingNode
 
 

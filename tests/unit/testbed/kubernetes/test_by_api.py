@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.kubernetes import by_api
-from testbed.kubernetes.by_api import ByApi
+from testbed.orchestrators import own
+from testbed.orchestrators.own import ByApi
 from tests.doubles import RecordingNode
 from tests.unit.testbed.builders import addressed
 
@@ -13,8 +13,8 @@ MISS = "clusters.a.backend=vxlan-miss"
 
 
 def test_only_networks_with_a_use_for_an_api_are_joined_by_one() -> None:
-    assert list(by_api.clusters(addressed("contmec"))) == []
-    assert list(by_api.clusters(addressed("contmec", MISS, "clusters.b.backend=host-gw"))) == ["a"]
+    assert list(own.clusters(addressed("contmec"))) == []
+    assert list(own.clusters(addressed("contmec", MISS, "clusters.b.backend=host-gw"))) == ["a"]
 
 
 def test_each_nodes_daemon_may_write_its_own_node_alone() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from testbed.access.place import CommandError, Result
 from testbed.access.remote import MARKED
-from testbed.clusters import kubeconfigs, manifests, namespaces, remembered
+from testbed.clusters import kubeconfigs, manifests, namespaces
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import Kept
 from testbed.clusters.survey import survey
@@ -63,7 +63,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PodsKeeper:
     """What knows of one testbed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
-    remembered.remember("lab", {"a": "/a.conf"})
+    keeping.remember("lab", {"a": "/a.conf"})
     return PodsKeeper()
 
 
@@ -191,7 +191,7 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
 
     assert made.name == "new"
     assert lifetimes == [("a=/a.conf,b=/b.conf", LIFETIME_SECONDS)]
-    assert remembered.kubeconfigs("new") == {"a": "/a.conf", "b": "/b.conf"}
+    assert keeping.remembered("new") == {"a": "/a.conf", "b": "/b.conf"}
     written = [one for one in cluster.applied() if one["kind"] == "ConfigMap"]
     assert [one["data"]["cluster"] for one in written] == ["a", "b"]  # type: ignore[index]
     (text,) = {one["data"]["state"] for one in written}  # type: ignore[index]
