@@ -79,8 +79,8 @@ class Server:
         connection.request(question.method, question.path, body, {"Content-Type": question.kind})
         response = connection.getresponse()
         if response.status != 200:
-            words = response.read(200).decode(errors="replace").strip()
-            raise AwayError(f"{self.url}{question.path.partition('?')[0]}: status {response.status}: {words}")
+            text = response.read(200).decode(errors="replace").strip()
+            raise AwayError(f"{self.url}{question.path.partition('?')[0]}: status {response.status}: {text}")
         return response
 
     def _connection(self, seconds: float) -> HTTPConnection:

@@ -280,9 +280,9 @@ def _look(state: str) -> dict[str, Any]:
         found, tables = repair.differences(state)
         repaired = (repair.repair(state) or []) if found else []
     except (CniError, tools.CommandError, OSError) as error:
-        words = in_words(error) if isinstance(error, OSError) else str(error)
-        seen = {"differences": len(found), "repaired": 0, "tables": tables} if found else {}
-        return {**seen, "problem": f"agent: {words}"}
+        problem = in_words(error) if isinstance(error, OSError) else str(error)
+        counts = {"differences": len(found), "repaired": 0, "tables": tables} if found else {}
+        return {**counts, "problem": f"agent: {problem}"}
     for text in repaired[:_MOST_NAMED]:
         _say(f"repaired: {text}")
     if len(repaired) > _MOST_NAMED:

@@ -134,7 +134,7 @@ class _Batch:
 
     def tell(self, line: str) -> None:
         """Do what stands in a line. Raises OSError."""
-        thing, verb, *words = line.split()
+        thing, verb, *argv = line.split()
         rendered: dict[str, Callable[[str, list[str]], Message]] = {
             "link": self._link,
             "addr": self._address,
@@ -144,39 +144,39 @@ class _Batch:
             "class": self._class,
             "filter": self._filter,
         }
-        nl.tell(*rendered[thing](verb, words), self._kernel)
+        nl.tell(*rendered[thing](verb, argv), self._kernel)
 
     def _index(self, name: str) -> int:
         if name not in self._indexes:
             self._indexes[name] = rtnetlink.index_of(name, self._kernel)
         return self._indexes[name]
 
-    def _link(self, verb: str, words: list[str]) -> Message:
+    def _link(self, verb: str, argv: list[str]) -> Message:
         if verb == "property":  # property add dev NAME altname NAME
-            said = _said(words[1:])
-            names = nl.nested(_PROPERTIES, nl.named(_ALTNAME, said["altname"]))
+            options = _options(argv[1:])
+            names = nl.nested(_PROPERTIES, nl.named(_ALTNAME, options["altname"]))
             flags = nl.CREATE | nl.EXCLUSIVE | nl.APPEND
-            return nl.RTM_NEWLINKPROP, flags, nl.ifinfomsg(self._index(said["dev"])) + names
+            return nl.RTM_NEWLINKPROP, flags, nl.ifinfomsg(self._index(options["dev"])) + names
         if verb == "delete":
-            return nl.RTM_DELLINK, 0, nl.ifinfomsg(self._index(words[-1]))
-        up = nl.IFF_UP if words[-1] == "up" else 0
-        own, _, peers = " ".join(words[: -1 if up else None]).partition(" peer ")
-        said = _said(own.split())
-        index = self._index(said["dev"]) if verb == "set" else 0
-        content = self._of_link(said)
-        if "type" in said:
+            return nl.RTM_DELLINK, 0, nl.ifinfomsg(self._index(argv[-1]))
+        up = nl.IFF_UP if argv[-1] == "up" else 0
+        own, _, peers = " ".join(argv[: -1 if up else None]).partition(" peer ")
+        options = _options(own.split())
+        index = self._index(options["dev"]) if verb == "set" else 0
+        content = self._of_link(options)
+        if "type" in options:
             data = b""
-            if "mcast_snooping" in said:
-                data = nl.attribute(_SNOOPING, pack("B", int(said["mcast_snooping"])))
+            if "mcast_snooping" in options:
+                data = nl.attribute(_SNOOPING, pack("B", int(options["mcast_snooping"])))
             if peers:
-                data = nl.attribute(_PEER, nl.ifinfomsg() + self._of_link(_said(peers.split())))
-            kind = nl.named(nl.IFLA_INFO_KIND, said["type"])
+                data = nl.attribute(_PEER, nl.ifinfomsg() + self._of_link(_options(peers.split())))
+            kind = nl.named(nl.IFLA_INFO_KIND, options["type"])
             content += nl.nested(nl.IFLA_LINKINFO, kind + nl.nested(nl.IFLA_INFO_DATA, data))
         return nl.RTM_NEWLINK, _FLAGS[verb], nl.ifinfomsg(index, up, up) + content
 
-    def _of_link(self, said: dict[str, str]) -> bytes:
+    def _of_link(self, options: dict[str, str]) -> bytes:
         content = b""
-        for key, value in said.items():
+        for key, value in options.items():
             if key == "name":
                 content += nl.named(nl.IFLA_IFNAME, value)
             elif key == "address":
@@ -195,41 +195,42 @@ class _Batch:
                 content += nl.u32(_NUMBERS[key], int(value))
         return content
 
-    def _address(self, verb: str, words: list[str]) -> Message:
-        text, *rest = words  # ADDRESS/PREFIX brd + dev NAME
+    def _address(self, verb: str, argv: list[str]) -> Message:
+        text, *rest = argv  # ADDRESS/PREFIX brd + dev NAME
         dotted, _, prefix = text.partition("/")
         own = addresses.parse(dotted)
-        body = pack("=BBBBI", nl.AF_INET, int(prefix), 0, 0, self._index(_said(rest)["dev"]))
+        body = pack("=BBBBI", nl.AF_INET, int(prefix), 0, 0, self._index(_options(rest)["dev"]))
         for kind in (nl.IFA_LOCAL, nl.IFA_ADDRESS):
             body += nl.attribute(kind, own.to_bytes(4, "big"))
         if int(prefix) <= 30:
             body += nl.attribute(nl.IFA_BROADCAST, (own | _MOST >> int(prefix)).to_bytes(4, "big"))
         return nl.RTM_NEWADDR, _FLAGS[verb], body
 
-    def _route(self, verb: str, words: list[str]) -> Message:
-        said = _said(words[1:])  # default via ADDRESS dev NAME
+    def _route(self, verb: str, argv: list[str]) -> Message:
+        options = _options(argv[1:])  # default via ADDRESS dev NAME
         body = nl.rtmsg(0, nl.RT_TABLE_MAIN, nl.RTPROT_BOOT, nl.RTN_UNICAST)
-        body += nl.attribute(nl.RTA_GATEWAY, addresses.parse(said["via"]).to_bytes(4, "big"))
-        return nl.RTM_NEWROUTE, _FLAGS[verb], body + nl.u32(nl.RTA_OIF, self._index(said["dev"]))
+        body += nl.attribute(nl.RTA_GATEWAY, addresses.parse(options["via"]).to_bytes(4, "big"))
+        return nl.RTM_NEWROUTE, _FLAGS[verb], body + nl.u32(nl.RTA_OIF, self._index(options["dev"]))
 
-    def _neighbour_table(self, verb: str, words: list[str]) -> Message:
-        said = _said(words)  # name TABLE dev NAME queue PACKETS
-        of_device = nl.u32(_NDTPA_INDEX, self._index(said["dev"])) + nl.u32(_NDTPA_QUEUE, int(said["queue"]))
-        content = nl.named(_NDTA_NAME, said["name"]) + nl.nested(_NDTA_PARMS, of_device)
+    def _neighbour_table(self, verb: str, argv: list[str]) -> Message:
+        options = _options(argv)  # name TABLE dev NAME queue PACKETS
+        of_device = nl.u32(_NDTPA_INDEX, self._index(options["dev"]))
+        of_device += nl.u32(_NDTPA_QUEUE, int(options["queue"]))
+        content = nl.named(_NDTA_NAME, options["name"]) + nl.nested(_NDTA_PARMS, of_device)
         return nl.RTM_SETNEIGHTBL, 0, bytes(4) + content
 
-    def _qdisc(self, verb: str, words: list[str]) -> Message:
-        where, kind, options = _parted(words)
-        content = _of_kind(kind, _QDISCS[kind](_said(options))) if kind else b""
+    def _qdisc(self, verb: str, argv: list[str]) -> Message:
+        where, kind, options = _parted(argv)
+        content = _of_kind(kind, _QDISCS[kind](_options(options))) if kind else b""
         return nl.RTM_NEWQDISC + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "handle") + content
 
-    def _class(self, verb: str, words: list[str]) -> Message:
-        where, kind, options = _parted(words)
-        content = _of_kind(kind, _htb_class(_said(options))) if kind else b""
+    def _class(self, verb: str, argv: list[str]) -> Message:
+        where, kind, options = _parted(argv)
+        content = _of_kind(kind, _htb_class(_options(options))) if kind else b""
         return nl.RTM_NEWTCLASS + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "classid") + content
 
-    def _filter(self, verb: str, words: list[str]) -> Message:
-        where, kind, options = _parted(words)  # ... protocol arp pref 1 u32 match u32 0 0 classid CLASS
+    def _filter(self, verb: str, argv: list[str]) -> Message:
+        where, kind, options = _parted(argv)  # ... protocol arp pref 1 u32 match u32 0 0 classid CLASS
         (protocol,) = unpack_from("=H", pack("!H", _PROTOCOLS[where["protocol"]]))
         everything = pack("=BBBxHHHHI", _U32_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + bytes(16)  # and one key: 0 & 0
         chosen = nl.u32(_U32_CLASS, _handle(options[-1])) + nl.attribute(_U32_SELECTOR, everything)
@@ -245,16 +246,16 @@ class _Batch:
 _NUMBERS = {"mtu": nl.IFLA_MTU, "gso_max_size": _GSO_MAX_SIZE, "gso_max_segs": _GSO_MAX_SEGS}
 
 
-def _said(words: Sequence[str]) -> dict[str, str]:
-    """Words in pairs: each is followed by what is said of it."""
-    return dict(zip(words[::2], words[1::2]))
+def _options(argv: Sequence[str]) -> dict[str, str]:
+    """Options by their names, each of which is followed by its value."""
+    return dict(zip(argv[::2], argv[1::2]))
 
 
-def _parted(words: list[str]) -> tuple[dict[str, str], str, list[str]]:
+def _parted(argv: list[str]) -> tuple[dict[str, str], str, list[str]]:
     """Where something is, of which kind it is, and its options."""
-    words = [word for one in words for word in (("parent", "root") if one == "root" else (one,))]
-    at = next((at for at in range(0, len(words), 2) if words[at] in _KINDS), len(words))
-    return _said(words[:at]), "".join(words[at : at + 1]), words[at + 1 :]
+    argv = [word for one in argv for word in (("parent", "root") if one == "root" else (one,))]
+    at = next((at for at in range(0, len(argv), 2) if argv[at] in _KINDS), len(argv))
+    return _options(argv[:at]), "".join(argv[at : at + 1]), argv[at + 1 :]
 
 
 def _handle(text: str) -> int:
@@ -267,25 +268,25 @@ def _of_kind(kind: str, options: bytes) -> bytes:
     return nl.named(nl.TCA_KIND, kind) + options
 
 
-def _htb(said: dict[str, str]) -> bytes:
-    whole = pack("=IIIII", _HTB_VERSION, _HTB_R2Q, int(said["default"], 16), 0, 0)
+def _htb(options: dict[str, str]) -> bytes:
+    whole = pack("=IIIII", _HTB_VERSION, _HTB_R2Q, int(options["default"], 16), 0, 0)
     return nl.nested(nl.TCA_OPTIONS, nl.attribute(_HTB_INIT, whole))
 
 
-def _fifo(said: dict[str, str]) -> bytes:
-    return nl.u32(nl.TCA_OPTIONS, int(said["limit"]))
+def _fifo(options: dict[str, str]) -> bytes:
+    return nl.u32(nl.TCA_OPTIONS, int(options["limit"]))
 
 
-def _tbf(said: dict[str, str]) -> bytes:
-    rate, burst = _bytes_a_second(said["rate"]), int(said["burst"].rstrip("b"))
-    options = _spec(rate) + bytes(12) + pack("=III", int(said["limit"]), _ticks(burst, rate), 0)
-    content = nl.attribute(_TBF_PARMS, options) + nl.u32(_TBF_BURST, burst) + _rate64(_TBF_RATE64, rate)
+def _tbf(options: dict[str, str]) -> bytes:
+    rate, burst = _bytes_a_second(options["rate"]), int(options["burst"].rstrip("b"))
+    parameters = _spec(rate) + bytes(12) + pack("=III", int(options["limit"]), _ticks(burst, rate), 0)
+    content = nl.attribute(_TBF_PARMS, parameters) + nl.u32(_TBF_BURST, burst) + _rate64(_TBF_RATE64, rate)
     return nl.nested(nl.TCA_OPTIONS, content)
 
 
-def _fq_codel(said: dict[str, str]) -> bytes:
+def _fq_codel(options: dict[str, str]) -> bytes:
     content = b""
-    for key, value in said.items():
+    for key, value in options.items():
         content += nl.u32(_FQ_CODEL[key], int(value[:-1]) * 1_000_000 if key == "target" else int(value))
     return nl.nested(nl.TCA_OPTIONS, content)
 
@@ -299,14 +300,14 @@ _QDISCS: dict[str, Callable[[dict[str, str]], bytes]] = {
 _KINDS = {*_QDISCS, "u32"}
 
 
-def _htb_class(said: dict[str, str]) -> bytes:
-    rate, ceil = _bytes_a_second(said["rate"]), _bytes_a_second(said["ceil"])
-    count = int(said.get("overhead", "0")), int(said.get("mpu", "0"))
-    at_once = (_ticks(int(said[key].rstrip("b")), of) for key, of in (("burst", rate), ("cburst", ceil)))
-    options = _spec(rate, *count) + _spec(ceil, *count)
-    options += pack("=IIIII", *at_once, int(said["quantum"]), 0, int(said.get("prio", "0")))
+def _htb_class(options: dict[str, str]) -> bytes:
+    rate, ceil = _bytes_a_second(options["rate"]), _bytes_a_second(options["ceil"])
+    count = int(options.get("overhead", "0")), int(options.get("mpu", "0"))
+    at_once = (_ticks(int(options[key].rstrip("b")), of) for key, of in (("burst", rate), ("cburst", ceil)))
+    parameters = _spec(rate, *count) + _spec(ceil, *count)
+    parameters += pack("=IIIII", *at_once, int(options["quantum"]), 0, int(options.get("prio", "0")))
     large = _rate64(_HTB_RATE64, rate) + _rate64(_HTB_CEIL64, ceil)
-    return nl.nested(nl.TCA_OPTIONS, nl.attribute(_HTB_CLASS, options) + large)
+    return nl.nested(nl.TCA_OPTIONS, nl.attribute(_HTB_CLASS, parameters) + large)
 
 
 def _bytes_a_second(text: str) -> int:

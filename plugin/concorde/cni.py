@@ -77,8 +77,8 @@ def write(descriptor: int, content: bytes) -> None:
 
 def in_words(error: OSError) -> str:
     """An error of the system without Python's decoration."""
-    words = error.strerror or str(error)
-    return f"{error.filename}: {words}" if error.filename else words
+    text = error.strerror or str(error)
+    return f"{error.filename}: {text}" if error.filename else text
 
 
 def shown(value: object) -> str:

@@ -136,7 +136,7 @@ def text(document: dict[str, Any], key: str, default: str) -> str:
 
 
 def choice(document: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:
-    """One of some words; the first is the default. Raises CniError 7."""
+    """One of the choices; the first is the default. Raises CniError 7."""
     value = text(document, key, choices[0])
     if value not in choices:
         raise invalid(key, f"{shown(value)} is not one of " + ", ".join(choices))

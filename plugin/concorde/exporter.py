@@ -92,10 +92,10 @@ def answer(connection: socket, collect: Callable[[], str]) -> None:
 def response(request: bytes, collect: Callable[[], str]) -> bytes:
     """What is answered to a request; `collect` gives the page."""
     lines = request.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+    parts = lines[0].split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         return _text(400, "not an HTTP/1.1 request\n")
-    method, target = words[:2]
+    method, target = parts[:2]
     if target.partition("?")[0] != PATH:
         return _text(404, f"metrics are at {PATH}\n", body=method != "HEAD")
     if method not in ("GET", "HEAD"):

@@ -198,8 +198,8 @@ def listed(result: object) -> list[str]:
 def told_mac(result: object, interface: str) -> str:
     """The pod's hardware address as a result has it, or nothing."""
     entries = entries_of(result, "interfaces")
-    told = [entry.get("mac") for entry in entries if entry.get("name") == interface and entry.get("sandbox")]
-    return str(told[0] or "").lower() if told else ""
+    macs = [entry.get("mac") for entry in entries if entry.get("name") == interface and entry.get("sandbox")]
+    return str(macs[0] or "").lower() if macs else ""
 
 
 def _number_of(netns: str) -> int:

@@ -83,7 +83,7 @@ def lacking(network: dict[str, Any], directory: str) -> list[str]:
     absent = [tool for tool in tools.TOOLS if not tools.is_there(tool)]
     found += [f"{tool} is not installed" for tool in absent]
     if not absent:
-        found += [words for words in (_complaint(*ours) for ours in _ours(network)) if words]
+        found += [problem for problem in (_complaint(*ours) for ours in _ours(network)) if problem]
     return found
 
 
@@ -102,7 +102,7 @@ def renew(network: dict[str, Any]) -> list[str]:
     Raises CniError 7, 106, 107 and 108, tools.CommandError and OSError.
     """
     states = dict.fromkeys(one.state for one in identities(network))
-    return [words for state in states for words in repair(state) or ()]
+    return [text for state in states for text in repair(state) or ()]
 
 
 def identities(network: dict[str, Any]) -> list[Identity]:

@@ -312,10 +312,10 @@ def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:
     ends = namespaces.other_ends()
     theirs = {port: ends[port] for port in map(_port, entries) if port in ends}
     try:
-        seen = namespaces.within(theirs, of_classes)
+        classes_of = namespaces.within(theirs, of_classes)
     except PermissionError:
-        seen = {}
-    found = {port: classes[_POD_CLASS] for port, classes in seen.items() if _POD_CLASS in classes}
+        classes_of = {}
+    found = {port: classes[_POD_CLASS] for port, classes in classes_of.items() if _POD_CLASS in classes}
     return found, len(entries) - len(found)
 
 

@@ -135,16 +135,16 @@ def _setns() -> Callable[[int], None]:
 
         address = dlsym(dlopen(None, 0), "setns")  # type: ignore[arg-type]
     except ImportError:  # it is Python's own, and may go
-        return _setns_in_words
+        return _setns_by_ctypes
 
     def setns(descriptor: int) -> None:
         if call_function(address, (descriptor, _CLONE_NEWNET)):
-            _setns_in_words(descriptor)  # which is refused likewise, and says why
+            _setns_by_ctypes(descriptor)  # which is refused likewise, and says why
 
     return setns
 
 
-def _setns_in_words(descriptor: int) -> None:
+def _setns_by_ctypes(descriptor: int) -> None:
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)

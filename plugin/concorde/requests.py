@@ -46,10 +46,10 @@ class Request:
 
 def command(environment: Mapping[str, str]) -> str:
     """The operation. Raises CniError 4."""
-    word = environment.get("CNI_COMMAND", "")
-    if word != "VERSION" and word not in VERB_SINCE:
-        raise CniError(INVALID_ENVIRONMENT, f"CNI_COMMAND: {shown(word)} is not an operation")
-    return word
+    verb = environment.get("CNI_COMMAND", "")
+    if verb != "VERSION" and verb not in VERB_SINCE:
+        raise CniError(INVALID_ENVIRONMENT, f"CNI_COMMAND: {shown(verb)} is not an operation")
+    return verb
 
 
 def read_input() -> bytes:
@@ -94,7 +94,7 @@ def pod_name(arguments: str) -> str:
 
     Only for people to read: what is no name is left out.
     """
-    parts = [argument(arguments, f"K8S_POD_{word}") for word in ("NAMESPACE", "NAME")]
+    parts = [argument(arguments, f"K8S_POD_{key}") for key in ("NAMESPACE", "NAME")]
     return "/".join(parts) if all(map(names.is_identifier, parts)) else ""
 
 

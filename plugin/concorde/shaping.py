@@ -100,11 +100,11 @@ def classes(shown: str) -> dict[str, tuple[str, str, str, str, str]]:
             if entry.get("class") == "htb"
         }
     found = {}
-    for words in map(str.split, shown.splitlines()):
-        if words[:2] == ["class", "htb"] and "rate" in words and "ceil" in words:
-            said = dict(zip(words, words[1:]))
+    for fields in map(str.split, shown.splitlines()):
+        if fields[:2] == ["class", "htb"] and "rate" in fields and "ceil" in fields:
+            said = dict(zip(fields, fields[1:]))
             overhead, least = said.get("overhead", "0"), said.get("mpu", "0b")
-            found[words[2]] = said["rate"], said["ceil"], overhead, least, said.get("parent", "")
+            found[fields[2]] = said["rate"], said["ceil"], overhead, least, said.get("parent", "")
     return found
 
 

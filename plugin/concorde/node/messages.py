@@ -75,7 +75,7 @@ def _holders(entries: list[Entry]) -> str:
     return f"held by {_listed(networks)}; most by {largest}"
 
 
-def _listed(words: Iterable[str]) -> str:
-    listed = [word[:80] for word in words]
+def _listed(names: Iterable[str]) -> str:
+    listed = [name[:80] for name in names]
     rest = len(listed) - _MOST_NAMED
     return ", ".join(listed[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

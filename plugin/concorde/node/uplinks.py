@@ -44,9 +44,9 @@ def of_default_route() -> str | None:
 def default_device(lines: Iterable[str]) -> str | None:
     """The same from lines of /proc/net/route: interface, destination, gateway, flags, ..., metric, mask."""
     routes = []
-    for words in map(str.split, lines):
-        if len(words) > 7 and words[1] == words[7] == "00000000" and int(words[3], 16) & 1:
-            routes.append((int(words[6]), words[0]))
+    for fields in map(str.split, lines):
+        if len(fields) > 7 and fields[1] == fields[7] == "00000000" and int(fields[3], 16) & 1:
+            routes.append((int(fields[6]), fields[0]))
     return min(routes)[1] if routes else None
 
 

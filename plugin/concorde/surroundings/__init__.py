@@ -41,7 +41,7 @@ def refusals(network: Configuration, settings: Settings | None, makes_bridge: bo
     if subnet is not None and makes_bridge:
         found += holders.of(subnet, network.bridge)
         found += forwarding.refusals(network.bridge, subnet, cluster)
-    return [words for words in found if words]
+    return [text for text in found if text]
 
 
 def notes(network: Configuration, settings: Settings | None, makes_bridge: bool) -> list[str]:
@@ -49,7 +49,7 @@ def notes(network: Configuration, settings: Settings | None, makes_bridge: bool)
     found = [_too_little(settings)] if settings is not None else []
     if network.names_subnet and makes_bridge:
         found += forwarding.notes(network.bridge, network.subnet()[0], network.cluster())
-    return [words for words in found if words]
+    return [text for text in found if text]
 
 
 def _too_much(settings: Settings) -> str:

@@ -177,40 +177,40 @@ def saved(text: str) -> dict[str, Chain]:
     from shlex import split
 
     found: dict[str, Chain] = {}
-    marks = any(words in text for words in _SETS_MARKS)
+    marks = any(option in text for option in _SETS_MARKS)
     for line in text.splitlines():
         if line.startswith(":"):
             name, policy, *_ = line[1:].split()
             found[name] = Chain({"ACCEPT": ACCEPT, "DROP": DROP}.get(policy, ""))
         elif line.startswith("-A "):
-            _, name, *words = split(line)
-            rule = _of_words(words, found, marks)
+            _, name, *argv = split(line)
+            rule = _of_argv(argv, found, marks)
             if rule is not None:
                 found[name].rules.append(rule)
     return found
 
 
-def _of_words(words: list[str], chains: dict[str, Chain], marks: bool) -> Rule | None:
+def _of_argv(argv: list[str], chains: dict[str, Chain], marks: bool) -> Rule | None:
     """A rule, or None if its target decides nothing; `marks` says that some rule sets marks."""
     conditions: list[Condition | None] = []
-    while words:
-        word = words.pop(0)
-        is_negated = word == "!"
+    while argv:
+        option = argv.pop(0)
+        is_negated = option == "!"
         if is_negated:
-            word = words.pop(0)
-        if word in ("-j", "-g"):
-            verdict = _TARGETS.get(words[0])
+            option = argv.pop(0)
+        if option in ("-j", "-g"):
+            verdict = _TARGETS.get(argv[0])
             if verdict is not None:
                 return Rule(conditions, verdict)
-            kind = GOTO if word == "-g" else JUMP
-            return Rule(conditions, kind, words[0]) if words[0] in chains else None
-        if not word.startswith("-"):
+            kind = GOTO if option == "-g" else JUMP
+            return Rule(conditions, kind, argv[0]) if argv[0] in chains else None
+        if not option.startswith("-"):
             continue  # what belongs to an option that is not known here
-        if word in _SAY_NOTHING:
-            words.pop(0)
+        if option in _SAY_NOTHING:
+            argv.pop(0)
             continue
-        known = _OPTIONS.get(word) if word != "--mark" or not marks else None
-        condition = known(words.pop(0)) if known else None
+        known = _OPTIONS.get(option) if option != "--mark" or not marks else None
+        condition = known(argv.pop(0)) if known else None
         conditions.append(negated(condition) if is_negated else condition)
     return None
 
@@ -310,24 +310,24 @@ def _of_mark(left: object, values: list[Any]) -> Condition | None:
 
 def _of_packet(left: dict[str, Any], values: list[Any]) -> Condition | None:
     """What is known beside its headers."""
-    words = [value for value in values if isinstance(value, str) and value[:1] != "@"]
+    texts = [value for value in values if isinstance(value, str) and value[:1] != "@"]
     (kind, said), *_ = left.items()
     key = said.get("key") if isinstance(said, dict) else None
-    if len(words) < len(values) or key is None:
+    if len(texts) < len(values) or key is None:
         return None
     if kind == "ct":
         known = {
-            "state": is_in_state(words),
-            "status": is_constant(not _TRANSLATED.issuperset(words)),
+            "state": is_in_state(texts),
+            "status": is_constant(not _TRANSLATED.issuperset(texts)),
         }
         return known.get(key)
-    tests = [_interface(word, "*") for word in words]
+    tests = [_interface(text, "*") for text in texts]
     if key in ("iifname", "iif"):
         return comes_by(lambda device: any(test(device) for test in tests))
     if key in ("oifname", "oif"):
         return leaves_by(lambda device: any(test(device) for test in tests))
     if key in ("l4proto", "nfproto"):
-        return is_constant(any(word in (*_PROTOCOL, "ipv4") for word in words))
+        return is_constant(any(text in (*_PROTOCOL, "ipv4") for text in texts))
     return None
 
 
