@@ -6,11 +6,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.paths import ROOT
@@ -116,7 +117,11 @@ class Installation:
             sleeping.open("r+b", buffering=0) as sleeps,
             awake.open("r+b", buffering=0) as wake,
             subprocess.Popen(
-                [*self.within, "sh", str(SCRIPT)], env=environment, stdout=written, stderr=written
+                [*self.within, "sh", str(SCRIPT)],
+                env=environment,
+                stdout=written,
+                stderr=written,
+                start_new_session=True,
             ) as script,
         ):
             looks = 0
@@ -134,7 +139,10 @@ class Installation:
                 yield look
             finally:
                 script.terminate()
-                wake.write(b"\n")
+                script.wait()
+                # Who sleeps waits for somebody to wake it, and an agent that just begins knows no end yet.
+                with suppress(ProcessLookupError):
+                    os.killpg(script.pid, signal.SIGKILL)
 
     def version(self) -> str:
         """What the plugin that runtimes call says to be."""

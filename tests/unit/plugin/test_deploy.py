@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ruamel.yaml import YAML
 
 from tests.installation import NAME, SCRIPT, Installation, build
 from tests.paths import ROOT
+from tests.waiting import until
 
 DEPLOY = ROOT / "plugin" / "deploy"
 # The commands by which the script changes something.
@@ -179,6 +181,22 @@ def test_in_a_chain_it_follows_the_other_network(chain: Installation) -> None:
         (chain.networks / "05-mine.conf").write_text(json.dumps(other))
         assert "behind 05-mine.conf" in look()
         assert (composed(chain)["name"], composed(chain)["plugins"][0]) == ("mine", other)
+
+
+def test_when_a_pod_of_it_ends_nothing_of_it_runs_on(chain: Installation) -> None:
+    with chain.running("install") as look:
+        look()
+        assert processes(chain)
+    until(lambda: not processes(chain), lambda: " ".join(processes(chain)))
+
+
+def processes(node: Installation) -> list[str]:
+    """The command lines of all processes that have something below an installation's directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            found.append((process / "cmdline").read_text(errors="replace").replace("\0", " "))
+    return [line for line in found if str(node.state.parent) in line]
 
 
 @pytest.mark.parametrize(
