@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import ParamSpec
+from typing import NoReturn, ParamSpec
 
 from invoke.exceptions import Exit
 
@@ -36,26 +36,23 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, handled like Ctrl-C: everything that was begun is taken down on the way out."""
 
 
-def ends_with_status(command: Callable[P, int], plan: Callable[P, int] | None = None) -> Callable[P, None]:
-    """Make a function that returns an exit status into one that ends invoke with it, whatever happens.
+def end_with_status(command: Callable[[], int], plans: bool = False) -> NoReturn:
+    """End invoke with the exit status that a command returns, whatever happens in it.
 
-    With ``--dry`` it is ``plan`` that is called, which says more of what would be done; without one, nothing.
+    With ``--dry`` nothing is done; a command is called then only if it ``plans``, and says what would be.
     """
+    signal.signal(signal.SIGTERM, _go_down)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
+        signal.signal(signal.SIGINT, _go_down)
 
-    @functools.wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
-        signal.signal(signal.SIGTERM, _go_down)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
-            signal.signal(signal.SIGINT, _go_down)
+    def extended() -> int:
+        extensions.load()
+        status = command() if plans or not Line.dry else HELD
+        if Line.dry and status == HELD:
+            say("--dry: nothing was done")
+        return status
 
-        def extended() -> int:
-            extensions.load()
-            return chosen(*args, **kwargs)
-
-        chosen = (plan or _nothing) if Line.dry else command
-        raise Exit(code=status_of(extended))
-
-    return wrapper
+    raise Exit(code=status_of(extended))
 
 
 def worst(verdicts: Iterable[str]) -> int:
@@ -69,11 +66,6 @@ def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
     status = HELD if Line.dry else status_of(functools.partial(command, *args, **kwargs))
     if status != HELD:
         raise Exit(code=status)
-
-
-def _nothing(*_args: object, **_kwargs: object) -> int:
-    say("--dry: nothing was done")
-    return HELD
 
 
 def status_of(command: Callable[[], int]) -> int:

@@ -22,7 +22,7 @@ from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
-from bench.cli import exits, extensions, pages, words
+from bench.cli import arguments, exits, extensions, pages
 from bench.cli.exits import INTERRUPTED, UNREAD, Line, status_of
 from bench.cli.statuses import BAD_INPUT, FAILED, HELD
 from bench.cli.table import VERBS, Option, Verb
@@ -133,14 +133,13 @@ def _perform(verb: Verb, context: Context, **given: Any) -> None:
     def run() -> int:
         from bench.cli import documents
 
-        with documents.document(bool(json)) as told:
-            more = {} if json is None else {"told": told}
+        with documents.document(bool(json) and not Line.dry) as told:
+            more: dict[str, Any] = {} if json is None else {"told": told}
+            if Line.dry:
+                more["dry"] = True
             return int(_function(verb.function)(**options, **more))
 
-    def plan() -> int:
-        return int(_function(verb.plan)(**options))
-
-    exits.ends_with_status(run, plan if verb.plan else None)()
+    exits.end_with_status(run, verb.plans)
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -166,13 +165,13 @@ class _Program(Program):
         program, *line = self.argv
         if line[:1] == ["help"]:
             line = ["--help", *line[1:2]]
-        at = words.verb_at(line, self.initial_context.flags)
+        at = arguments.verb_at(line, self.initial_context.flags)
         verb = _verb(line[at]) if at is not None else None
-        if at is not None and verb is not None and words.HELP & set(line[:at]):
+        if at is not None and verb is not None and arguments.HELP & set(line[:at]):
             line = ["--help", verb.name]
         elif at is not None and verb is not None:
             line = self._rewritten(line[:at], verb, line[at + 1 :])
-        _, command = words.split(line)
+        _, command = arguments.split(line)
         Line.command = command
         self.argv = [program, *line]
 
@@ -219,16 +218,17 @@ class _Program(Program):
     def _rewritten(self, before: Sequence[str], verb: Verb, given: Sequence[str]) -> list[str]:
         """Return a line as invoke takes it; ``before`` is what stands before the verb."""
         if verb.command:
-            given = words.with_command(given, verb, verb.command == "option")
-        if words.HELP & set(words.split(given)[0]):
+            given = arguments.with_command(given, verb, verb.command == "option")
+        if arguments.HELP & set(arguments.split(given)[0]):
             return [*before, "--help", verb.name]  # first, lest invoke takes it for a word that is needed
-        given = words.places_first(given, verb)
-        own, command = words.split(given)
-        words.check_options(own, verb)
-        words.check_values(own, verb)
+        arguments.check_options(arguments.split(given)[0], verb)  # first, lest its value counts as a word
+        given = arguments.places_first(given, verb)
+        own, command = arguments.split(given)
+        arguments.check_values(own, verb)
         if verb.alone:
-            own = words.as_options(own, verb.alone, verb)
-        return [*before, verb.name, *own, *([words.DASHES, *command] if words.DASHES in given else [])]
+            own = arguments.as_options(own, verb.alone, verb)
+        rest = [arguments.DASHES, *command] if arguments.DASHES in given else []
+        return [*before, verb.name, *own, *rest]
 
     def _refusing(self, parse: Callable[..., Any], *arguments: Any) -> None:
         try:
@@ -248,8 +248,8 @@ class _Program(Program):
         word, _, _ = unknown[1].partition("=")
         verb = _verb(error.context.name or "") if error.context is not None else None
         if word.startswith("-"):
-            near = words.meant(word, self.initial_context.flags)
+            near = arguments.meant(word, self.initial_context.flags)
             return f"no option {word} before a verb{near or '; those of a verb come after it'}"
         if verb is not None:
             return f"{verb.name}: unexpected argument {word!r}; {NAME} {verb.name} --help says what it takes"
-        return f"no verb {word!r}{words.meant(word, VERBS)}"
+        return f"no verb {word!r}{arguments.meant(word, VERBS)}"

@@ -74,7 +74,7 @@ class Verb(NamedTuple):
     function: str
     options: tuple[Option, ...] = ()  # with JSON the function gets as ``told`` a document to fill in
     alone: str = ""  # the option that words alone are values of; many, where it takes many
-    plan: str = ""  # what --dry calls instead, with the same options; empty: nothing is done
+    plans: bool = False  # with --dry it is called all the same, as ``dry``, and says what would be done
     study: str = ""  # what the function is told as ``name``
     command: str = ""  # a command follows a place: begun by a "word", or also by an "option" of its own
     ends: statuses.Ends = statuses.DONE
@@ -128,7 +128,7 @@ PROVIDER = Option(
     values.providers,
 )
 ORCHESTRATOR = Option(
-    "orchestrator", "cni", "what runs the pods: cni, kubernetes", values.one_of("cni", "kubernetes")
+    "orchestrator", "cni", f"what runs the pods: {', '.join(values.orchestrators())}", values.orchestrators
 )
 REPORTS = Option("reports", "reports", "directory of the recordings")
 JSON = flag("json", "one JSON document on standard output; what people are told goes to standard error")
@@ -222,7 +222,7 @@ MEASURING = (
             JSON,
         ),
         alone="scenario",
-        plan="verbs.experiments:plan",
+        plans=True,
         ends=JUDGED,
     ),
     Verb(
@@ -258,8 +258,8 @@ MEASURING = (
             choice(
                 "profile",
                 MANY,
-                "ceiling, floor, latency, robust; may be repeated (default: all)",
-                values.one_of("ceiling", "floor", "latency", "robust"),
+                f"{', '.join(values.profiles())}; may be repeated (default: all)",
+                values.profiles,
             ),
             choice(
                 "check",
@@ -271,7 +271,7 @@ MEASURING = (
             *OF_A_STUDY,
         ),
         alone="network",
-        plan="verbs.studies:plan",
+        plans=True,
         study="promise",
         ends={**JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
     ),
@@ -303,7 +303,7 @@ MEASURING = (
             REPORTS,
         ),
         alone="scenario",
-        plan="verbs.nightly:plan",
+        plans=True,
         ends={**JUDGED, CHANGED: "something is worse than in the nights before, and not acknowledged"},
     ),
 )
@@ -336,7 +336,7 @@ STUDIES = (
             *OF_A_STUDY,
         ),
         alone="scenario",
-        plan="verbs.studies:plan",
+        plans=True,
         study="matrix",
         ends=STUDY,
     ),
@@ -355,7 +355,7 @@ STUDIES = (
             *OF_A_STUDY,
         ),
         alone="place",
-        plan="verbs.studies:plan",
+        plans=True,
         study="places",
         ends=STUDY,
     ),
@@ -389,7 +389,7 @@ STUDIES = (
             *OF_A_STUDY,
         ),
         alone="backend",
-        plan="verbs.studies:plan",
+        plans=True,
         study="backends",
         ends=STUDY,
     ),
@@ -407,7 +407,7 @@ STUDIES = (
             DURATION,
             *OF_A_STUDY,
         ),
-        plan="verbs.studies:plan",
+        plans=True,
         ends=STUDY,
     ),
 )
@@ -442,7 +442,7 @@ RECORDINGS = (
                 "a recording, a matrix, or a directory of them, packed or not: its path or name",
                 values.runs,
             ),
-            place("other", "the same of what is compared with it", values.runs),
+            place("other", "another one, to be compared with it", values.runs),
             flag("across_machines", "compare what was measured on different machines, too"),
             *SHEET,
             JSON,
@@ -509,7 +509,7 @@ TESTBEDS = (
             DRAW,
         ),
         alone="scenario",
-        plan="verbs.testbeds:plan",
+        plans=True,
     ),
     Verb(
         "status",
@@ -590,7 +590,7 @@ MACHINES = (
     Verb(
         "doctor",
         "Say what this machine lacks, and what to do about it.",
-        "verbs.supplies:examine",
+        "verbs.machines:examine",
         (JSON,),
         ends=CHECK,
     ),
@@ -618,13 +618,13 @@ MACHINES = (
     Verb(
         "kubernetes.bundle",
         "Put what machines need of a kept Kubernetes version into a directory, for provision --from.",
-        "verbs.supplies:make_bundle",
+        "verbs.machines:make_bundle",
         (place("to", "the directory"), text("version", "which of the kept versions (default: 1.20.2)")),
     ),
     Verb(
         "kubernetes.get",
         "Provide the programs of a Kubernetes version and the pods' images, checked and cached.",
-        "verbs.supplies:get_kubernetes",
+        "verbs.machines:get_kubernetes",
         (
             text("version", "which Kubernetes (default: 1.20.2)"),
             text("from_", "a directory that has the programs already"),
@@ -639,17 +639,17 @@ MACHINES = (
     Verb(
         "programs.get",
         "Provide the programs that backends run on nodes: Debian's packages, unpacked and not installed.",
-        "verbs.supplies:get_programs",
+        "verbs.machines:get_programs",
     ),
     Verb(
         "deploy.images",
         "Assemble the images for clusters that exist: the installer's and those of bench's pods.",
-        "verbs.supplies:provide_images",
+        "verbs.machines:provide_images",
     ),
     Verb(
         "image.build",
         "Assemble the container image in which bench runs, from what is installed here.",
-        "verbs.supplies:provide_runner",
+        "verbs.machines:provide_runner",
     ),
     Verb(
         "box.build",

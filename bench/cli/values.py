@@ -13,10 +13,6 @@ import os
 import re
 import sys
 
-TYPE_CHECKING = False  # typing takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOME = os.path.dirname(os.path.dirname(HERE))
 SCRIPTS = os.path.join(HERE, "shells")
@@ -24,6 +20,7 @@ SCENARIOS = os.path.join(HOME, "scenarios")
 SCHEMA = os.path.join(SCENARIOS, "scenario.schema.json")
 STUDIES = os.path.join(HOME, "bench", "studies")
 ASSEMBLY = os.path.join(HOME, "testbed", "assembly.py")
+PROFILES = os.path.join(STUDIES, "promise", "check.py")
 CHECKOUT = os.path.exists(os.path.join(HOME, "invokew"))
 # As testbed.providers.netns.processes has them.
 FIRST_PROCESS = "testbed/providers/netns/init.py"
@@ -33,11 +30,6 @@ STATE = "/run/testbed/state.json"
 def nothing() -> list[str]:
     """Return nothing: anything may be typed."""
     return []
-
-
-def one_of(*words: str) -> Callable[[], list[str]]:
-    """Return what returns these words."""
-    return lambda: list(words)
 
 
 def scenarios() -> list[str]:
@@ -59,9 +51,18 @@ def backends() -> list[str]:
 
 def providers() -> list[str]:
     """Return the providers that one asks for by name."""
-    with open(ASSEMBLY, encoding="utf-8") as source:
-        shipped = re.findall(r'^    "(\w+)": ProviderKind\(', source.read(), re.MULTILINE)
-    return [*shipped, *_from_outside("provider")]
+    return [*_written(ASSEMBLY, r'^    "(\w+)": ProviderKind\('), *_from_outside("provider")]
+
+
+def orchestrators() -> list[str]:
+    """Return what may run the pods: what some provider knows."""
+    return _written(ASSEMBLY, r'"(\w+)": (?!ProviderKind)[A-Z_]+[,}]')
+
+
+def profiles() -> list[str]:
+    """Return the profiles of the study of promises."""
+    (names,) = _written(PROFILES, r"^PROFILES\b.* = \((.*)\)$")
+    return re.findall(r'"(\w+)"', names)
 
 
 def studies() -> list[str]:
@@ -147,6 +148,12 @@ def _from_outside(kind: str) -> list[str]:
     asked = [sys.executable, "-P", "-m", "bench.cli.extensions", kind]
     env = {**os.environ, "PYTHONPATH": HOME}
     return subprocess.run(asked, env=env, capture_output=True, text=True, check=False).stdout.split()
+
+
+def _written(file: str, pattern: str) -> list[str]:
+    """Return what a source file writes so, each once."""
+    with open(file, encoding="utf-8") as source:
+        return list(dict.fromkeys(re.findall(pattern, source.read(), re.MULTILINE)))
 
 
 def _described(folder: str) -> list[str]:

@@ -7,6 +7,7 @@ that too: docs/examples/exchange_generator.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
 from bench.generators.iperf3 import Iperf3
@@ -32,6 +33,8 @@ __all__ = [
 DEFAULT = Iperf3.name  # of flows and disturbances that name none
 DEFAULT_EXCHANGER = RequestsTool.name  # of requests that name none
 
+Kind = TypeVar("Kind", Generator, Exchanger)
+
 TOOLS = Registry[Generator | Exchanger]("generator", word="generator")
 
 
@@ -42,19 +45,20 @@ def register(tool: Generator | Exchanger) -> None:
 
 def generator_of(scenario: Scenario, traffic: Traffic) -> Generator:
     """Return what makes a transfer's traffic, as the scenario sets it. Raises LookupError for no such."""
-    name = traffic.generator or DEFAULT
-    tool = TOOLS.configured(name, scenario.settings) if name in TOOLS else None
-    if not isinstance(tool, Generator):
-        raise LookupError(_unknown(name))
-    return tool
+    return _tool(Generator, scenario, traffic.generator or DEFAULT)  # type: ignore[type-abstract]
 
 
 def exchanger_of(scenario: Scenario, requests: Requests) -> Exchanger:
     """Return what makes requests, as the scenario sets it. Raises LookupError for no such."""
     name = requests.generator or DEFAULT_EXCHANGER
+    return _tool(Exchanger, scenario, name, of=" of requests")  # type: ignore[type-abstract]
+
+
+def _tool(kind: type[Kind], scenario: Scenario, name: str, of: str = "") -> Kind:
     tool = TOOLS.configured(name, scenario.settings) if name in TOOLS else None
-    if not isinstance(tool, Exchanger):
-        raise LookupError(_unknown_exchanger(name))
+    if not isinstance(tool, kind):
+        there = ", ".join(other for other, one in TOOLS.items() if isinstance(one, kind))
+        raise LookupError(f"no generator {name!r}{of} (generators: {there})")
     return tool
 
 
@@ -70,18 +74,6 @@ def is_guaranteed(scenario: Scenario, flow: Traffic) -> bool:
 def guaranteed(scenario: Scenario) -> list[Traffic]:
     """Return the flows that can be held against a guarantee; see ``is_guaranteed``."""
     return [flow for flow in scenario.flows if is_guaranteed(scenario, flow)]
-
-
-def _unknown(name: str) -> str:
-    return f"no generator {name!r} (generators: {_names(exchangers=False)})"
-
-
-def _unknown_exchanger(name: str) -> str:
-    return f"no generator {name!r} of requests (generators: {_names(exchangers=True)})"
-
-
-def _names(exchangers: bool) -> str:
-    return ", ".join(name for name, tool in TOOLS.items() if isinstance(tool, Exchanger) is exchangers)
 
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:

@@ -1,14 +1,16 @@
-"""How much a scenario promises at one time, and whether paths that carry so much unshaped leave it room."""
+"""What a scenario promises: how much at one time, whether that has room, and to what answers its flows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.generators import guaranteed
-from testbed.scenario import Scenario, Traffic, links
+from testbed.scenario import Scenario, Traffic, enforcements, links
 from testbed.scenario.goodput import expected_goodput_of
+from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_share
 
 # A promise above this share of what the unshaped paths carried leaves the machine no room for the
 # disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).
@@ -16,6 +18,10 @@ PROMISE_LIMIT = 0.8
 # What reaches this share of the underlay's own rate was limited by the underlay - which is part of the
 # experiment - and not by the machine. Encapsulation and TCP take 8 % of it.
 UNDERLAY_FILLED = 0.8
+# Of a guarantee. One acknowledgement for two segments of 1,500 bytes takes 140 bytes of a wire with VXLAN,
+# 4.6 % of theirs; receivers that put segments together send fewer, and not each is needed.
+LEAST_ANSWERS = 0.02
+ACKNOWLEDGEMENTS = "acknowledgements"  # begins each note of them
 
 
 @dataclass(frozen=True)
@@ -51,3 +57,43 @@ def full_bps(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
 
 def _sum(flows: Sequence[Traffic], rates: Mapping[str, float], moment: float) -> float:
     return math.fsum(rates[flow.label] for flow in flows if flow.start <= moment < flow.end)
+
+
+def acknowledgements(scenario: Scenario) -> Iterator[str]:
+    """Yield which promised flows' acknowledgements are promised too, with how much, and which are not.
+
+    A promise is kept where its sender's packets leave. What answers them leaves by the receiver's link, and
+    waits there like anything without a promise: where all of that link is promised to others, the flow is
+    lost. It is a remark: whether it mattered, the flow's rate tells.
+    """
+    kind = enforcements.of(scenario)
+    if not kind.promises:
+        return
+    flows = [
+        flow
+        for flow in guaranteed(scenario)
+        if flow.protocol == "tcp" and scenario.node_of(flow.source) != scenario.node_of(flow.destination)
+    ]
+    enough = [flow for flow in flows if kind.admits_answers and _share(scenario, flow) >= LEAST_ANSWERS]
+    for those, are in ((enough, "are"), ([flow for flow in flows if flow not in enough], "are not")):
+        if those:
+            listed = ", ".join(f"{flow.label} ({_said(scenario, flow)})" for flow in those)
+            yield f"{ACKNOWLEDGEMENTS} {are} admitted at the receiver: {listed}"
+
+
+def _answers(scenario: Scenario, flow: Traffic) -> int:
+    pod = scenario.pods.get(flow.destination)
+    return (pod.answers or 0) if pod else 0
+
+
+def _share(scenario: Scenario, flow: Traffic) -> float:
+    return _answers(scenario, flow) / (scenario.guarantee_of(flow) or 1)
+
+
+def _said(scenario: Scenario, flow: Traffic) -> str:
+    given, rate = _answers(scenario, flow), format_rate(scenario.guarantee_of(flow) or 0)
+    return (
+        f"{format_rate(given)} of {rate}, {format_share(_share(scenario, flow))}"
+        if given
+        else f"none of {rate}"
+    )

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bench.generators import answers
+from bench.generators import promised
 from bench.measurement import calibration, environment, plan, transfers
 from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
@@ -272,7 +272,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         notes=[
             *measured.notes,
             *dict.fromkeys(note for one in finished for note in one.notes),
-            *answers.notes(begun.scenario),
+            *promised.acknowledgements(begun.scenario),
         ],
         retry_of=beginning.retry_of,
         files=directory.digests(recording),

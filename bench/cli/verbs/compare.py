@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from bench.analysis import compare as comparing
+from bench.analysis import next_steps
+from bench.analysis.compare import Comparison, Finding
 from bench.cli import documents
 from bench.cli.documents import Document
 from bench.cli.statuses import HELD, INVALID, VIOLATED
 from bench.cli.terminal import lead, say
-
-if TYPE_CHECKING:
-    from bench.analysis.compare import Comparison, Finding
-    from bench.presentation.figures.sheet import Sheet
+from bench.presentation import following, tables
+from bench.presentation.figures import comparison as figure
+from bench.presentation.figures import sheet as sheets
+from bench.presentation.figures.sheet import Sheet
+from bench.recording import atomic
+from bench.studies import sides
 
 COMPARED = "compared"  # below the recordings: the figures
 STATUS: dict[Finding, int] = {"same": HELD, "better": HELD, "worse": VIOLATED, "cannot tell": INVALID}
@@ -34,31 +38,19 @@ def compare(
 
     ``size``: preset, width, font_size and format of the figure of both, as far as said.
     """
-    from bench.analysis import compare as comparing
-    from bench.analysis import next_steps
-    from bench.presentation import following
-    from bench.presentation.figures import sheet as sheets
-    from bench.studies import sides
-
     reports, sheet = Path(reports), sheets.asked(**size) or sheets.PAGE
     places = sides.find(one, reports), sides.find(other, reports)
     found, others = (sides.runs(place) for place in places)
-    both = [name for name in found if name in others]
+    both = {name: (found[name], others[name]) for name in found if name in others}
     if not both:
         raise LookupError(f"{places[0]} and {places[1]} have no recording of the same name")
-    comparisons, figures = [], []
-    for name in both:
-        runs = sides.read(found[name]), sides.read(others[name])
-        comparisons.append(comparing.compare(*runs, name, across_machines))
-        expected = comparing.expected(*runs, comparisons[-1].scale)
-        drawn = _drawn((found[name], others[name]), comparisons[-1], expected, sheet)
-        figures += _kept(drawn, comparisons[-1], sheet, reports)
+    comparisons, figures = _compared(both, across_machines, sheet, reports)
     alone = sorted(found.keys() ^ others.keys())
     findings = [comparison.finding for comparison in comparisons]
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)
     _show(finding, comparisons, alone, figures)
-    decisive = next((name for name, one in zip(both, findings, strict=True) if one == finding), both[0])
-    step = following.said(next_steps.of_recording(str(others[decisive]), str(reports)))
+    decisive = findings.index(finding) if finding in findings else 0
+    step = following.said(next_steps.of_recording(str([*both.values()][decisive][1]), str(reports)))
     lead(step)
     told |= {
         "finding": finding,
@@ -73,6 +65,21 @@ def compare(
     return STATUS[finding]
 
 
+def _compared(
+    both: Mapping[str, tuple[Path, Path]], across_machines: bool, sheet: Sheet, reports: Path
+) -> tuple[list[Comparison], list[Path]]:
+    """Return what each two recordings of a name say of each other, and the files with their figures."""
+    comparisons: list[Comparison] = []
+    figures: list[Path] = []
+    for name, places in both.items():
+        one, other = (sides.read(place) for place in places)
+        comparison = comparing.compare(one, other, name, across_machines)
+        drawn = _drawn(places, comparison, comparing.expected(one, other, comparison.scale), sheet)
+        comparisons.append(comparison)
+        figures += _kept(drawn, comparison, sheet, reports)
+    return comparisons, figures
+
+
 def _drawn(
     places: tuple[Path, Path],
     comparison: Comparison,
@@ -80,9 +87,6 @@ def _drawn(
     sheet: Sheet,
 ) -> Mapping[str, bytes]:
     """Return the figure of two runs by format."""
-    from bench.presentation.figures import comparison as figure
-    from bench.studies import sides
-
     one, other = (
         figure.Side(
             f"{'AB'[number]}: {comparison.runs[number]}, {comparison.verdicts[number]}",
@@ -96,11 +100,8 @@ def _drawn(
 
 def _kept(drawn: Mapping[str, bytes], comparison: Comparison, sheet: Sheet, reports: Path) -> list[Path]:
     """Write a figure to where those of comparisons are, and return its files."""
-    from bench.presentation.figures.comparison import NAME
-    from bench.recording import atomic
-
     place = reports / COMPARED / "--".join(comparison.runs)
-    files = {place / sheet.file(NAME, kind): content for kind, content in drawn.items()}
+    files = {place / sheet.file(figure.NAME, kind): content for kind, content in drawn.items()}
     place.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         atomic.write(file, content)
@@ -108,8 +109,6 @@ def _kept(drawn: Mapping[str, bytes], comparison: Comparison, sheet: Sheet, repo
 
 
 def _show(finding: Finding, comparisons: list[Comparison], alone: list[str], figures: Sequence[Path]) -> None:
-    from bench.presentation import tables
-
     console = Console()
     for comparison in comparisons:
         console.print(tables.compared(comparison))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench.cli.progress import Display
     from bench.presentation.figures.sheet import Sheet
     from bench.recording.directory import Recording
+    from testbed.scenario import Scenario
 
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 
@@ -36,9 +37,12 @@ def bench(
     retry: int = retries.MOST,
     enforcement: str = "",
     repetitions: str | None = None,
+    dry: bool = False,
     **options: Unpack[asked.Options],
 ) -> int:
     """Run scenarios one after another, or go on with a run; judge them, and return the worst exit status.
+
+    With ``dry`` only say what would be done, as far as that can be known before.
 
     With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes. A run that proves
     nothing because of the machine leads to at most ``retry`` others; one that is gone on with, to none. At
@@ -49,12 +53,16 @@ def bench(
     if resume:
         reports = options["reports"]
         asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
-        judged = [resume_bench(resume, Path(reports))]
-        told["runs"] = [documents.run(*one) for one in judged]
-        return exits.worst(one.summary.verdict for one in judged)
+        return _resumed(resume, Path(reports), told, dry)
     # All are read before the first is started: a mistake in the second is no reason to lose it.
-    for request in wanted:
-        requests.read(request)
+    read = [requests.read(request) for request in wanted]
+    if dry:
+        return _say_planned(wanted, read, auto)
+    return _answer(wanted, auto, allowance, told)
+
+
+def _answer(wanted: Sequence[Request], auto: bool, allowance: retries.Allowance, told: Document) -> int:
+    """Run all that is asked for, fill in what programs are told, and return the worst exit status."""
     answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
     told["runs"] = [
         {**documents.run(*made.judged), "scale": made.request.scale}
@@ -77,37 +85,35 @@ def _wanted(
     return [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER], auto
 
 
-def plan(
-    scenario: Sequence[str],
-    kubeconfig: Sequence[str],
-    resume: str,
-    retry: int = retries.MOST,
-    enforcement: str = "",
-    repetitions: str | None = None,
-    **options: Unpack[asked.Options],
-) -> int:
-    """Say what ``bench`` would do, as far as that can be known before. Raises LookupError, as it does."""
+def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto: bool) -> int:
+    """Say what each run would be. Raises LookupError for what could not be brought up."""
     from bench.cli.terminal import say
 
-    wanted, auto = _wanted(scenario, kubeconfig, enforcement, repetitions, options)
-    asked.retries(retry)
-    if resume:
-        from bench.recording import directory
-
-        say(f"{directory.find_unfinished(resume, Path(options['reports'])).directory} would be resumed")
-    for request in [] if resume else wanted:
-        one = requests.read(request)
+    for request, one in zip(wanted, scenarios, strict=True):
         admit(Addressing(one))
         times = one.measurement.repetitions
-        where = "clusters that exist" if kubeconfig else f"{len(one.nodes)} nodes ({request.provider})"
+        nodes = f"{len(one.nodes)} nodes ({request.provider})"
         say(
-            f"{one.name}: on {where}, {len(one.pods)} pods by {request.orchestrator}, "
+            f"{one.name}: on {'clusters that exist' if request.kubeconfigs else nodes}, "
+            f"{len(one.pods)} pods by {request.orchestrator}, "
             f"guarantees by {one.kept_by}; {len(one.transfers)} transfers in "
             f"{one.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
             f"{'; at the scale that a calibration finds' if auto else ''}"
         )
-    say("--dry: nothing was done")
     return HELD
+
+
+def _resumed(run: str, reports: Path, told: Document, dry: bool) -> int:
+    """Go on with an interrupted run; with ``dry`` only say with which."""
+    from bench.cli.terminal import say
+    from bench.recording import directory
+
+    if dry:
+        say(f"{directory.find_unfinished(run, reports).directory} would be resumed")
+        return HELD
+    judged = resume_bench(run, reports)
+    told["runs"] = [documents.run(*judged)]
+    return exits.worst([judged.summary.verdict])
 
 
 def resume_bench(run: str, reports: Path) -> Judged:
@@ -195,19 +201,12 @@ def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = 
     What is packed is unpacked into ``reports`` first. With a sheet, draw the figures for that, too.
     """
     from bench import pipeline
-    from bench.cli import progress
     from bench.cli.verbs import studies
     from bench.recording import archive, directory
     from bench.studies import known
 
     if (packed := archive.find(run, reports)) is not None:
-        unpacked = archive.unpack(packed, reports)
-        runs = archive.recordings(unpacked)  # if it is a study
-        with progress.counted("made again") as counted:
-            for number, recording in enumerate(runs, start=1):
-                pipeline.analyse(recording)
-                counted(number, len(runs))
-        run = str(unpacked)
+        run = str(_unpacked(packed, reports))
     if found := known.find(run, reports):
         study, place = found
         study.analyse(place, sheet)
@@ -220,6 +219,21 @@ def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = 
     judged = _shown(recording, summary, reports)
     told["runs"] = [documents.run(*judged)]
     return exits.worst([judged.summary.verdict])
+
+
+def _unpacked(packed: Path, reports: Path) -> Path:
+    """Unpack a recording or a study, whose recordings are analysed anew; return its directory."""
+    from bench import pipeline
+    from bench.cli import progress
+    from bench.recording import archive
+
+    unpacked = archive.unpack(packed, reports)
+    runs = archive.recordings(unpacked)
+    with progress.counted("made again") as counted:
+        for number, recording in enumerate(runs, start=1):
+            pipeline.analyse(recording)
+            counted(number, len(runs))
+    return unpacked
 
 
 def _say_drawn(figures: Path, sheet: Sheet | None) -> None:

@@ -52,9 +52,17 @@ def judge(
     to: str,
     acknowledged: str,
     machine: bool,
+    dry: bool = False,
     **options: Unpack[asked.Options],
 ) -> int:
-    """Run scenarios, or take recordings for them, and judge them; or print which machine this is."""
+    """Run scenarios, or take recordings for them, and judge them; or print which machine this is.
+
+    With ``dry`` only check what would be run.
+    """
+    if dry:
+        for _, one in [] if machine or replay else _asked(scenario, repetitions, **options):
+            admit(Addressing(one))
+        return HELD
     if machine:
         return identify()
     where = places(history, to, acknowledged)
@@ -71,23 +79,6 @@ def run(
 
     read = _asked(scenarios, repetitions, **options)
     return _show(nightly.run(read, places, partial(Display, Console())), places, options["reports"])
-
-
-def plan(
-    scenario: Sequence[str],
-    replay: Sequence[str],
-    repetitions: int,
-    history: str,
-    to: str,
-    acknowledged: str,
-    machine: bool,
-    **options: Unpack[asked.Options],
-) -> int:
-    """Check what ``run`` would run. Raises LookupError, as it does."""
-    for _, one in [] if machine or replay else _asked(scenario, repetitions, **options):
-        admit(Addressing(one))
-    say("--dry: nothing was done")
-    return HELD
 
 
 def _asked(

@@ -12,7 +12,7 @@ from invoke.runners import Promise
 
 from bench.cli import exits
 from bench.cli.terminal import say
-from bench.cli.verbs import supplies
+from bench.cli.verbs import machines
 from testbed.resources import HOME, shown
 
 # Tests that judge a rate or a time are marked "alone". None is in tests/unit, which takes long to collect.
@@ -90,7 +90,7 @@ def _share(percent: int, shard: str) -> dict[str, str]:
 
 def e2e_tests(context: Context, alone: bool, beside: bool) -> None:
     """Check real Kubernetes, from its programs - built, if there are none - to both scenarios; needs root."""
-    exits.must(supplies.get_kubernetes, "", "", False, False, "")
+    exits.must(machines.get_kubernetes, "", "", False, False, "")
     if alone or not beside:
         _run(context, "pytest tests/e2e -m alone")
     if beside or not alone:

@@ -16,7 +16,7 @@ from bench.recording import atomic
 from testbed.resources import HOME
 
 if TYPE_CHECKING:
-    from bench.studies.reproduction.claims import Claim
+    from bench.studies.reproduction.claims import Claim, Claims
     from bench.studies.reproduction.trial import Trial
 
 
@@ -137,14 +137,10 @@ def reproduce(
     known = claims.read()
     wanted = known.named(claim)
     if list_:
-        for one in wanted:
-            say(f"{one.id:24} {one.minutes:4g} min  {one.machine:10} {one.command}")
-        return HELD
+        return _list(wanted)
     if recorded:
         if not claim:
-            for recording, reason in known.missing.items():
-                say(f"not recorded: {recording}: {reason}")
-            wanted = [one for one in wanted if one.recording not in known.missing]
+            wanted = _recorded(known)
         status, doubted = _read_again(wanted)
         quick = not claim or all(one.quick for one in wanted)
     else:
@@ -158,6 +154,19 @@ def reproduce(
         step = next_steps.of_recording(str(doubted), str(reports))
     lead(following.said(step))
     return status
+
+
+def _list(claims: Sequence[Claim]) -> int:
+    for one in claims:
+        say(f"{one.id:24} {one.minutes:4g} min  {one.machine:10} {one.command}")
+    return HELD
+
+
+def _recorded(known: Claims) -> list[Claim]:
+    """Return the claims that there are recordings of; say which recordings are missing."""
+    for recording, reason in known.missing.items():
+        say(f"not recorded: {recording}: {reason}")
+    return [one for one in known.named([]) if one.recording not in known.missing]
 
 
 def _read_again(wanted: Sequence[Claim]) -> tuple[int, Path | None]:

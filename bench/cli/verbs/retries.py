@@ -99,19 +99,28 @@ def answer(request: Request, run: Callable[[Request, str | None], Judged], allow
             break
         how = "once more" if wanted is request else f"at {format_factor(wanted.scale)}"
         say(f"{first.scenario}: invalid, and it may have been the machine: {how}")
-        begun = time.monotonic()
-        try:
-            found.attempts.append(Attempt(wanted, run(wanted, first.run_id)))
-        except BrokenPipeError:
-            raise
-        except (RuntimeError, OSError) as error:  # what was asked for has its answer
-            complain(str(error))
-            found.ended = "a further run failed"
+        if not _attempted(found, wanted, run, allowance):
             break
-        finally:
-            allowance.seconds -= time.monotonic() - begun
     say(f"{first.scenario}: {_concluded(found)}")
     return found
+
+
+def _attempted(
+    found: Answer, wanted: Request, run: Callable[[Request, str | None], Judged], allowance: Allowance
+) -> bool:
+    """Make a further run, at the allowance's expense; tell whether it could be made."""
+    first = found.attempts[0].judged.summary
+    begun = time.monotonic()
+    try:
+        found.attempts.append(Attempt(wanted, run(wanted, first.run_id)))
+    except BrokenPipeError:
+        raise
+    except (RuntimeError, OSError) as error:  # what was asked for has its answer
+        complain(str(error))
+        found.ended = "a further run failed"
+    finally:
+        allowance.seconds -= time.monotonic() - begun
+    return not found.ended
 
 
 def _further(found: Answer) -> Iterator[Request]:

@@ -34,9 +34,10 @@ def run(
     choose: Sequence[str] = (),
     *,
     told: Document,
+    dry: bool = False,
     **options: Unpack[asked.Options],
 ) -> int:
-    """Run a study, or go on with one that was interrupted, and show it.
+    """Run a study, or go on with one that was interrupted, and show it; with ``dry`` say which cases it has.
 
     With ``gate`` the exit status is about the cases that shall hold, and about no others.
     """
@@ -44,28 +45,21 @@ def run(
 
     wanted = chosen(choices, choose)
     study = known.named(name)
-    directory = _run(study, wanted, resume, gate, kubeconfig, **options)
+    request = _asked(study, wanted, kubeconfig, **options)
+    if dry:
+        return _say_planned(study, request, resume)
+    directory = _run(study, request, resume, gate)
     told |= documents.study(study, directory, options["reports"])
     status = show(study, directory, options["reports"])
     return _gate(study.promised(directory)) if gate else status
 
 
-def plan(
-    name: str,
-    choices: Choices = MappingProxyType({}),
-    resume: str = "",
-    gate: bool = False,
-    kubeconfig: Sequence[str] = (),
-    choose: Sequence[str] = (),
-    **options: Unpack[asked.Options],
-) -> int:
-    """Say which cases ``run`` would run, which is asked for alike. Raises LookupError."""
-    from bench.studies import known, remaining
+def _say_planned(study: Study, wanted: StudyRequest, resume: str) -> int:
+    """Say which cases would be run. Raises LookupError for what could not be brought up."""
+    from bench.studies import remaining
 
-    study = known.named(name)
     if resume:
         say(f"{resume} would be resumed")
-    wanted = _asked(study, chosen(choices, choose), kubeconfig, **options)
     for case in study.cases(wanted):
         scenario = case.scenario
         if scenario:
@@ -76,7 +70,6 @@ def plan(
         say(f"{what}: {remaining.words(seconds)}")
     if beside:
         say(f"beside recordings {remaining.words(sum(beside.values()))}, where testbeds are namespaces")
-    say("--dry: nothing was done")
     return statuses.HELD
 
 
@@ -95,24 +88,15 @@ def _asked(
     return wanted
 
 
-def _run(
-    study: Study,
-    choices: Mapping[str, Sequence[str]],
-    resume: str,
-    gate: bool,
-    kubeconfigs: Sequence[str],
-    **options: Unpack[asked.Options],
-) -> Path:
+def _run(study: Study, wanted: StudyRequest, resume: str, gate: bool) -> Path:
     """Return the directory of a study that is complete."""
     from bench.cli.progress import Display
     from bench.studies import loop
 
-    name = study.name
-    wanted, reports = _asked(study, choices, kubeconfigs, **options), options["reports"]
     displays = partial(Display, Console())
     if resume:
-        asked.refuse_others(wanted, StudyRequest(study=name, reports=reports))
-        return loop.resume(study, resume, Path(reports), displays)
+        asked.refuse_others(wanted, StudyRequest(study=study.name, reports=wanted.reports))
+        return loop.resume(study, resume, Path(wanted.reports), displays)
     if gate and not any(case.promised for case in study.cases(wanted)):
         raise LookupError(
             "--gate: none of these cases shall hold; docs/explanation/enforcements-compared.md says which do"

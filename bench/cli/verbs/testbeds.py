@@ -36,8 +36,9 @@ def bring_up(
     orchestrator: str,
     kubeconfig: Sequence[str] = (),
     draw: str = "",
+    dry: bool = False,
 ) -> int:
-    """Bring up a lasting testbed of one scenario, or its virtual machines.
+    """Bring up a lasting testbed of one scenario, or its virtual machines; with ``dry`` only check it.
 
     With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes.
     """
@@ -46,17 +47,13 @@ def bring_up(
     if kubeconfig:
         provider, orchestrator = on_clusters(kubeconfig)
     wanted = load(scenario_file(scenario), set_, scale)
+    if dry:
+        admit(Addressing(wanted))
+        return HELD
     called = lasting.called(wanted, provider, name)
     kept = lasting.up(wanted, provider, orchestrator, called, Display(Console(), called).stage)
     _show(kept.name, kept.state())
     _draw(kept, draw)
-    return HELD
-
-
-def plan(scenario: str, set_: Sequence[str], scale: float, **_others: object) -> int:
-    """Check the scenario of a testbed that ``bring_up`` would bring up. Raises LookupError, as it does."""
-    admit(Addressing(load(scenario_file(scenario), set_, scale)))
-    say("--dry: nothing was done")
     return HELD
 
 
@@ -171,19 +168,15 @@ def measure_between(
         from bench.presentation import tables
 
         summary = pipeline.judge(Recording(Path(scratch) / "between"), one, record)
-        (flow,) = summary.flows
-        promised = flow.expected_goodput_bps is not None
-        Console().print(tables.flows(summary))
-        for line in [*summary.reasons, *summary.notes] if promised else summary.notes:
-            say(line)
-        say(
-            f"{summary.verdict}: {source} -> {destination}"
-            if promised
-            else f"{source} has no promise to judge"
-        )
-        told |= {"flow": flow.model_dump(mode="json", by_alias=True), "reasons": summary.reasons}
-        told["verdict"] = summary.verdict if promised else None
-    return STATUS_OF_VERDICT[summary.verdict] if promised else HELD
+    (flow,) = summary.flows
+    verdict = None if flow.expected_goodput_bps is None else summary.verdict
+    Console().print(tables.flows(summary))
+    for line in [*summary.reasons, *summary.notes] if verdict else summary.notes:
+        say(line)
+    say(f"{verdict}: {source} -> {destination}" if verdict else f"{source} has no promise to judge")
+    told |= {"flow": flow.model_dump(mode="json", by_alias=True), "reasons": summary.reasons}
+    told["verdict"] = verdict
+    return STATUS_OF_VERDICT[verdict] if verdict else HELD
 
 
 def take_down(name: str, provider: str, scenario: str, destroy: bool) -> int:

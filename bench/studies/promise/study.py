@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bench.analysis import next_steps
 from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
-from bench.generators import answers
+from bench.generators import promised
 from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
@@ -158,7 +158,7 @@ class PromiseStudy(Study):
         """Return which runs could not be made, and why, and whose answers were promised nothing."""
         lost = [f"not run: {row.scenario}: {row.reason}" for row in self.rows(directory) if row.reason]
         said = [note for result in self.summaries(directory) if result for note in result.notes]
-        return [*lost, *dict.fromkeys(note for note in said if note.startswith(answers.BEGINS))]
+        return [*lost, *dict.fromkeys(note for note in said if note.startswith(promised.ACKNOWLEDGEMENTS))]
 
     def outcome(self, directory: Path) -> Outcome:
         """Return what is the worst of what the network claims; what it does not claim is none."""

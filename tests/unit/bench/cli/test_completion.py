@@ -10,6 +10,7 @@ import pytest
 from bench.cli import completion, values
 from bench.recording import requests
 from bench.studies.known import STUDIES
+from bench.studies.promise.check import PROFILES
 from testbed.assembly import EXISTING, PROVIDERS
 from testbed.providers.netns import processes
 from testbed.scenario.networks import KINDS
@@ -50,6 +51,9 @@ def test_shipped_parts_are_those_of_the_registries() -> None:
     assert values.studies() == sorted(STUDIES)
     assert values.backends() == list(KINDS)
     assert values.providers() == [name for name in PROVIDERS if name != EXISTING]
+    known = (orchestrator for kind in PROVIDERS.values() for orchestrator in kind.orchestrators)
+    assert values.orchestrators() == list(dict.fromkeys(known))
+    assert values.profiles() == list(PROFILES)
 
 
 @pytest.mark.parametrize(

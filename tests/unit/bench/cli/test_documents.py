@@ -12,7 +12,7 @@ import pytest
 
 from bench.cli import documents
 from bench.cli.terminal import say
-from bench.cli.verbs import experiments, supplies, testbeds
+from bench.cli.verbs import experiments, machines, testbeds
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from testbed import doctor, lasting
@@ -98,7 +98,7 @@ def test_a_doctor_tells_its_findings(
     found = [Finding("HTB", True), Finding("iperf3", False, "apt-get install iperf3", needed)]
     monkeypatch.setattr(doctor, "examine", lambda _: iter(found))
     with documents.document(True) as filled:
-        assert supplies.examine(filled) == status
+        assert machines.examine(filled) == status
     told, words = document(capsys)
     assert told["findings"] == [
         {"subject": "HTB", "fine": True, "remedy": "", "needed": True},

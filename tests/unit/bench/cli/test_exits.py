@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from invoke.exceptions import Exit
 
-from bench.cli.exits import ends_with_status
+from bench.cli.exits import end_with_status
 from bench.cli.program import collected
 from bench.cli.table import Verb
 from tests import verbs
@@ -41,7 +41,7 @@ def test_a_second_signal_to_end_does_not_cut_the_way_down_short(number: signal.S
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         with pytest.raises(Exit) as caught:
-            ends_with_status(command)()
+            end_with_status(command)
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

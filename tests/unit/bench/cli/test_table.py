@@ -12,11 +12,10 @@ from bench.cli.table import VERBS, Verb
 def test_what_does_a_verb_is_there_and_takes_its_options(verb: Verb) -> None:
     given = {one.into or one.name for one in verb.options}
     given |= {name for name, there in {"name": verb.study, "command": verb.command}.items() if there}
-    documented = {"told"} if "json" in given else set()
-    for function, names in (verb.function, given - {"json"} | documented), (verb.plan, given - {"json"}):
-        if function:
-            context = [None] if verb.runs_programs else []
-            inspect.signature(program._function(function)).bind(*context, **dict.fromkeys(names))
+    given |= {"dry"} if verb.plans else set()
+    names = given - {"json"} | ({"told"} if "json" in given else set())
+    context = [None] if verb.runs_programs else []
+    inspect.signature(program._function(verb.function)).bind(*context, **dict.fromkeys(names))
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)

@@ -30,10 +30,10 @@ def test_a_study_asked_for_wrongly_is_bad_input() -> None:
 
 
 def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert studies.plan("promise", {"profile": ["robust"]}, "", **NOTHING) == 0
+    assert studies.run("promise", {"profile": ["robust"]}, "", told={}, dry=True, **NOTHING) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "some-attacks: about 40 s"
-    assert lines[-2] == "beside recordings about 1 min, where testbeds are namespaces"
+    assert lines[-1] == "beside recordings about 1 min, where testbeds are namespaces"
 
 
 @pytest.mark.parametrize("other", [{"scale": 0.1}, {"set_": ["name=x"]}, {"provider": "ssh:x"}])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cli import program, words
+from bench.cli import arguments, program
 from bench.cli.table import MANY, SHORT, VERBS, Option, Verb, place
 
 execute = Verb(
@@ -31,7 +31,7 @@ reproduce = Verb(
     ],
 )
 def test_a_command_begins_with_the_second_word_that_stands_alone(typed: str, understood: str) -> None:
-    assert words.with_command(typed.split(), execute) == understood.split()
+    assert arguments.with_command(typed.split(), execute) == understood.split()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_command_begins_with_the_second_word_that_stands_alone(typed: str, und
     ],
 )
 def test_or_with_an_option_that_is_another_program_s(typed: str, understood: str) -> None:
-    assert words.with_command(typed.split(), execute, by_option=True) == understood.split()
+    assert arguments.with_command(typed.split(), execute, by_option=True) == understood.split()
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_or_with_an_option_that_is_another_program_s(typed: str, understood: str
 def test_what_is_no_option_of_a_verb_is_refused(typed: str, option: str) -> None:
     """Also what invoke has itself, and would take there."""
     with pytest.raises(ValueError, match=rf"^execute: no option {option}\b"):
-        words.check_options(typed.split(), execute)
+        arguments.check_options(typed.split(), execute)
 
 
 @pytest.mark.parametrize("typed", ["-n -c", "-nt", "--name=-c", "--quiet --dry -h", "-R", "A-1 -- -c"])
 def test_what_is_one_is_not(typed: str) -> None:
-    words.check_options(typed.split(), execute)
+    arguments.check_options(typed.split(), execute)
 
 
 def test_a_short_option_means_one_thing_everywhere() -> None:
@@ -82,42 +82,42 @@ def test_an_option_has_its_short_form_with_every_verb(name: str) -> None:
 
 @pytest.mark.parametrize("typed", ["--quiet A-1 --name t", "--name t --quiet A-1", "A-1 --name t --quiet"])
 def test_what_a_verb_needs_comes_first(typed: str) -> None:
-    assert words.places_first(typed.split(), execute)[0] == "A-1"
-    assert sorted(words.places_first(typed.split(), execute)) == sorted(typed.split())
+    assert arguments.places_first(typed.split(), execute)[0] == "A-1"
+    assert sorted(arguments.places_first(typed.split(), execute)) == sorted(typed.split())
 
 
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(ValueError, match=r"^execute: PLACE is missing: a pod$"):
-        words.places_first(["--name", "t"], execute)
-    assert words.places_first(["--place", "A-1"], execute) == ["--place", "A-1"]
+        arguments.places_first(["--name", "t"], execute)
+    assert arguments.places_first(["--place", "A-1"], execute) == ["--place", "A-1"]
 
 
 def test_words_alone_are_values_of_the_option_that_a_verb_has_for_them() -> None:
     typed = ["a", "--seed", "7", "-t", "8", "b", "--list", "c", "--claim=d"]
-    assert words.as_options(typed, "claim", reproduce) == [
+    assert arguments.as_options(typed, "claim", reproduce) == [
         *("--claim=a", "--seed", "7", "-t", "8", "--claim=b", "--list", "--claim=c", "--claim=d")
     ]
-    assert words.as_options([], "claim", reproduce) == []
+    assert arguments.as_options([], "claim", reproduce) == []
 
 
 def test_an_option_that_takes_one_value_takes_no_two_words() -> None:
     with pytest.raises(ValueError, match="one scenario at a time, not contmec and latency"):
-        words.as_options(["contmec", "latency"], "scenario", VERBS["up"])
+        arguments.as_options(["contmec", "latency"], "scenario", VERBS["up"])
 
 
 @pytest.mark.parametrize("typed", [["--seed", "x"], ["--seed=x"], ["--list", "--seed", "x"]])
 def test_what_is_no_number_is_named_with_its_option(typed: list[str]) -> None:
     with pytest.raises(ValueError, match=r"^--seed: 'x' is not a whole number$"):
-        words.check_values(typed, reproduce)
-    words.check_values(["--seed", "3", "-t4"], reproduce)
+        arguments.check_values(typed, reproduce)
+    arguments.check_values(["--seed", "3", "-t4"], reproduce)
 
 
 @pytest.mark.parametrize("typed", ["--claim", "--to", "-t", "--seed --list", "--claim x --claim"])
 def test_a_value_that_is_missing_is_named_with_its_option(typed: str) -> None:
     with pytest.raises(ValueError, match=r"^--(claim|to|seed): a value is missing$"):
-        words.check_values(typed.split(), reproduce)
+        arguments.check_values(typed.split(), reproduce)
 
 
 def test_what_is_meant_is_near() -> None:
-    assert words.meant("benchh", ["bench", "matrix"]) == "; did you mean bench?"
-    assert words.meant("zzz", ["bench", "matrix"]) == ""
+    assert arguments.meant("benchh", ["bench", "matrix"]) == "; did you mean bench?"
+    assert arguments.meant("zzz", ["bench", "matrix"]) == ""

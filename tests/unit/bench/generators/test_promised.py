@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from bench.generators import answers
+from bench.generators import promised
 from testbed.scenario.files import load
 from tests.paths import ROOT
 
 
 def said(*settings: str) -> list[str]:
-    return list(answers.notes(load(ROOT / "scenarios/congested.yaml", settings)))
+    return list(promised.acknowledgements(load(ROOT / "scenarios/congested.yaml", settings)))
 
 
 def test_of_each_promised_flow_is_said_whether_its_answers_are_admitted() -> None:

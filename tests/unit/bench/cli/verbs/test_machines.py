@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.verbs import supplies
+from bench.cli.verbs import machines
 from testbed.supplies.binaries import PROGRAMS
 from tests.unit.testbed.supplies.builders import write_program
 
@@ -14,7 +14,7 @@ from tests.unit.testbed.supplies.builders import write_program
 )
 def test_kubernetes_comes_from_one_place_only(directory: str, download: bool, build: bool) -> None:
     with pytest.raises(LookupError, match="--from, --download and --build are mutually exclusive"):
-        supplies.get_kubernetes("", directory, download, build, "")
+        machines.get_kubernetes("", directory, download, build, "")
 
 
 def test_getting_kubernetes_says_where_it_is(
@@ -24,7 +24,7 @@ def test_getting_kubernetes_says_where_it_is(
     monkeypatch.setattr("testbed.supplies.images.provide", list)
     for program in PROGRAMS:
         write_program(tmp_path / program, "Kubernetes v1.20.2")
-    assert supplies.get_kubernetes("", str(tmp_path), False, False, "") == 0
+    assert machines.get_kubernetes("", str(tmp_path), False, False, "") == 0
     *_, where, overlays = capsys.readouterr().out.splitlines()
     assert where.endswith(
         f"Kubernetes 1.20.2 is in {tmp_path}/cache/kubernetes/1.20.2, copied from {tmp_path}"
