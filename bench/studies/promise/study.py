@@ -23,6 +23,7 @@ from bench.recording.records import Entry, Request, StudyRequest
 from bench.studies import remaining
 from bench.studies.promise import attribution, cost
 from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run, all_checks
+from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
 from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
 from bench.studies.study import REQUEST, Case, Promised, Study
 from testbed.assembly import orchestrator_kind
