@@ -11,7 +11,6 @@ linux/pkt_cls.h; iproute2's ip/iplink.c and tc/*.c.
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock, start_new_thread
 from struct import pack, unpack_from
 
 from edge import netlink as nl
@@ -71,34 +70,6 @@ def run(tool: str, lines: str, netns: str = "") -> None:
     finally:
         if batch is not None:
             batch.close()
-
-
-class Begun:
-    """Lines at work in a thread: the kernel makes its caller wait, and there is time for other work."""
-
-    def __init__(self, tool: str, lines: str) -> None:
-        """Start it, in this network namespace."""
-        self._failure: tools.CommandError | None = None
-        self._ended = allocate_lock()
-        self._ended.acquire()
-        try:
-            start_new_thread(self._run, (tool, lines))
-        except RuntimeError:  # there is no room for one: then one after the other
-            self._run(tool, lines)
-
-    def _run(self, tool: str, lines: str) -> None:
-        try:
-            run(tool, lines)
-        except tools.CommandError as failure:
-            self._failure = failure
-        finally:
-            self._ended.release()
-
-    def finish(self) -> None:
-        """Wait until it has ended. Raises tools.CommandError."""
-        with self._ended:
-            if self._failure is not None:
-                raise self._failure
 
 
 def run_all(*batches: tuple[str, str]) -> None:

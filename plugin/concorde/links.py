@@ -7,6 +7,7 @@ here has passed through names.py.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 from . import addresses, batches, routing, rtnetlink, tools
 from .cni import DAMAGED, CniError
@@ -116,34 +117,49 @@ def configure(link: Link, netns: str, default: bool | None) -> bool:
     return True
 
 
-class Removal:
-    """The deletion of a link of the node, if it is there; the pod's end goes with it.
+def remove(name: str) -> None:
+    """Delete a link of the node, if it is there; the pod's end goes with it. Raises tools.CommandError."""
+    if not exists(name):
+        return
+    try:
+        batches.run("ip", f"link delete dev {name}\n")
+    except tools.CommandError:
+        # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
+        if exists(name):
+            raise
 
-    The kernel makes its caller wait for a grace period, some 20 ms, in which other work can be done: `with
-    Removal(name):`. At its end the link is gone. Raises tools.CommandError.
+
+class Removal:
+    """remove() in a thread: the kernel makes its caller wait for a grace period, some 20 ms.
+
+    Other work can be done meanwhile: `with Removal(name):`. At its end the link is gone. Raises what remove()
+    does.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._failure: Exception | None = None
+        self._ended = allocate_lock()
 
     def __enter__(self) -> None:
-        name = self._name
-        self._begun = batches.Begun("ip", f"link delete dev {name}\n") if exists(name) else None
+        self._ended.acquire()
+        try:
+            start_new_thread(self._run, ())
+        except RuntimeError:  # there is no room for one: then one after the other
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            remove(self._name)
+        except Exception as failure:
+            self._failure = failure
+        finally:
+            self._ended.release()
 
     def __exit__(self, *_: object) -> None:
-        try:
-            if self._begun is not None:
-                self._begun.finish()
-        except tools.CommandError:
-            # The kernel deletes it on its own when the pod's namespace ends, perhaps just now.
-            if exists(self._name):
-                raise
-
-
-def remove(name: str) -> None:
-    """Delete a link of the node, if it is there. Raises tools.CommandError."""
-    with Removal(name):
-        pass
+        with self._ended:
+            if self._failure is not None:
+                raise self._failure
 
 
 def exists(name: str) -> bool:

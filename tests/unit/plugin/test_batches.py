@@ -194,23 +194,6 @@ def test_nothing_to_do_is_no_socket(kernel: Answering) -> None:
     assert kernel.opened_for == []
 
 
-@pytest.mark.parametrize("room", [True, False])
-def test_what_was_begun_tells_at_its_end_whether_it_failed(
-    room: bool, kernel: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not room:
-        monkeypatch.setattr(batches, "start_new_thread", _no_thread)
-    kernel.failures = [DONE, error(errno.EBUSY)]
-    batches.Begun("ip", "link set dev a up\n").finish()
-    begun = batches.Begun("ip", "link delete dev a\n")
-    with pytest.raises(tools.CommandError, match="link delete dev a"):
-        begun.finish()
-
-
-def _no_thread(*_: object) -> None:
-    raise RuntimeError("can't start new thread")
-
-
 def test_nft_works_beside_and_is_waited_for_even_if_another_fails(
     kernel: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from concorde import batches, links, routing
+from concorde import batches, links, routing, tools
 
 from tests.unit.plugin.examples import LINK
 
@@ -44,3 +44,28 @@ def test_a_kernel_without_ipv6_is_not_asked_about_it() -> None:
     made = links.pair_batch(LINK, "/run/netns/pod", ipv6=False) + links.pod_batch(LINK, ipv6=False)
     assert "addrgenmode" not in made
     assert made.count(" up\n") == 3
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_removal_tells_at_its_end_whether_it_failed(room: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*command: str) -> None:
+        asked.append(command)
+        if command[1] == "link delete dev busy\n":
+            raise tools.CommandError(["ip", "link delete dev busy"], "Device or resource busy")
+
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(batches, "run", run)
+    monkeypatch.setattr(links, "exists", lambda name: name != "gone")
+    if not room:
+        monkeypatch.setattr(links, "start_new_thread", no_thread)
+    for name in ("gone", "a"):
+        with links.Removal(name):
+            pass
+    removal = links.Removal("busy")
+    removal.__enter__()
+    with pytest.raises(tools.CommandError, match="busy"):
+        removal.__exit__()
+    assert asked == [("ip", "link delete dev a\n"), ("ip", "link delete dev busy\n")]
