@@ -17,6 +17,7 @@ from bench.analysis.summary import FlowSummary, PhaseSummary, RequestsPhaseSumma
 from bench.observations.causes import Topic
 from bench.presentation import words
 from bench.presentation.following import Following
+from bench.presentation.sheet import borderless
 from bench.presentation.words import verbatim
 from bench.recording.directory import Recording
 from testbed.resources import as_typed
@@ -64,10 +65,7 @@ def next_step(following: Following) -> Text:
 def flows(summary: Summary) -> Table:
     """Return a table with a row for each phase of each flow; rates in one unit, named in its title."""
     unit = unit_for(flow.guarantee_bps for flow in summary.flows)
-    title = verbatim(f"{summary.scenario}, enforcement {summary.enforcement}, rates in {unit.name}")
-    table = Table(
-        title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+    table = borderless(f"{summary.scenario}, enforcement {summary.enforcement}, rates in {unit.name}")
     table.add_column("flow", overflow="fold", ratio=1)
     for heading in ("guaranteed", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -86,10 +84,7 @@ def flows(summary: Summary) -> Table:
 
 def requests(summary: Summary) -> Table:
     """Return a table with a row for each phase of each kind of requests; times in milliseconds."""
-    title = verbatim(f"{summary.scenario}, enforcement {summary.enforcement}, from due to answered in ms")
-    table = Table(
-        title=title, title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
+    table = borderless(f"{summary.scenario}, enforcement {summary.enforcement}, from due to answered in ms")
     table.add_column("requests", overflow="fold", ratio=1)
     table.add_column("/s", justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
@@ -206,10 +201,7 @@ FINDINGS = {"same": "green", "better": "bold green", "worse": "bold red", "canno
 
 def compared(comparison: Comparison) -> Table:
     """Return a row for each flow and phase: both means, the difference and its interval, in % of expected."""
-    found = Table(
-        title=verbatim(f"{comparison.name or 'means'}, in % of what is expected"),
-        title_justify="left", title_style="", box=None, pad_edge=False, padding=(0, 1, 0, 0),
-    )  # fmt: skip
+    found = borderless(f"{comparison.name or 'means'}, in % of what is expected")
     found.add_column("flow", overflow="fold", ratio=1)
     found.add_column("phase", overflow="fold")
     for heading in ("A", "B", "B - A", "95 %"):

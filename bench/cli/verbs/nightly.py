@@ -106,9 +106,9 @@ def again(runs: Sequence[str], repetitions: int, places: nightly.Places, reports
 def identify() -> int:
     """Print which machine this is, as its history is called."""
     from bench.measurement import environment
-    from bench.studies.nightly import machine
+    from bench.studies.nightly import night
 
-    say(machine.identity(environment.surroundings()))
+    say(night.identity(environment.surroundings()))
     return HELD
 
 

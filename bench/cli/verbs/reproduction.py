@@ -91,7 +91,7 @@ def check_all_figures(reports: Path, told: Document) -> int:
 
 def _pages(reports: Path) -> list[tuple[Path, bytes]]:
     """Return the pages of the docs that are made, and not as they should be, with what they should be."""
-    from bench.studies.backends import page as backends
+    from bench.studies.backends import sheets as backends
     from bench.studies.promise import published
     from bench.studies.reproduction import claims, page, versions
 
@@ -198,12 +198,12 @@ def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
     """Show trials, each as soon as it is there; return the status of all, and the recording that decided."""
     from rich.console import Console
 
-    from bench.studies.reproduction import table
+    from bench.studies.reproduction import page
 
     console = Console()
     found: dict[str, list[Trial]] = {name: [] for name in ("confirmed", "outside", "invalid")}
     for tried in trials:
-        console.print(table.of(tried))
+        console.print(page.of(tried))
         found[tried.outcome].append(tried)
     say(", ".join(f"{len(each)} {name}" for name, each in found.items()))
     status = VIOLATED if found["outside"] else INVALID if found["invalid"] else HELD

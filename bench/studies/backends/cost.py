@@ -15,7 +15,6 @@ from typing import NamedTuple
 from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.studies.backends.index import PacketCost, Spread
 from bench.studies.backends.records import Beside, Cost, Offered, Reading, Throughput
-from bench.studies.backends.spread import spread
 
 # Processors that others may take, on average: a process that wants all it can get takes one.
 MOST_OTHERS = 0.1
@@ -90,7 +89,7 @@ def _packet_cost(size: int, rate: int, rounds: Sequence[Cost]) -> PacketCost:
                 invalid += [f"round {cost.round}: {word}" for word in words]
             else:
                 found.append(per_packet_ns(one))
-    return PacketCost(size=size, rate=rate, ns=spread(found), invalid=invalid)
+    return PacketCost(size=size, rate=rate, ns=Spread.of(found), invalid=invalid)
 
 
 def throughputs(rounds: Iterable[Throughput]) -> tuple[dict[str, dict[int, float]], list[str]]:
@@ -115,7 +114,7 @@ def throughputs(rounds: Iterable[Throughput]) -> tuple[dict[str, dict[int, float
 
 def shares(of: Mapping[int, float], beside: Mapping[int, float]) -> Spread | None:
     """Return what one backend carried as a share of another, round by round."""
-    return spread(of[number] / beside[number] for number in of.keys() & beside.keys())
+    return Spread.of(of[number] / beside[number] for number in of.keys() & beside.keys())
 
 
 def beside(what: Beside) -> Iterator[str]:

@@ -6,6 +6,8 @@ measurement invalid is said in words, and its number is left out.
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +32,14 @@ class Spread(Entry):
     least: float
     most: float
     count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread | None:
+        """Return that of several values; None of nothing."""
+        found = sorted(values)
+        if not found:
+            return None
+        return cls(median=statistics.median(found), least=found[0], most=found[-1], count=len(found))
 
     @property
     def share(self) -> float:

@@ -1,13 +1,15 @@
-"""The study's tables as words: a title, headings, and a row for each backend; whoever shows them."""
+"""The study's tables, with a row for each backend; and the page of the docs that shows some of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
+from bench.presentation.sheet import Sheet
 from bench.studies.backends.convergence import too_late
 from bench.studies.backends.datapaths import GUARANTEE
 from bench.studies.backends.index import (
+    INDEX,
     Backends,
     Convergence,
     First,
@@ -17,25 +19,47 @@ from bench.studies.backends.index import (
     Row,
     Size,
     Spread,
+    read,
 )
+from testbed.resources import HOME
+from testbed.scenario.texts import is_file
 
+FILE = HOME / "docs" / "explanation" / "backends-measured.md"
+BEGIN = "<!-- The tables of reports/reference/backends, by ./invokew figures --all -->\n"
+END = "<!-- The end of these tables -->\n"
 NOTHING = "–"
 SPREAD = "median ± half of the spread"
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """One table."""
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 def sheets(found: Backends) -> list[Sheet]:
     """Return what is there to be shown."""
     made = (promises, packets, round_trips, firsts, moves, growth)
     return [sheet for make in made if (sheet := make(found)).rows]
+
+
+def markdown(found: Backends) -> str:
+    """Return all tables for a page."""
+    return "\n".join(sheet.markdown() for sheet in sheets(found))
+
+
+def render(reference: Path) -> str | None:
+    """Return the docs page with the tables of the study that is kept, if one is, and as it is otherwise.
+
+    None if there is no such page.
+    """
+    if not is_file(FILE):
+        return None
+    text, kept = FILE.read_text(encoding="utf-8"), reference / "backends"
+    return filled(text, markdown(read(kept))) if is_file(kept / INDEX) else text
+
+
+def filled(page: str, content: str) -> str:
+    """Return a page with the content between its marks. Raises ValueError for a page without them."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no {BEGIN.strip()!r} and {END.strip()!r} in {FILE.name}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def promises(found: Backends) -> Sheet:

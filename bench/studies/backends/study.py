@@ -16,7 +16,7 @@ from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
-from bench.studies.backends import convergence, cost, datapaths, first
+from bench.studies.backends import convergence, cost, datapaths
 from bench.studies.backends.datapaths import (
     COST,
     FIRST,
@@ -27,13 +27,12 @@ from bench.studies.backends.datapaths import (
     THROUGHPUT,
     Datapath,
 )
-from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, read
+from bench.studies.backends.exchanges import firsts, round_trips
+from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, Spread, read
 from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
 from bench.studies.backends.probes import scenarios
 from bench.studies.backends.probes.scenarios import ORCHESTRATOR, PROVIDER, ground
 from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
-from bench.studies.backends.round_trip import round_trips
-from bench.studies.backends.spread import spread
 from bench.studies.study import Case, Promised, Study, figure_files
 from testbed.scenario import Scenario, ScenarioError
 
@@ -121,18 +120,18 @@ class BackendsStudy(Study):
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what packets cost, and what nodes cost."""
-        from bench.studies.backends import table
+        from bench.studies.backends.sheets import sheets
 
-        return table.tables(read(directory))
+        return [sheet.table() for sheet in sheets(read(directory))]
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``backends.json`` with what was measured, ``figures/backends.*`` and ``backends.md``."""
         from bench.presentation.figures.sheet import PAGE
-        from bench.studies.backends import figure, page
+        from bench.studies.backends import figure, sheets
 
         found = self.summed_up(directory)
         drawn = {"backends": figure.render(found, PAGE)}
-        files = {INDEX: atomic.model_bytes(found), "backends.md": page.tables(found).encode()}
+        files = {INDEX: atomic.model_bytes(found), "backends.md": sheets.markdown(found).encode()}
         return {**files, **figure_files(drawn, PAGE)}
 
     def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
@@ -159,11 +158,11 @@ class BackendsStudy(Study):
         }
         measured = {
             name: Measured(
-                throughput_bps=spread(carried.get(name, {}).values()),
+                throughput_bps=Spread.of(carried.get(name, {}).values()),
                 of_first=cost.shares(carried.get(name, {}), beside),
                 throughput_invalid=[words for words in invalid if f": {name}: " in words],
                 cost=cost.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
-                first=first.firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
+                first=firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
                 round_trips=asking.get(name, []),
                 sizes=[convergence.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
             )

@@ -9,7 +9,7 @@ from bench.analysis.summary import Summary
 from bench.presentation import again, report, tables
 from bench.recording.directory import UNFINISHED, Recording
 from bench.studies import study
-from bench.studies.matrix import latency
+from bench.studies.matrix import table
 from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario.units import unit_for
 
@@ -51,9 +51,9 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
                 "charted": False,
             },
             requests={
-                scenario: list(latency.rows(index, summaries, scenario)) for scenario in index.scenarios
+                scenario: list(table.latencies(index, summaries, scenario)) for scenario in index.scenarios
             },
-            briefly=latency.briefly,
+            briefly=table.briefly,
             pages={
                 case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
                 for case in index.cells

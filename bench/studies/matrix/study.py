@@ -91,11 +91,14 @@ class MatrixStudy(Study):
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each scenario, and one more for its requests, if it has any."""
-        from bench.studies.matrix import latency, table
+        from bench.studies.matrix import table
 
         index, summaries = read(directory)
         shown = [
-            (table.compare(index, summaries, scenario), latency.compare(index, summaries, scenario))
+            (
+                table.rates(index, summaries, scenario),
+                table.requests(index, summaries, scenario),
+            )
             for scenario in index.scenarios
         ]
         return [one for both in shown for one in both if one is not None]

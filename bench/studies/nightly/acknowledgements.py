@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bench.recording import atomic
 from bench.recording.atomic import StoredError
-from bench.studies.nightly.changepoints import CONFIRMED
 from bench.studies.nightly.night import Night
+from bench.studies.nightly.shifts import CONFIRMED
 from testbed.scenario.words import Title
 
 _TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")

@@ -2,11 +2,16 @@
 
 The line is versioned; fields are added to it, never renamed. Rates are payload bits per second,
 times are seconds.
+
+A machine is what is the same after each boot. Clock readings are not (a key that had them split one machine's
+history at every boot in folo-rs/folo#429), nor is a host's name, which in data centres is another each time.
+What changes on a machine from time to time stands beside: it is named if it changed in the night of a change.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +25,8 @@ from bench.analysis.summary import FlowSummary, Summary
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
-from bench.studies.nightly import machine
+from bench.studies import surroundings
+from bench.studies.surroundings import UNKNOWN
 
 Verdict = Literal["held", "violated", "invalid", "failed"]
 # What speaks of the guarantee itself, and not of whether it could be seen.
@@ -166,13 +172,13 @@ def build(outcomes: Mapping[str, Outcome], host: Mapping[str, Any], now: str) ->
     scenarios = {name: outcome.night() for name, outcome in outcomes.items()}
     attempts = [outcome.attempts[-1] for outcome in outcomes.values() if outcome.attempts]
     environment = attempts[0].environment if attempts else host
-    facts = machine.beside(environment)
+    facts = beside(environment)
     verdicts = {one.verdict for one in scenarios.values()}
     order: tuple[Verdict, ...] = ("violated", "failed", "invalid")
     return Night(
         run_id=_run_id(attempts, now),
         started_at=attempts[0].record.started_at if attempts else now,
-        machine=machine.identity(environment),
+        machine=identity(environment),
         commit=facts["commit"].partition(" ")[0],
         verdict=next((verdict for verdict in order if verdict in verdicts), "held"),
         causes=sorted({kind for one in scenarios.values() for kind in one.causes}),
@@ -211,3 +217,39 @@ def _flow(flow: FlowSummary, summary: Summary) -> FlowNight:
             for name, phase in flow.phases.items()
         },
     )
+
+
+DIGITS = 12
+# A processor's model has its nominal speed in its name.
+_SPEED = re.compile(r"\s*@\s*[0-9.]+\s*[GM]Hz")
+
+
+def identity(environment: Mapping[str, Any]) -> str:
+    """Return 12 hex digits for a machine; ``environment`` is what ``environment.json`` has, or its host."""
+    return hashlib.sha256("\n".join(_traits(environment)).encode()).hexdigest()[:DIGITS]
+
+
+def _traits(environment: Mapping[str, Any]) -> list[str]:
+    known = surroundings.traits(environment)
+    models = {_SPEED.sub("", model) for model in known.get("processor models") or [UNKNOWN]}
+    memory = known.get("memory in GiB")
+    return [
+        f"architecture: {known.get('architecture', UNKNOWN)}",
+        f"processor models: {', '.join(sorted(models))}",
+        f"processors: {known.get('processors', UNKNOWN)}",
+        f"memory: {UNKNOWN if memory is None else f'{memory} GiB'}",
+        f"hypervisor: {known.get('hypervisor', UNKNOWN)}",
+        f"kernel: {known.get('kernel', UNKNOWN)}",
+    ]
+
+
+def beside(environment: Mapping[str, Any]) -> dict[str, str]:
+    """Return what may change on one machine, by what it is called."""
+    host, tools, harness = (surroundings.part(environment, name) for name in ("host", "tools", "harness"))
+    return {
+        "commit": surroundings.commit(environment),
+        "iperf3": str(tools.get("iperf3", UNKNOWN)),
+        "pinned packages": str(harness.get("requirements", UNKNOWN)),
+        "kernel": str(host.get("kernel", UNKNOWN)),
+        "Python": str(harness.get("python", UNKNOWN)),
+    }

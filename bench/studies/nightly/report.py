@@ -7,14 +7,91 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import median
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from bench.studies.nightly import metrics, table
-from bench.studies.nightly.findings import Finding
-from bench.studies.nightly.gates import ADVISORY, LOOKED_AT, Gate, Judgement
+from bench.studies.nightly import metrics
+from bench.studies.nightly.findings import ADVISORY, LOOKED_AT, Finding, Gate, Judgement
 from bench.studies.nightly.night import Night, Outcome, ScenarioNight
 from bench.studies.nightly.shifts import Kind, Shift
+
+BEFORE = 20  # nights before tonight whose median is shown
+HEADINGS = ("flow", "tonight", f"median of the last {BEFORE}", "change", "since when")
+EXPLANATION = (
+    f"Median: of the {BEFORE} nights before tonight. Change: with a date, from the level before that day "
+    "to the one since, with the 95 % interval; without one, from the median to tonight."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series; numbers are in its unit."""
+
+    metric: str
+    name: str
+    tonight: float | None
+    median: float | None
+    change: str
+    since: str
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Its cells, in the order of HEADINGS."""
+        return self.name, *metrics.shown(self.metric, self.tonight, self.median), self.change, self.since
+
+
+def rows(nights: Sequence[Night], findings: Sequence[Finding]) -> tuple[list[Row], list[Row]]:
+    """Return a row for each flow and whatever else a finding is about, and one for each other series."""
+    standing = {shift.metric: (shift, finding) for finding in reversed(findings) for shift in finding.shifts}
+    tonight = len(nights) - 1
+    main: list[Row] = []
+    rest: list[Row] = []
+    for metric, seen in metrics.series(nights).items():
+        row = _row(metric, seen, tonight, standing.get(metric))
+        (main if metric in standing or metrics.is_rate_of_a_flow(metric) else rest).append(row)
+    return main, rest
+
+
+def _row(metric: str, seen: Mapping[int, float], tonight: int, standing: tuple[Shift, Finding] | None) -> Row:
+    before = [value for index, value in seen.items() if tonight - BEFORE <= index < tonight]
+    usual, value = median(before) if before else None, seen.get(tonight)
+    change, since = "–", "–"
+    if standing is not None:
+        shift, finding = standing
+        change, since = size(shift), when(finding)
+        if finding.acknowledged:
+            since += ", acknowledged"
+    elif value is not None and usual:
+        change = percentage(value / usual - 1)
+    return Row(metric, metrics.title(metric), value, usual, change, since)
+
+
+def size(shift: Shift) -> str:
+    """Say how far tonight's level is from the one before a change, with the 95 % interval."""
+    change = shift.now
+    share, low, high = (change.share(each) for each in (change.difference, change.low, change.high))
+    if share is None or low is None or high is None:
+        unit = metrics.kind_of(shift.metric).unit
+        return f"{change.difference:+.4g} ({change.low:+.4g} to {change.high:+.4g}) {unit}"
+    return f"{percentage(share)} ({percentage(low)} to {percentage(high)})"
+
+
+def percentage(share: float, signed: bool = True) -> str:
+    """Return a share in per cent, with one decimal."""
+    text = f"{share * 100:{'+' if signed else ''}.1f} %"
+    return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
+
+
+def when(finding: Finding) -> str:
+    """Say since when a finding stands, and how long that is."""
+    lasts = f"{_count(finding.nights, 'night')}, {_count(finding.days, 'day')}"
+    return f"{finding.night.started_at[:10]} ({lasts})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
 
 WORDS: Mapping[Kind, str] = {
     "worse": "worse",
@@ -90,14 +167,14 @@ class Report:
 
     def _markdown(self) -> str:
         tonight = self.tonight
-        numbers, _ = table.rows(self.nights, self.findings)
+        numbers, _ = rows(self.nights, self.findings)
         scenarios = [
             (name, _verdict(one), str(one.attempts), one.recording or "–")
             for name, one in tonight.scenarios.items()
         ]
         parts = [f"# {LOOKS[self.judgement.gate].mark} {self.judgement.sentence}"]
         if numbers:
-            parts += [_table(table.HEADINGS, [row.texts for row in numbers], "lrrrl"), table.EXPLANATION]
+            parts += [_table(HEADINGS, [row.texts for row in numbers], "lrrrl"), EXPLANATION]
         told = map(_bullet, self.reasons()), map(_found, self.findings), map(_bullet, self.notes())
         if items := list(chain(*told)):
             parts.append("\n".join(items))
@@ -157,14 +234,14 @@ def line(finding: Finding) -> str:
     series = f" ({count} series)" if count > 1 else ""
     said = "acknowledged: " if finding.acknowledged else ""
     what = f"{WORDS[finding.kind]}{_by(finding)}"
-    return f"{said}{what} since {table.when(finding)}: {finding.pattern}{series}"
+    return f"{said}{what} since {when(finding)}: {finding.pattern}{series}"
 
 
 def details(finding: Finding) -> Iterator[str]:
     """Yield the rest: how much each series changed, what else changed then, and who takes it for right."""
     for shift in finding.shifts:
         before, now = metrics.shown(shift.metric, shift.now.before, shift.now.after)
-        yield f"{shift.metric}: {before} to {now}, {table.size(shift)}"
+        yield f"{shift.metric}: {before} to {now}, {size(shift)}"
     yield from circumstances(finding)
 
 
@@ -186,7 +263,7 @@ def _by(finding: Finding) -> str:
     if not known:
         return ""
     signed = finding.kind == "machine"
-    sizes = [table.percentage(share if signed else abs(share), signed) for share in sorted(known, key=abs)]
+    sizes = [percentage(share if signed else abs(share), signed) for share in sorted(known, key=abs)]
     return f" by {'up to ' if len({*sizes}) > 1 or len(known) < len(shares) else ''}{sizes[-1]}"
 
 

@@ -13,10 +13,11 @@ from statistics import median
 from typing import Any
 
 from bench.presentation import report as pages
-from bench.studies.nightly import metrics, table
+from bench.studies.nightly import metrics
 from bench.studies.nightly.findings import Finding
 from bench.studies.nightly.night import Night
-from bench.studies.nightly.report import LOOKS, WORDS, Report, line
+from bench.studies.nightly.report import EXPLANATION, HEADINGS, LOOKS, WORDS, Report, line
+from bench.studies.nightly.report import rows as rows_of
 from bench.studies.nightly.shifts import Shift
 from testbed.scenario.units import unit_for
 
@@ -53,7 +54,7 @@ def render(report: Report) -> str:
     shown = data(nights, report.shifts)
     # Within a script element nothing but "<" could end it (HTML, section 13.1.2).
     embedded = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
-    main, rest = table.rows(nights, report.findings)
+    main, rest = rows_of(nights, report.findings)
     series = {metric["name"]: metric["values"] for metric in shown["metrics"]}
 
     charts = [
@@ -73,8 +74,8 @@ def render(report: Report) -> str:
             sentence=report.judgement.sentence,
             told=[*map(line, report.findings), *report.notes()],
             changes=[_change(shift, nights, report.findings) for shift in reversed(report.shifts)],
-            headings=table.HEADINGS,
-            explanation=table.EXPLANATION,
+            headings=HEADINGS,
+            explanation=EXPLANATION,
             tables=list(zip((main, rest), charts, strict=True)),
             unused=FRAME.row * (FRAME.rows - 1 - max(used, default=0)),  # above all charts
             frame=FRAME,

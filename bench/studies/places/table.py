@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
+from bench.presentation.sheet import borderless
 from bench.studies.places.index import CLAIMS, SITUATIONS, Answers, Places, Row, Situation
 from testbed.scenario.units import Unit, unit_for
 
@@ -71,14 +72,7 @@ def _pair(got: dict[str, float], unit: Unit) -> str:
 
 
 def _table(title: str) -> Table:
-    table = Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="",
-        box=None,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    table = borderless(title)
     table.add_column("place", no_wrap=True)
     table.add_column("classes", no_wrap=True)
     return table

@@ -21,7 +21,7 @@ from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
 from bench.studies import remaining
-from bench.studies.promise import attribution, cost
+from bench.studies.promise import attribution
 from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run, all_checks
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
 from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
@@ -120,9 +120,9 @@ class PromiseStudy(Study):
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each profile."""
-        from bench.studies.promise import table
+        from bench.studies.promise import page
 
-        return table.tables(read(directory))
+        return page.tables(read(directory))
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``promise.json`` with its results, ``report.yaml`` and ``promise.html``."""
@@ -316,7 +316,7 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
     else:
         judgement = check.judge(evidence)
     recorded = [ran for ran in evidence.runs.values() if ran.recording is not None]
-    costs = [one for ran in recorded if (one := cost.cpu_s_per_gbit(ran)) is not None]
+    costs = [one for ran in recorded if (one := attribution.cpu_s_per_gbit(ran)) is not None]
     return result.model_copy(
         update={
             # What nobody claims is neither kept nor broken.

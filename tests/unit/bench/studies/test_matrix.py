@@ -144,7 +144,7 @@ def test_the_page_shows_a_miss_by_the_repetition_that_missed(directory: Path) ->
 def printed(matrix: Matrix, summaries: dict[tuple[str, str], Summary]) -> str:
     """Return the table of contmec as a terminal of 80 columns shows it."""
     file = io.StringIO()
-    Console(file=file, width=80).print(table.compare(matrix, summaries, "contmec"))
+    Console(file=file, width=80).print(table.rates(matrix, summaries, "contmec"))
     return file.getvalue()
 
 

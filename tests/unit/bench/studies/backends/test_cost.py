@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bench.analysis.statistics import percentile
 from bench.studies.backends import cost
 from bench.studies.backends.cost import spent
+from bench.studies.backends.index import Spread
 from bench.studies.backends.records import Offered
-from bench.studies.backends.spread import percentile, spread
 from tests.unit.bench.studies.backends import known
 
 
@@ -96,4 +97,4 @@ def test_percentiles_are_values_that_were_measured() -> None:
     values = [float(number) for number in range(1, 101)]
     assert [percentile(values, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
     assert percentile([7.0], 0.99) == 7
-    assert spread([]) is None
+    assert Spread.of([]) is None

@@ -15,7 +15,7 @@ from bench.cli.progress import Display
 from bench.recording import atomic
 from bench.recording.records import StudyRequest
 from bench.studies import loop
-from bench.studies.backends import datapaths, measuring, page, sheets
+from bench.studies.backends import datapaths, measuring, sheets
 from bench.studies.backends.datapaths import Datapath
 from bench.studies.backends.index import Backends, read
 from bench.studies.backends.records import Cost, Event, Nodes
@@ -248,14 +248,14 @@ def test_a_study_without_a_valid_run_is_invalid(directory: Path, tmp_path: Path)
     atomic.write_model(where / "cost-1.json", known.cost(known.offered(0.8, idle=1.0)))
     assert not study.valid(copy)
     assert any("processors were busy before it" in note for note in study.notes(copy))
-    assert "| vxlan | invalid |" in page.tables(study.summed_up(copy))
+    assert "| vxlan | invalid |" in sheets.markdown(study.summed_up(copy))
 
 
 def test_a_page_gets_the_tables_between_its_marks() -> None:
-    text = f"# Title\n\n{page.BEGIN}old\n{page.END}\nThe rest.\n"
-    assert page.filled(text, "new\n") == f"# Title\n\n{page.BEGIN}\nnew\n\n{page.END}\nThe rest.\n"
+    text = f"# Title\n\n{sheets.BEGIN}old\n{sheets.END}\nThe rest.\n"
+    assert sheets.filled(text, "new\n") == f"# Title\n\n{sheets.BEGIN}\nnew\n\n{sheets.END}\nThe rest.\n"
     with pytest.raises(ValueError, match="The end of these tables"):
-        page.filled("# Title\n", "new\n")
+        sheets.filled("# Title\n", "new\n")
 
 
 @pytest.mark.parametrize(

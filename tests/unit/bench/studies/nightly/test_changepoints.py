@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 from scipy import stats
 
-from bench.studies.nightly.changepoints import CONFIRMED, changes, differ, welch
+from bench.studies.nightly.shifts import CONFIRMED, changes, differ, welch
 from tests import cases
 
 HISTORIES = cases.some_of("CONCORDE_HISTORIES", 3, 200)

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from bench.recording.atomic import StoredError
-from bench.studies.nightly.history import TORN, History
+from bench.studies.nightly.nightly import TORN, History
 from tests import cases
 from tests.paths import ROOT
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
@@ -27,7 +27,7 @@ AT_ONCE = cases.count("CONCORDE_AT_ONCE", 3, 8)
 WRITER = """
 import sys
 from pathlib import Path
-from bench.studies.nightly.history import History
+from bench.studies.nightly.nightly import History
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
 
 directory, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -13,8 +13,8 @@ import pytest
 
 from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.studies.nightly import machine, night
-from bench.studies.nightly.history import History
+from bench.studies.nightly import night
+from bench.studies.nightly.nightly import History
 from tests import cases, verbs
 
 KILLS = cases.count("CONCORDE_KILLS", 1, 50)
@@ -29,7 +29,7 @@ class Nights:
     def __init__(self, held: Recording, directory: Path, count: int) -> None:
         self._directory = directory
         self.recordings = [self._copy(held, number) for number in range(count)]
-        self.history = History(directory / "history", machine.identity(night.environment(held)))
+        self.history = History(directory / "history", night.identity(night.environment(held)))
 
     def _copy(self, held: Recording, number: int) -> Path:
         copy = self._directory / f"night-{number}"

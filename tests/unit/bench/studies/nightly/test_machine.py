@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.measurement import environment
-from bench.studies.nightly import machine
+from bench.studies.nightly import night
 
 ENVIRONMENT: dict[str, Any] = {
     "host": {
@@ -30,13 +30,13 @@ ENVIRONMENT: dict[str, Any] = {
 def of(**host: Any) -> str:
     changed = copy.deepcopy(ENVIRONMENT)
     changed["host"].update(host)
-    return machine.identity(changed)
+    return night.identity(changed)
 
 
 def test_it_has_twelve_hex_digits() -> None:
     assert re.fullmatch("[0-9a-f]{12}", of())
-    assert re.fullmatch("[0-9a-f]{12}", machine.identity({}))
-    assert re.fullmatch("[0-9a-f]{12}", machine.identity(environment.surroundings()))
+    assert re.fullmatch("[0-9a-f]{12}", night.identity({}))
+    assert re.fullmatch("[0-9a-f]{12}", night.identity(environment.surroundings()))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_another_machine_is_another(host: dict[str, Any]) -> None:
 
 
 def test_what_may_change_stands_beside() -> None:
-    beside = machine.beside(ENVIRONMENT)
+    beside = night.beside(ENVIRONMENT)
     assert beside == {
         "commit": "c" * 40,
         "iperf3": "iperf 3.12",
@@ -77,5 +77,5 @@ def test_what_may_change_stands_beside() -> None:
         "Python": "3.11.2",
     }
     uncommitted = {**ENVIRONMENT, "harness": {**ENVIRONMENT["harness"], "uncommitted_changes": True}}
-    assert machine.beside(uncommitted)["commit"] == f"{'c' * 40} with uncommitted changes"
-    assert machine.beside({})["kernel"] == "unknown"
+    assert night.beside(uncommitted)["commit"] == f"{'c' * 40} with uncommitted changes"
+    assert night.beside({})["kernel"] == "unknown"

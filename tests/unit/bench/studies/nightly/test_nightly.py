@@ -21,9 +21,10 @@ from bench.measurement.rates import OnRates
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, machine, nightly, trend
+from bench.studies.nightly import acknowledgements, nightly, trend
 from bench.studies.nightly.acknowledgements import Acknowledgements
-from bench.studies.nightly.history import History
+from bench.studies.nightly.night import identity
+from bench.studies.nightly.nightly import History
 from testbed.scenario import Scenario
 from tests.unit.bench.studies.nightly.builders import MACHINE, night, scenario
 
@@ -74,7 +75,7 @@ def test_a_recording_gives_a_line_and_exports(
     assert line["run_id"].startswith(record.run_id)
     assert line["schema_version"] == 1
     assert line["verdict"] == name
-    assert line["machine"] == machine.identity(atomic.read_json(recording.environment_file))
+    assert line["machine"] == identity(atomic.read_json(recording.environment_file))
     ((of, kept),) = line["scenarios"].items()
     assert kept["recording"] == record.run_id
     assert kept["calibration_bps"] > 0
@@ -292,7 +293,7 @@ def test_a_history_that_cannot_be_written_is_bad_input(places: nightly.Places, t
 
 @pytest.mark.usefixtures("no_runs")
 def test_a_history_or_acknowledgements_that_cannot_be_read_are_bad_input(places: nightly.Places) -> None:
-    here = machine.identity(environment.surroundings())
+    here = identity(environment.surroundings())
     file = History(places.history, here).file
     atomic.write(file, b"nothing\n")
     bad(lambda: verb.run([], 5, places, **OPTIONS), places, re.escape(f"{file}: line 1: Invalid JSON"))

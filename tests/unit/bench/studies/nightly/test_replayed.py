@@ -19,8 +19,8 @@ from bench.cli.verbs import nightly as verb
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.studies.nightly import nightly
-from bench.studies.nightly.history import History
 from bench.studies.nightly.night import Night
+from bench.studies.nightly.nightly import History
 from tests.unit.bench.builders import DATA
 
 FIRST = datetime(2026, 11, 1, 2, 17, tzinfo=UTC)

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from bench.studies.nightly import nightly, table
+from bench.studies.nightly import nightly
 from bench.studies.nightly.acknowledgements import Acknowledgements
 from bench.studies.nightly.night import Night
+from bench.studies.nightly.report import Row, percentage
+from bench.studies.nightly.report import rows as rows_of
 from tests.unit.bench.studies.nightly.builders import night, scenario, silent
 
 QUIET = "small/A -> C/quiet/mean"
 
 
-def rows(nights: list[Night]) -> dict[str, table.Row]:
+def rows(nights: list[Night]) -> dict[str, Row]:
     report = nightly.conclude(nights, {}, Acknowledgements(Path("nightly.yaml")))
-    main, rest = table.rows(nights, report.findings)
+    main, rest = rows_of(nights, report.findings)
     assert {row.metric for row in main} | {row.metric for row in rest} >= {QUIET, "small/up"}
     assert len({row.metric for row in (*main, *rest)}) == len(main) + len(rest)
     return {row.metric: row for row in main}
@@ -28,7 +30,7 @@ def test_without_a_change_tonight_is_compared_with_the_median_of_the_twenty_nigh
     seen = [one.scenarios["small"].flows["A -> C"].phases["quiet"].mean_bps for one in nights]
     assert row.tonight == seen[-1]
     assert row.median == pytest.approx((seen[18] + seen[19]) / 2)  # nights 9 to 28
-    assert (row.change, row.since) == (table.percentage(seen[-1] * 2 / (seen[18] + seen[19]) - 1), "–")
+    assert (row.change, row.since) == (percentage(seen[-1] * 2 / (seen[18] + seen[19]) - 1), "–")
     assert set(rows(nights)) == {
         f"small/{flow}/mean"
         for flow in ("A -> C/quiet", "A -> C/disturbed", "B -> D/quiet", "B -> D/disturbed")
@@ -56,11 +58,11 @@ def test_a_night_that_says_nothing_has_no_numbers() -> None:
 
 
 def test_a_share_of_nothing_has_no_sign() -> None:
-    assert [table.percentage(share) for share in (0.0, -0.0004, 0.0004, 0.05, -0.05)] == [
+    assert [percentage(share) for share in (0.0, -0.0004, 0.0004, 0.05, -0.05)] == [
         "0.0 %",
         "0.0 %",
         "0.0 %",
         "+5.0 %",
         "-5.0 %",
     ]
-    assert table.percentage(0.05, signed=False) == "5.0 %"
+    assert percentage(0.05, signed=False) == "5.0 %"
