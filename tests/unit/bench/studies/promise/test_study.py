@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -15,13 +17,14 @@ from bench.recording import archive, atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.promise import published, report
-from bench.studies.promise.check import State
+from bench.studies.promise.check import PROFILES, State
 from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
 from bench.studies.promise.records import Rounds
 from bench.studies.promise.study import PromiseStudy
 from bench.studies.reproduction import regeneration
 from testbed.scenario import ScenarioError
+from tests.paths import ROOT
 from tests.unit.bench.builders import DATA
 
 RUN_ID = "20260101T000001Z-held-pod"
@@ -243,3 +246,10 @@ def test_the_docs_have_a_table_of_the_reports_that_are_kept(study: Path, tmp_pat
         in page
     )
     assert "| rate-100m: Does a pod with 100 Mbit/s get that, in the long run? | ? |" in page
+
+
+def test_the_study_alone_knows_the_checks_of_every_profile() -> None:
+    """In a process of its own, where no other test has imported them."""
+    text = "import bench.studies.promise.study as s; print(*{c.about.profile for c in s.all_checks()})"
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == set(PROFILES)
