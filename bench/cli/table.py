@@ -184,6 +184,13 @@ def choice(
     return Option(name, default, about, known, into="choices")
 
 
+def study(name: str, about: str, *own: Option, alone: str, ends: statuses.Ends = STUDY) -> Verb:
+    """Return the verb of a study: with its own options it takes those of every study."""
+    return Verb(
+        name, about, "verbs.studies:run", (*own, *OF_A_STUDY), alone, plans=True, study=name, ends=ends
+    )
+
+
 MEASURING = (
     Verb(
         "bench",
@@ -238,41 +245,35 @@ MEASURING = (
             ),
         ),
     ),
-    Verb(
+    study(
         "promise",
         "Ask a network which promises it keeps: limits, floors, latency; 1 if one is broken that it claims.",
-        "verbs.studies:run",
-        (
-            choice("network", "", "which network is asked (default: node)", values.networks),
-            choice(
-                "link",
-                "",
-                "rate of each node's link (default: what each check has; of clusters that exist: yours)",
-            ),
-            choice(
-                "attack_own_pods",
-                False,
-                "on clusters that exist too, let one of the kit's pods forge frames as fast as it can; the "
-                "kit's own pods and the nodes' tables are its targets",
-            ),
-            choice(
-                "profile",
-                MANY,
-                f"{', '.join(values.profiles())}; may be repeated (default: all)",
-                values.profiles,
-            ),
-            choice(
-                "check",
-                MANY,
-                "one check by its name; may be repeated (default: the profiles' own; attacks, of which "
-                "some-attacks tries some, only by its name)",
-            ),
-            many("kubeconfig", "ask clusters that exist: [CLUSTER=]FILE[@CONTEXT]; one for each cluster"),
-            *OF_A_STUDY,
+        choice("network", "", "which network is asked (default: node)", values.networks),
+        choice(
+            "link",
+            "",
+            "rate of each node's link (default: what each check has; of clusters that exist: yours)",
         ),
+        choice(
+            "attack_own_pods",
+            False,
+            "on clusters that exist too, let one of the kit's pods forge frames as fast as it can; the "
+            "kit's own pods and the nodes' tables are its targets",
+        ),
+        choice(
+            "profile",
+            MANY,
+            f"{', '.join(values.profiles())}; may be repeated (default: all)",
+            values.profiles,
+        ),
+        choice(
+            "check",
+            MANY,
+            "one check by its name; may be repeated (default: the profiles' own; attacks, of which "
+            "some-attacks tries some, only by its name)",
+        ),
+        many("kubeconfig", "ask clusters that exist: [CLUSTER=]FILE[@CONTEXT]; one for each cluster"),
         alone="network",
-        plans=True,
-        study="promise",
         ends={**JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
     ),
     Verb(
@@ -309,89 +310,68 @@ MEASURING = (
 )
 
 STUDIES = (
-    Verb(
+    study(
         "matrix",
         "Compare enforcements: the same scenarios with each of them, in one table, figure and page.",
-        "verbs.studies:run",
-        (
-            choice(
-                "scenario",
-                MANY,
-                f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
-                values.scenarios,
-            ),
-            choice(
-                "enforcement",
-                MANY,
-                "none, bandwidth, pod, node; may be repeated (default: all)",
-                values.networks,
-            ),
-            choice("repetitions", 1, "of each cell, in blocks: every cell once, in a random order"),
-            choice("seed", 0, "of that order (default: 0)"),
-            flag(
-                "gate",
-                "exit status 1 if a case that shall hold is violated, 3 if one of them is invalid, else 0",
-            ),
-            DURATION,
-            *OF_A_STUDY,
+        choice(
+            "scenario",
+            MANY,
+            f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
+            values.scenarios,
         ),
+        choice(
+            "enforcement",
+            MANY,
+            "none, bandwidth, pod, node; may be repeated (default: all)",
+            values.networks,
+        ),
+        choice("repetitions", 1, "of each cell, in blocks: every cell once, in a random order"),
+        choice("seed", 0, "of that order (default: 0)"),
+        flag(
+            "gate",
+            "exit status 1 if a case that shall hold is violated, 3 if one of them is invalid, else 0",
+        ),
+        DURATION,
         alone="scenario",
-        plans=True,
-        study="matrix",
-        ends=STUDY,
     ),
-    Verb(
+    study(
         "places",
         "Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues.",
-        "verbs.studies:run",
-        (
-            choice(
-                "place",
-                MANY,
-                "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
-                values.interfaces,
-            ),
-            DURATION,
-            *OF_A_STUDY,
+        choice(
+            "place",
+            MANY,
+            "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
+            values.interfaces,
         ),
+        DURATION,
         alone="place",
-        plans=True,
-        study="places",
-        ends=STUDY,
     ),
-    Verb(
+    study(
         "backends",
         "Measure every backend that this machine can run: what it costs, and how soon it knows of a change.",
-        "verbs.studies:run",
-        (
-            choice(
-                "backend",
-                MANY,
-                "one backend, or one of its settings; may be repeated (default: all that there are)",
-                values.backends,
-            ),
-            choice(
-                "part",
-                MANY,
-                "guarantee, round-trip, throughput, cost, first, nodes; may be repeated (default: all)",
-            ),
-            choice(
-                "nodes",
-                MANY,
-                "how many nodes a cluster has in the last part; may be repeated (default: 3, 10, 30, 60)",
-            ),
-            choice(
-                "repetitions",
-                "",
-                "how often each is measured but the nodes (default: 12 throughput, 5 cost and first)",
-            ),
-            choice("seed", "", "of the order in which backends take turns (default: 0)"),
-            *OF_A_STUDY,
+        choice(
+            "backend",
+            MANY,
+            "one backend, or one of its settings; may be repeated (default: all that there are)",
+            values.backends,
         ),
+        choice(
+            "part",
+            MANY,
+            "guarantee, round-trip, throughput, cost, first, nodes; may be repeated (default: all)",
+        ),
+        choice(
+            "nodes",
+            MANY,
+            "how many nodes a cluster has in the last part; may be repeated (default: 3, 10, 30, 60)",
+        ),
+        choice(
+            "repetitions",
+            "",
+            "how often each is measured but the nodes (default: 12 throughput, 5 cost and first)",
+        ),
+        choice("seed", "", "of the order in which backends take turns (default: 0)"),
         alone="backend",
-        plans=True,
-        study="backends",
-        ends=STUDY,
     ),
     Verb(
         "study",

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Console
 
-from bench.cli import documents, exits
+from bench.cli import documents, exits, progress
 from bench.cli.documents import Document
+from bench.cli.progress import Display
 from bench.cli.statuses import HELD
+from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked, retries
 from bench.cli.verbs.retries import Judged
-from bench.recording import requests
-from bench.recording.records import Request
+from bench.measurement import experiment
+from bench.recording import archive, directory, requests
+from bench.recording.directory import Recording
+from bench.recording.records import SMALLER, Request, excluded
 from testbed.assembly import admit
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
-    from bench.cli.progress import Display
     from bench.presentation.figures.sheet import Sheet
-    from bench.recording.directory import Recording
-    from testbed.scenario import Scenario
 
 PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 
@@ -87,8 +89,6 @@ def _wanted(
 
 def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto: bool) -> int:
     """Say what each run would be. Raises LookupError for what could not be brought up."""
-    from bench.cli.terminal import say
-
     for request, one in zip(wanted, scenarios, strict=True):
         admit(Addressing(one))
         times = one.measurement.repetitions
@@ -105,9 +105,6 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
 
 def _resumed(run: str, reports: Path, told: Document, dry: bool) -> int:
     """Go on with an interrupted run; with ``dry`` only say with which."""
-    from bench.cli.terminal import say
-    from bench.recording import directory
-
     if dry:
         say(f"{directory.find_unfinished(run, reports).directory} would be resumed")
         return HELD
@@ -118,10 +115,6 @@ def _resumed(run: str, reports: Path, told: Document, dry: bool) -> int:
 
 def resume_bench(run: str, reports: Path) -> Judged:
     """Make what an interrupted run lacks, and judge it."""
-    from bench.cli.progress import Display
-    from bench.measurement import experiment
-    from bench.recording import directory
-
     found = directory.find_unfinished(run, reports)
     display = Display(Console(), found.scenario().name)
     return _judge(experiment.resume(found, display), display)
@@ -131,7 +124,6 @@ def _answered(request: Request, allowance: retries.Allowance) -> retries.Answer:
     """Run what is asked for, as often as may be; its last line is what to run next, knowing all of that."""
     found = retries.answer(request, _run, allowance)
     if found.further:
-        from bench.cli.terminal import lead
         from bench.presentation import following
 
         last = found.attempts[-1].judged
@@ -144,10 +136,6 @@ def _answered(request: Request, allowance: retries.Allowance) -> retries.Answer:
 
 def _calibrated(request: Request) -> Request:
     """Return what is asked for at the largest scale at which this machine can tell, or at the smallest."""
-    from bench.cli.progress import Display
-    from bench.measurement import experiment
-    from bench.recording.records import SMALLER, excluded
-
     scenario = requests.read(request)
     display = Display(Console(), scenario.name)
     found = experiment.foresee(request, scenario, display)
@@ -159,9 +147,6 @@ def _calibrated(request: Request) -> Request:
 
 
 def _run(request: Request, retry_of: str | None) -> Judged:
-    from bench.cli.progress import Display
-    from bench.measurement import experiment
-
     scenario = requests.read(request)
     display = Display(Console(), scenario.name)
     return _judge(experiment.run(request, scenario, display, retry_of=retry_of), display)
@@ -202,7 +187,6 @@ def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = 
     """
     from bench import pipeline
     from bench.cli.verbs import studies
-    from bench.recording import archive, directory
     from bench.studies import known
 
     if (packed := archive.find(run, reports)) is not None:
@@ -224,8 +208,6 @@ def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = 
 def _unpacked(packed: Path, reports: Path) -> Path:
     """Unpack a recording or a study, whose recordings are analysed anew; return its directory."""
     from bench import pipeline
-    from bench.cli import progress
-    from bench.recording import archive
 
     unpacked = archive.unpack(packed, reports)
     runs = archive.recordings(unpacked)
@@ -238,8 +220,6 @@ def _unpacked(packed: Path, reports: Path) -> Path:
 
 def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
     """Say which files were drawn for a sheet that is none of those that are always there."""
-    from bench.cli.terminal import say
-
     if sheet is None or not sheet.name:
         return
     for kind in sheet.formats:
@@ -249,10 +229,6 @@ def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
 
 def pack(run: str, to: str, reports: str | Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
-    from bench.cli import progress
-    from bench.cli.terminal import say
-    from bench.recording import archive
-
     with progress.counted("packed") as counted:
         archives = archive.pack(to_pack(run, Path(reports)), Path(to), counted)
     for file in archives:
@@ -262,7 +238,5 @@ def pack(run: str, to: str, reports: str | Path) -> int:
 
 def to_pack(run: str, reports: Path) -> Path:
     """Return the directory of the recording or study that is meant. Raises LookupError."""
-    from bench.recording import archive, directory
-
     studies = [place for place in (Path(run), reports / run) if archive.recordings(place)]
     return studies[0] if studies else directory.find(run, reports).directory

@@ -6,26 +6,35 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.cli.documents import Document
 from bench.cli.statuses import FAILED, HELD
 from bench.cli.terminal import say, timed
 from bench.recording.requests import scenario_file
-from testbed import assembly
+from testbed import assembly, doctor
+from testbed.doctor import Finding
 from testbed.scenario import load
+from testbed.supplies import (
+    binaries,
+    bundle,
+    cache,
+    debian,
+    getting,
+    images,
+    installer,
+    packages,
+    release,
+    runner,
+    versions,
+)
+from testbed.supplies.box import building
 from testbed.testbed import ENTRIES
-
-if TYPE_CHECKING:
-    from testbed.doctor import Finding
 
 NO_FLANNELD = "none"  # instead of a file
 
 
 def examine(told: Document) -> int:
     """Say what this machine lacks for a testbed."""
-    from testbed import doctor
-
     told["findings"] = []
     for finding in doctor.examine(assembly.OPTIONAL):
         _tell(finding)
@@ -44,8 +53,6 @@ def _tell(finding: Finding) -> None:
 
 def get_kubernetes(version: str, from_: str, download: bool, build: bool, flannel: str) -> int:
     """Provide Kubernetes' programs and the pods' images, and say where they are."""
-    from testbed.supplies import debian, getting, images, release, versions
-
     if sum([bool(from_), download, build]) > 1:
         raise LookupError("--from, --download and --build are mutually exclusive")
     source: getting.Source | None = None
@@ -68,8 +75,6 @@ def get_kubernetes(version: str, from_: str, download: bool, build: bool, flanne
 
 def get_programs() -> int:
     """Provide the programs of pod networks' daemons, and say where they are."""
-    from testbed.supplies import packages
-
     tell = timed()
     for package, (program, *_) in packages.PACKAGES.items():
         packages.get(package, tell)
@@ -79,8 +84,6 @@ def get_programs() -> int:
 
 def make_bundle(to: str, version: str) -> int:
     """Put what machines need of a Kubernetes version into a directory, and say what is there."""
-    from testbed.supplies import binaries, bundle, versions
-
     if not to:
         raise LookupError("--to: a directory is required")
     tell = timed()
@@ -91,8 +94,6 @@ def make_bundle(to: str, version: str) -> int:
 
 def provide_runner() -> int:
     """Assemble the image in which bench runs, and say how to load it."""
-    from testbed.supplies import runner
-
     tell = timed()
     tell("assembling the image, of this machine's programs, Python and packages (some 15 s)")
     image = runner.provide()
@@ -102,8 +103,6 @@ def provide_runner() -> int:
 
 def provide_images() -> int:
     """Assemble the images that nodes of clusters which exist need, and say where they are."""
-    from testbed.supplies import images, installer
-
     wanted = [installer.provide(), *(image for image in images.provide() if image.name == images.TRAFFIC)]
     for image in wanted:
         say(f"image {image.name} is in {image.archive}")
@@ -141,8 +140,6 @@ def _show_changes(changed: Mapping[str, int], words: str) -> int:
 
 def build_box(to: str, version: str, upgrade: bool, mirror: str, security: str) -> int:
     """Build the machines' box, and let Vagrant have it."""
-    from testbed.supplies import cache
-    from testbed.supplies.box import building
 
     def tell(stage: str) -> None:
         say(f"box: {stage}")

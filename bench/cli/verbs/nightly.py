@@ -11,10 +11,12 @@ from typing import Unpack
 from rich.console import Console
 
 from bench.analysis import next_steps
+from bench.cli.progress import Display
 from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.cli.verbs.experiments import PAPER
+from bench.presentation import following
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
@@ -75,8 +77,6 @@ def run(
     scenarios: Sequence[str], repetitions: int, places: nightly.Places, **options: Unpack[asked.Options]
 ) -> int:
     """Run scenarios, judge them beside the nights before, and return the exit status."""
-    from bench.cli.progress import Display
-
     read = _asked(scenarios, repetitions, **options)
     return _show(nightly.run(read, places, partial(Display, Console())), places, options["reports"])
 
@@ -126,8 +126,6 @@ def _show(
     report: Report, places: nightly.Places, reports: str, kept: Mapping[str, str] = MappingProxyType({})
 ) -> int:
     """Say how a night ended, and what to run next; ``kept`` has the directories of runs elsewhere."""
-    from bench.presentation import following
-
     for name, one in report.tonight.scenarios.items():
         say(f"{name}: {one.verdict}")
     for text in (*report.reasons(), *map(line, report.findings), *report.notes()):

@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from rich.console import Console
 
 from bench.cli import documents, exits, statuses
 from bench.cli.documents import Document
+from bench.cli.progress import Display
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
+from bench.presentation import following
 from bench.recording.records import StudyRequest
+from bench.studies import known, loop, remaining
+from bench.studies.study import Promised, Study
 from testbed.assembly import admit
 from testbed.scenario.addressing import Addressing
 
 # What a study alone may be asked for: texts that may be repeated, one, a number, or that it be so.
 Choices = Mapping[str, list[str] | str | int]
-
-if TYPE_CHECKING:
-    from bench.studies.study import Promised, Study
 
 
 def run(
@@ -41,8 +42,6 @@ def run(
 
     With ``gate`` the exit status is about the cases that shall hold, and about no others.
     """
-    from bench.studies import known
-
     wanted = chosen(choices, choose)
     study = known.named(name)
     request = _asked(study, wanted, kubeconfig, **options)
@@ -56,8 +55,6 @@ def run(
 
 def _say_planned(study: Study, wanted: StudyRequest, resume: str) -> int:
     """Say which cases would be run. Raises LookupError for what could not be brought up."""
-    from bench.studies import remaining
-
     if resume:
         say(f"{resume} would be resumed")
     for case in study.cases(wanted):
@@ -90,9 +87,6 @@ def _asked(
 
 def _run(study: Study, wanted: StudyRequest, resume: str, gate: bool) -> Path:
     """Return the directory of a study that is complete."""
-    from bench.cli.progress import Display
-    from bench.studies import loop
-
     displays = partial(Display, Console())
     if resume:
         asked.refuse_others(wanted, StudyRequest(study=study.name, reports=wanted.reports))
@@ -130,8 +124,6 @@ def show(study: Study, directory: Path, reports: str) -> int:
 
     ``reports`` is as in ``Study.next_step``.
     """
-    from bench.presentation import following
-
     console = Console()
     for table in study.tables(directory):
         console.print(table)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.table import Table
 
 from bench.cli.documents import Document
+from bench.cli.progress import Display
 from bench.cli.statuses import BAD_INPUT, HELD, STATUS_OF_VERDICT
 from bench.cli.terminal import complain, say
 from bench.cli.verbs import asked
+from bench.measurement import between
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
@@ -42,8 +45,6 @@ def bring_up(
 
     With kubeconfigs the clusters exist already, and what runs the pods is Kubernetes.
     """
-    from bench.cli.progress import Display
-
     if kubeconfig:
         provider, orchestrator = on_clusters(kubeconfig)
     wanted = load(scenario_file(scenario), set_, scale)
@@ -153,10 +154,6 @@ def measure_between(
     name: str, source: str, destination: str, duration: str, provider: str, told: Document
 ) -> int:
     """Measure between two pods of a testbed that is up; judge what the sender was promised, if it was."""
-    from tempfile import TemporaryDirectory
-
-    from bench.cli.progress import Display
-    from bench.measurement import between
 
     seconds = asked.seconds("--duration", duration)
     kept = _chosen(name, provider)
