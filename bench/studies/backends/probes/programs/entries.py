@@ -15,7 +15,6 @@ import json
 import os
 import select
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -24,14 +23,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 from bench.studies.backends.probes.programs.networks import inside
+from edge import netlink
 
-# <linux/rtnetlink.h>, <linux/neighbour.h>
 RTMGRP_NEIGH, RTMGRP_IPV4_ROUTE = 0x4, 0x40
-KINDS = {24: ("add", "route"), 25: ("del", "route"), 28: ("add", "forwarding"), 29: ("del", "forwarding")}
-RTA_DST = NDA_DST = 1
-AF_BRIDGE = 7
-HEADER = struct.Struct("=IHHII")  # nlmsghdr
-ROUTE, NEIGHBOUR = 12, 12  # bytes of rtmsg and ndmsg
+KINDS = {
+    netlink.RTM_NEWROUTE: ("add", "route"),
+    netlink.RTM_DELROUTE: ("del", "route"),
+    netlink.RTM_NEWNEIGH: ("add", "forwarding"),
+    netlink.RTM_DELNEIGH: ("del", "forwarding"),
+}
 BUFFER_BYTES = 16 * 2**20
 
 Change = tuple[str, str, str]  # "add" or "del", "route" or "forwarding", what is led to
@@ -39,14 +39,8 @@ Change = tuple[str, str, str]  # "add" or "del", "route" or "forwarding", what i
 
 def changes(datagram: bytes) -> Iterator[Change]:
     """Yield what a datagram of rtnetlink's says of routes and forwarding entries."""
-    at = 0
-    while at + HEADER.size <= len(datagram):
-        length, kind, *_ = HEADER.unpack_from(datagram, at)
-        if length < HEADER.size:
-            return
-        body = datagram[at + HEADER.size : at + length]
-        at += (length + 3) & ~3
-        if kind in KINDS and len(body) >= ROUTE:
+    for kind, _, _, body in netlink.messages(datagram):
+        if kind in KINDS and len(body) >= netlink.RTMSG:
             what, of = KINDS[kind]
             led_to = _route(body) if of == "route" else _remote(body)
             if led_to:
@@ -56,28 +50,19 @@ def changes(datagram: bytes) -> Iterator[Change]:
 def _route(body: bytes) -> str | None:
     """Return the network of a route. The local table's are addresses of the node's own."""
     family, bits, table, kind = body[0], body[1], body[4], body[7]
-    address = _attributes(body[ROUTE:]).get(RTA_DST)
-    if family != socket.AF_INET or address is None or len(address) != 4 or table == 255 or kind != 1:
+    address = netlink.attributes(body, netlink.RTMSG).get(netlink.RTA_DST)
+    if family != netlink.AF_INET or address is None or len(address) != 4:
+        return None
+    if table == netlink.RT_TABLE_LOCAL or kind != netlink.RTN_UNICAST:
         return None
     return f"{socket.inet_ntoa(address)}/{bits}"
 
 
 def _remote(body: bytes) -> str | None:
-    address = _attributes(body[NEIGHBOUR:]).get(NDA_DST)
-    if body[0] != AF_BRIDGE or address is None or len(address) != 4:
+    address = netlink.attributes(body, netlink.NDMSG).get(netlink.NDA_DST)
+    if body[0] != netlink.AF_BRIDGE or address is None or len(address) != 4:
         return None
     return socket.inet_ntoa(address)
-
-
-def _attributes(content: bytes) -> dict[int, bytes]:
-    found, at = {}, 0
-    while at + 4 <= len(content):
-        length, kind = struct.unpack_from("=HH", content, at)
-        if length < 4:
-            break
-        found[kind] = content[at + 4 : at + length]
-        at += (length + 3) & ~3
-    return found
 
 
 def main() -> None:
@@ -86,9 +71,8 @@ def main() -> None:
     sockets = {}
     for place, path in enumerate(json.loads(sys.argv[1])):
         with inside(path):
-            made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+            made = netlink.opened(groups=RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-        made.bind((0, RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE))
         made.setblocking(False)
         poll.register(made, select.EPOLLIN)
         sockets[made.fileno()] = place, made
