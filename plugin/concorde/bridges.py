@@ -5,7 +5,7 @@ Of later pods nothing is asked, so no common ADD pays for it.
 
 from __future__ import annotations
 
-from . import addresses, links, names, owned, routing, rtnetlink
+from . import addresses, links, names, routing, rtnetlink, state_files
 from .cni import DAMAGED, CniError
 from .configuration import invalid
 
@@ -46,8 +46,8 @@ def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
             listed = ", ".join(addresses.dotted(port.address) for port in unknown[:3] if port.address)
             raise CniError(
                 DAMAGED,
-                f"{network.directory}/{owned.STORE} has no record of {len(unknown)} pods on {network.bridge}"
-                f" ({listed}): run concorde rebuild, or delete them",
+                f"{network.directory}/{state_files.STORE} has no record of {len(unknown)} pods on"
+                f" {network.bridge} ({listed}): run concorde rebuild, or delete them",
             )
 
 

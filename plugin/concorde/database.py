@@ -35,7 +35,7 @@ try:
 except (ImportError, AttributeError):  # they are Python's own, and may go
     from sqlite3 import Connection, Error, IntegrityError, connect
 
-from . import owned  # noqa: E402
+from . import state_files  # noqa: E402
 from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError  # noqa: E402
 
 TYPE_CHECKING = False
@@ -66,8 +66,8 @@ class Database:
         if reading:
             self._database = _Connection(path, reading=True)
         else:
-            owned.directory(os.path.dirname(path))
-            owned.database(path)
+            state_files.directory(os.path.dirname(path))
+            state_files.database(path)
             self._database = _Connection(path)
             self._database.execute("PRAGMA synchronous = OFF")
         # All of it, with the indexes: 0.2 ms with 250 pods.

@@ -7,13 +7,16 @@ Three annotations, three meanings: `concorde.contmec.dev/egress-guarantee` is a 
 
 from __future__ import annotations
 
-from . import quantities
+from . import quantities, shaping
 from .cni import shown
 from .configuration import invalid, table
+from .leases import Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .configuration import Configuration
 
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
 ANSWERS = "concorde.contmec.dev/answers-guarantee"
@@ -63,6 +66,23 @@ def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Pr
         with_it = f", with the guarantee of {guarantee}," if guarantee else ""
         raise invalid(answers_path, f"{answers} bit/s{with_it} is above the {ceiling} of {ceiling_path}")
     return Promise(guarantee, ceiling, answers)
+
+
+def terms(configuration: Configuration, mtu: int, reserves: bool) -> Terms:
+    """The terms for a pod with this MTU (bytes): which rate and burst a class needs to keep the promise.
+
+    `reserves` says that a guarantee is a floor on the uplink; the class on the pod's interface is then for
+    its ceiling. Raises CniError 7.
+    """
+    asked = promise(configuration.document, capability_is_ceiling=reserves)
+    limit = asked.ceiling if reserves else asked.limit
+    if limit is None:
+        return Terms(configuration.enforcement, asked.guarantee, None, None, None, asked.answers)
+    rate = shaping.class_rate(limit, configuration.count, mtu)
+    burst = configuration.burst or shaping.default_burst(rate)
+    if burst > shaping.longest_burst(rate):
+        raise invalid("burst", f"{burst} bytes take too long at {rate} bit/s for the kernel to count")
+    return Terms(configuration.enforcement, asked.guarantee, asked.ceiling, rate, burst, asked.answers)
 
 
 def _first(*given: tuple[str, int | None]) -> tuple[str, int | None]:

@@ -15,7 +15,7 @@ from . import (
     host_interfaces,
     links,
     namespaces,
-    owned,
+    state_files,
     surroundings,
     tools,
 )
@@ -130,11 +130,13 @@ def dismantle(network: dict[str, Any]) -> list[str]:
 def _require_ours(network: Identity, follows: bool) -> None:
     """Refuse, before anything is touched, where something is not ours."""
     network.require_names()
-    owned.look(network.state)
+    state_files.look(network.state)
     for directory in (network.directory, network.node_directory):
-        owned.look(directory)
+        state_files.look(directory)
         if os.path.lexists(directory):
-            _require_only(directory, [name for name in os.listdir(directory) if not owned.is_ours(name)])
+            _require_only(
+                directory, [name for name in os.listdir(directory) if not state_files.is_ours(name)]
+            )
     if os.path.lexists(network.state):
         names = os.listdir(network.state)
         _require_only(network.state, [name for name in names if not os.path.isdir(f"{network.state}/{name}")])
@@ -243,7 +245,7 @@ def _remove_if_last(directory: str) -> list[str]:
 def _remove(directory: str) -> None:
     """Remove a directory of ours, which holds nothing else; should something have come, it stays."""
     for name in os.listdir(directory):
-        if owned.is_ours(name):
+        if state_files.is_ours(name):
             os.unlink(f"{directory}/{name}")
     os.rmdir(directory)
 

@@ -11,7 +11,7 @@ import fcntl
 import os
 import struct
 
-from . import names, owned
+from . import names, state_files
 from .cni import UNUSABLE, CniError
 
 TYPE_CHECKING = False
@@ -32,9 +32,9 @@ class AttachmentLock:
 
     def __init__(self, directory: str, container: str, interface: str) -> None:
         """Raises CniError 108."""
-        owned.directory(directory)
+        state_files.directory(directory)
         self._offset = names.digest(container, interface) & 0x3FFFFFFFFFFFFFFF  # an off_t is signed
-        self._descriptor = owned.opened(f"{directory}/{owned.ATTACHMENTS_LOCK}")
+        self._descriptor = state_files.opened(f"{directory}/{state_files.ATTACHMENTS_LOCK}")
         os.set_inheritable(self._descriptor, True)
 
     def __enter__(self) -> None:
@@ -49,8 +49,8 @@ class NetworkLock:
 
     def __init__(self, directory: str) -> None:
         """Take it. Raises CniError 108."""
-        owned.directory(directory)
-        self._descriptor = owned.opened(f"{directory}/{owned.ATTACHMENTS_LOCK}")
+        state_files.directory(directory)
+        self._descriptor = state_files.opened(f"{directory}/{state_files.ATTACHMENTS_LOCK}")
         os.set_inheritable(self._descriptor, True)
         _lock(self._descriptor, fcntl.F_WRLCK, 0, length=0)  # 0 is all there may ever be
 
@@ -88,9 +88,9 @@ class NodeLock:
 
     def __init__(self, directory: str) -> None:
         """Raises CniError 108."""
-        owned.directory(directory)
+        state_files.directory(directory)
         self.directory = directory
-        self._descriptor = owned.opened(f"{directory}/{owned.NODE_LOCK}")
+        self._descriptor = state_files.opened(f"{directory}/{state_files.NODE_LOCK}")
         os.set_inheritable(self._descriptor, True)
 
     def __enter__(self) -> None:
@@ -110,10 +110,10 @@ class AgentLock:
 
     def __init__(self, directory: str, version: str) -> None:
         """Open it. Raises CniError 108."""
-        owned.directory(directory)
-        self._path = f"{directory}/{owned.AGENT_LOCK}"
+        state_files.directory(directory)
+        self._path = f"{directory}/{state_files.AGENT_LOCK}"
         self._version = version
-        self.descriptor = owned.opened(self._path)
+        self.descriptor = state_files.opened(self._path)
 
     def take(self) -> bool:
         """Take it, or say at once that another has it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import bridges, cache, enforcements, host_interfaces, living, names, owned, store
+from . import attached, bridges, cache, enforcements, host_interfaces, names, state_files, store
 from .cni import CniError
 from .configuration import Identity, node_directory
 from .database import WhereWhole, existing
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
+    from .attached import Attached, Key
     from .bridges import Port
     from .cache import Kept
     from .configuration import Configuration
     from .database import Database
-    from .living import Key, Living
     from .node.records import Entry, Tree
     from .node.settings import Settings
 
@@ -45,17 +45,17 @@ def rebuild(state: str, caches: Iterable[str]) -> list[str]:
     locks = []
     try:
         for name in networks:
-            _secure(f"{state}/{name}", owned.ATTACHMENTS_LOCK, said)
+            _secure(f"{state}/{name}", state_files.ATTACHMENTS_LOCK, said)
             locks.append(NetworkLock(f"{state}/{name}"))
         # Read again: until now calls went on.
         found, faults = cache.read(caches)
         said += [f"not learned: {fault}" for fault in faults]
         kept, ports = _here(state, found, said), bridges.ports()
-        alive: list[Living] = []
+        alive: list[Attached] = []
         for name in networks:
             alive += _store(f"{state}/{name}", [one for one in kept if _network(one) == name], ports, said)
         if alive or os.path.lexists(node_directory(state)):
-            _secure(node_directory(state), owned.NODE_LOCK, said)
+            _secure(node_directory(state), state_files.NODE_LOCK, said)
             with NodeLock(node_directory(state)):
                 _ledger(node_directory(state), alive, said)
     finally:
@@ -72,14 +72,14 @@ def _listed(state: str) -> set[str]:
     """The networks that have something of ours in the state directory."""
     if not os.path.lexists(state):
         return set()
-    owned.look(state)
+    state_files.look(state)
     return {
         name
         for name in os.listdir(state)
         if names.is_identifier(name)
         and f"{state}/{name}" != node_directory(state)
-        and owned.DAMAGED not in name
-        and any(os.path.lexists(f"{state}/{name}/{mark}") for mark in owned.MARKS)
+        and state_files.DAMAGED not in name
+        and any(os.path.lexists(f"{state}/{name}/{mark}") for mark in state_files.MARKS)
     }
 
 
@@ -103,24 +103,24 @@ def _secure(directory: str, lock: str, said: list[str]) -> None:
 
     Raises CniError 108 for the state directory itself.
     """
-    owned.look(os.path.dirname(directory))
-    for path, open_it in ((directory, owned.directory), (f"{directory}/{lock}", owned.touch)):
+    state_files.look(os.path.dirname(directory))
+    for path, open_it in ((directory, state_files.directory), (f"{directory}/{lock}", state_files.touch)):
         try:
             open_it(path)
         except CniError:
-            said.append(f"kept: {owned.set_aside(path)}")
+            said.append(f"kept: {state_files.set_aside(path)}")
             open_it(path)
 
 
-def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[str]) -> list[Living]:
-    """Make a network's store again, and return its living attachments."""
+def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[str]) -> list[Attached]:
+    """Make a network's store again, and return its attachments that live."""
     network, path = os.path.basename(directory), store.path(directory)
     former = _whole(path, lambda: store.Store(directory), lambda book: (book.leases(), book.last_given()))
     rows, last = former or ([], {})
-    alive: dict[Key, Living] = {}
+    alive: dict[Key, Attached] = {}
     for one in kept:
         try:
-            found = living.of_cache(network, one, ports)
+            found = attached.of_cache(network, one, ports)
         except CniError as error:
             said.append(f"not learned: {network} {one.pod or one.container}: {error.msg}")
             continue
@@ -128,15 +128,15 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
         if found is not None and not any(found.shares_an_end(other) for other in alive.values()):
             alive[found.key] = found
     for row in rows:
-        found = living.of_row(network, row, ports)
+        found = attached.of_row(network, row, ports)
         if found is not None:
             alive.setdefault(found.key, found)
-    unknown = living.nobodys(list(alive.values()), ports)
+    unknown = attached.nobodys(list(alive.values()), ports)
     said += [
         f"not learned: the owner of port {link.host_veth} of {link.bridge}; its address stays reserved"
         for link in unknown
     ]
-    _clear(path + owned.NEW)
+    _clear(path + state_files.NEW)
     new = store.Store(directory, new=True)
     with new:
         left = new.restore((one.lease for one in alive.values()), last, unknown)
@@ -161,7 +161,7 @@ def _whole(path: str, opened: Callable[[], D], read: Callable[[D], R]) -> R | No
     return None
 
 
-def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
+def _ledger(directory: str, alive: list[Attached], said: list[str]) -> None:
     """Make the node's ledger again if it has anything to tell, and the kernel what it says."""
     path = ledger.path(directory)
     former = _whole(path, lambda: ledger.Ledger(directory), lambda book: (book.tree(), book.entries()))
@@ -171,7 +171,7 @@ def _ledger(directory: str, alive: list[Living], said: list[str]) -> None:
         return
     entries = _entries(alive, settings, {row.key: row for row in rows}, said)
     tree = _tree(tree, [one.tree for one in settings.values()], said)
-    _clear(path + owned.NEW)
+    _clear(path + state_files.NEW)
     new = ledger.Ledger(directory, new=True)
     with new:
         left = new.restore(tree, entries)
@@ -213,7 +213,7 @@ def _abandoned(written: list[Entry]) -> list[str]:
     return [f"removed: the tree on {uplink} (its settings are not known, and nothing is promised on it)"]
 
 
-def _settings(alive: list[Living], said: list[str]) -> dict[str, Settings]:
+def _settings(alive: list[Attached], said: list[str]) -> dict[str, Settings]:
     """The uplink's settings by network, of those that have promises there; the newest attachment's first."""
     found: dict[str, Settings] = {}
     for one in alive:
@@ -230,7 +230,7 @@ def _settings(alive: list[Living], said: list[str]) -> dict[str, Settings]:
 
 
 def _entries(
-    alive: list[Living], settings: dict[str, Settings], rows: dict[Key, Entry], said: list[str]
+    alive: list[Attached], settings: dict[str, Settings], rows: dict[Key, Entry], said: list[str]
 ) -> list[Entry]:
     """The entries of all that live; classes keep the minors that the kernel's map has."""
     configurations = {one.network: one.configuration for one in reversed(alive) if one.configuration}
@@ -258,7 +258,7 @@ def _number(entries: list[Entry], minors: dict[int, int]) -> None:
 
 
 def _entry(
-    one: Living,
+    one: Attached,
     configurations: dict[str, Configuration],
     settings: dict[str, Settings],
     row: Entry | None,
@@ -295,7 +295,7 @@ def _is_left(row: Entry, keys: set[Key], ports: set[str], given: set[int | None]
 
 def _clear(path: str) -> None:
     """Remove what a rebuild that was killed had not finished."""
-    for suffix in ("", *owned.BESIDE):
+    for suffix in ("", *state_files.BESIDE):
         if os.path.lexists(path + suffix):
             os.unlink(path + suffix)
 
@@ -303,7 +303,7 @@ def _clear(path: str) -> None:
 def _replace(path: str, whole: bool, said: list[str]) -> None:
     """Put the new file in its place; one that was damaged is kept."""
     if not whole:
-        for suffix in ("", *owned.BESIDE):
+        for suffix in ("", *state_files.BESIDE):
             if os.path.lexists(path + suffix):
-                said.append(f"kept: {owned.set_aside(path + suffix)}")
-    os.rename(path + owned.NEW, path)
+                said.append(f"kept: {state_files.set_aside(path + suffix)}")
+    os.rename(path + state_files.NEW, path)

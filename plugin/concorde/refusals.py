@@ -10,7 +10,7 @@ import fcntl
 import os
 import stat
 
-from . import owned, requests, strict_json
+from . import requests, state_files, strict_json
 from .cni import TRY_AGAIN, CniError
 from .configuration import Identity
 
@@ -28,7 +28,7 @@ _LONGEST = 1000  # characters of a message; an event has room for 1,024 bytes
 
 def path(directory: str) -> str:
     """Where the notes of a network's directory lie."""
-    return f"{directory}/{owned.REFUSALS}"
+    return f"{directory}/{state_files.REFUSALS}"
 
 
 def note(request: Request, problem: CniError) -> None:
@@ -59,8 +59,8 @@ def _append(file: str, line: bytes) -> None:
 
 def take(directory: str) -> list[Note]:
     """All notes, which are gone then; the file is made if it is missing. Raises CniError 108 and OSError."""
-    owned.directory(directory)
-    descriptor = owned.opened(path(directory))
+    state_files.directory(directory)
+    descriptor = state_files.opened(path(directory))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         content = os.pread(descriptor, _MOST, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import addresses, names, owned
+from . import addresses, names, state_files
 from .cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
 from .configuration import ENFORCEMENTS
 from .database import Conflict, Database, damaged
@@ -53,7 +53,7 @@ class Store(Database):
 
     def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
         """Open or create the store. Raises CniError 107 and 108."""
-        file = path(directory) if not new else path(directory) + owned.NEW
+        file = path(directory) if not new else path(directory) + state_files.NEW
         super().__init__(file, (_TO_VERSION_1, _TO_VERSION_2), reading)
 
     def knows(self, subnet: addresses.Subnet) -> bool:
@@ -198,7 +198,7 @@ def stores(state: str) -> list[tuple[str, str]]:
     return [
         (name, f"{state}/{name}")
         for name in sorted(os.listdir(state))
-        if names.is_identifier(name) and os.path.lexists(f"{state}/{name}/{owned.STORE}")
+        if names.is_identifier(name) and os.path.lexists(f"{state}/{name}/{state_files.STORE}")
     ]
 
 
@@ -233,4 +233,4 @@ def _lease(row: tuple[Any, ...]) -> Lease:
 
 def path(directory: str) -> str:
     """Where the store of a network lies."""
-    return f"{directory}/{owned.STORE}"
+    return f"{directory}/{state_files.STORE}"

@@ -6,7 +6,7 @@ link of an overlapped worker. So this is one file per node, and a promise that d
 
 from __future__ import annotations
 
-from .. import owned
+from .. import state_files
 from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
 from ..database import Conflict, Database, damaged, existing
 from . import htb, messages
@@ -74,7 +74,7 @@ _KEY = "network = ? AND container = ? AND interface = ?"
 
 def path(directory: str) -> str:
     """Where the ledger of a node directory lies."""
-    return f"{directory}/{owned.LEDGER}"
+    return f"{directory}/{state_files.LEDGER}"
 
 
 def opened(directory: str) -> Ledger | None:
@@ -87,7 +87,7 @@ class Ledger(Database):
 
     def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
         """Open or create it. Raises CniError 107 and 108."""
-        super().__init__(path(directory) if not new else path(directory) + owned.NEW, _STEPS, reading)
+        super().__init__(path(directory) if not new else path(directory) + state_files.NEW, _STEPS, reading)
 
     def tree(self) -> Tree | None:
         """The tree's parameters, once there was an ADD."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 
-from .. import enforcements, links, names, owned, results
+from .. import enforcements, guarantees, links, names, results, state_files
 from ..cni import COMMAND_FAILED, CniError
 from ..configuration import Configuration, invalid
-from ..lease_terms import terms
 from ..leases import Lease, Link
 from ..locks import AttachmentLock, NodeLock
 from ..node import attachments
@@ -45,7 +44,7 @@ def _require_order(configuration: Configuration) -> None:
 
     Raises CniError 7 and 108.
     """
-    directory, mark = configuration.lists, f"{configuration.directory}/{owned.ORDER}"
+    directory, mark = configuration.lists, f"{configuration.directory}/{state_files.ORDER}"
     newest = 0
     try:
         places = [directory, *(f"{directory}/{name}" for name in os.listdir(directory))]
@@ -58,8 +57,8 @@ def _require_order(configuration: Configuration) -> None:
 
     chain.require(configuration)
     if os.path.lexists(configuration.directory):
-        owned.directory(configuration.directory)
-        owned.touch(mark)
+        state_files.directory(configuration.directory)
+        state_files.touch(mark)
         os.utime(mark, ns=(newest, newest))
 
 
@@ -67,7 +66,8 @@ def _attach(
     request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int
 ) -> tuple[Lease, bool]:
     """The lease, and whether the pod's default route goes there."""
-    lease = Lease(request.container, request.interface, terms(configuration, mtu), None, request.pod)
+    terms = guarantees.terms(configuration, mtu, enforcements.reserves(configuration.enforcement))
+    lease = Lease(request.container, request.interface, terms, None, request.pod)
     with AttachmentLock(configuration.directory, request.container, request.interface):
         settings = enforcements.load(lease.terms.enforcement).on_uplink(configuration)
         lock = NodeLock(configuration.node_directory)

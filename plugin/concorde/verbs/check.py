@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from .. import addresses, enforcements, tools
+from .. import addresses, enforcements, guarantees, tools
 from ..cni import CHECK_FAILED, CniError
 from ..configuration import Configuration, invalid
 from ..database import existing
-from ..lease_terms import terms
 from ..node import attachments
 from ..results import entries_of
 from ..store import Store, path
@@ -34,7 +33,8 @@ def check(request: Request) -> None:
     lease = store.find(request.container, request.interface) if store else None
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
     assert lease is not None
-    expected = terms(configuration, configuration.node_mtu())
+    reserves = enforcements.reserves(configuration.enforcement)
+    expected = guarantees.terms(configuration, configuration.node_mtu(), reserves)
     _require(str(lease.terms) == str(expected), f"the lease says {lease.terms}; expected {expected}")
     try:
         if lease.link is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, bridges, living, names, routing, rtnetlink
+from concorde import addresses, attached, bridges, names, routing, rtnetlink
 from concorde.bridges import Port
 from concorde.cni import DAMAGED, INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration
@@ -155,8 +155,8 @@ def port(container: str = "a", address: int | None = ADDRESS, bridge: str = "cni
     return {veth(container): Port(veth(container), address, bridge, 1400)}
 
 
-def lives(kept: Kept, ports: dict[str, Port]) -> living.Living | None:
-    return living.of_cache("net", kept, ports)  # type: ignore[arg-type]
+def lives(kept: Kept, ports: dict[str, Port]) -> attached.Attached | None:
+    return attached.of_cache("net", kept, ports)  # type: ignore[arg-type]
 
 
 def test_who_has_a_port_lives_with_the_address_that_the_port_tells() -> None:
@@ -223,23 +223,23 @@ def test_who_follows_another_plugin_lives_as_long_as_the_nodes_end_leads_to_it(
 def test_a_row_is_believed_as_far_as_the_kernel_has_it(
     of: Link | None, ports: dict[str, Port], lives: bool
 ) -> None:
-    found = living.of_row("net", Lease("a", "eth0", NONE, of), ports)
+    found = attached.of_row("net", Lease("a", "eth0", NONE, of), ports)
     assert (found is not None) is lives
     assert found is None or (found.configuration, found.who) == (None, "net a")
 
 
 def test_whose_port_is_nobodys_is_known_by_the_bridge_and_the_subnet() -> None:
     alive = [
-        living.Living("net", Lease("a", "eth0", NONE, link("a")), None),
-        living.Living("net", Lease("b", "eth0", NONE, None), None),
+        attached.Attached("net", Lease("a", "eth0", NONE, link("a")), None),
+        attached.Attached("net", Lease("b", "eth0", NONE, None), None),
     ]
     ports = {
         **port("a"), **port("c", ADDRESS + 1), **port("d", ADDRESS + 2, "br0"), **port("e", None),
         **port("f", SUBNET.broadcast + 1), **port("g", SUBNET.broadcast),
     }  # fmt: skip
-    found = living.nobodys(alive, ports)
+    found = attached.nobodys(alive, ports)
     assert [(one.host_veth, one.address, one.mtu, one.bridge, str(one.subnet)) for one in found] == [
         (veth("c"), ADDRESS + 1, 1400, "cni-a", "172.16.1.0/24"),
         (veth("g"), SUBNET.broadcast, 1400, "cni-a", "172.16.1.0/24"),
     ]
-    assert living.nobodys([], ports) == []
+    assert attached.nobodys([], ports) == []

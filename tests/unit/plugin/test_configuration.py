@@ -7,7 +7,6 @@ import pytest
 from concorde import guarantees
 from concorde.cni import INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration, Identity
-from concorde.lease_terms import terms
 
 from tests.unit.plugin.examples import ANNOTATIONS, annotated
 
@@ -75,7 +74,7 @@ def test_a_bad_value_is_named_by_its_path(keys: dict[str, Any], path: str) -> No
 def read(whole: dict[str, Any]) -> None:
     configuration = Configuration(whole)
     configuration.subnet()
-    terms(configuration, 1450)
+    guarantees.terms(configuration, 1450, False)
 
 
 def test_two_long_network_names_get_different_bridges() -> None:

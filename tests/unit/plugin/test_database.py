@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from concorde import owned
+from concorde import state_files
 from concorde.cni import DAMAGED, TRY_AGAIN, UNUSABLE, CniError
 from concorde.database import Database, WhereWhole, usable
 from concorde.node.ledger import Ledger
@@ -146,7 +146,7 @@ def test_the_directory_of_others_is_not_taken(tmp_path: Path) -> None:
     ],
 )
 def test_our_files_are_known_by_their_names(name: str, ours: bool) -> None:
-    assert owned.is_ours(name) == ours
+    assert state_files.is_ours(name) == ours
 
 
 @pytest.mark.parametrize("code", [DAMAGED, UNUSABLE])

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from concorde import configuration, enforcements
+from concorde import configuration, enforcements, guarantees
 from concorde.cni import NOT_AVAILABLE, CniError
 from concorde.configuration import ENFORCEMENTS, Configuration
 from concorde.enforcements import node, none, pod
-from concorde.lease_terms import terms
 from concorde.requests import Request
 from concorde.verbs.status import status
 
@@ -72,7 +71,7 @@ def test_a_further_one_is_a_module_and_a_name(tmp_path: Path, monkeypatch: pytes
         "enforcement": "later",
         **annotated(guarantee="1G", ceiling="2G"),
     }
-    found = terms(Configuration(document), 1450)
+    found = guarantees.terms(Configuration(document), 1450, enforcements.reserves("later"))
     assert (found.enforcement, found.guarantee, found.rate) == ("later", 10**9, 2 * 10**9)
     with pytest.raises(CniError, match="no-such-tool is not installed") as caught:
         status(Request(document, "", "", ""))

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from concorde import guarantees
 from concorde.cni import CniError
+from concorde.configuration import Configuration
 
 from tests.unit.plugin.examples import ANNOTATIONS, annotated
+
+GIGA = 10**9
 
 
 def test_the_annotation_goes_before_the_capability_and_that_before_the_default() -> None:
@@ -41,3 +46,23 @@ def test_answers_have_a_guarantee_of_their_own_and_count_towards_the_ceiling() -
             guarantees.promise(annotated(**given, ceiling="21M"))
         assert guarantees.ANSWERS in caught.value.msg
         assert guarantees.CEILING in caught.value.msg
+
+
+def test_with_enforcement_node_the_capability_is_a_ceiling() -> None:
+    runtime: dict[str, Any] = {"bandwidth": {"EgressRate": 2 * GIGA}}
+    keys = {"name": "a", "enforcement": "node", "runtimeConfig": runtime}
+    found = guarantees.terms(Configuration(keys), 1450, reserves=True)
+    assert (found.guarantee, found.ceiling, found.rate) == (None, 2 * GIGA, 2 * GIGA)
+    runtime["io.kubernetes.cri.pod-annotations"] = {guarantees.GUARANTEE: "1G"}
+    found = guarantees.terms(Configuration(keys), 1450, reserves=True)
+    assert (found.guarantee, found.ceiling, found.rate) == (GIGA, 2 * GIGA, 2 * GIGA)
+
+
+def test_answers_are_terms_and_not_of_the_class_within_the_pod() -> None:
+    annotations = {guarantees.ANSWERS: "700k", guarantees.CEILING: "2G"}
+    runtime = {"io.kubernetes.cri.pod-annotations": annotations}
+    found = guarantees.terms(Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True)
+    assert (found.guarantee, found.answers, found.rate) == (None, 700_000, 2 * GIGA)
+    del annotations[guarantees.CEILING]
+    found = guarantees.terms(Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True)
+    assert (found.answers, found.rate) == (700_000, None)

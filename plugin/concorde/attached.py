@@ -7,9 +7,8 @@ no cache tells of the attachment: its runtime may not have written that yet.
 
 from __future__ import annotations
 
-from . import addresses, host_interfaces, names
+from . import addresses, enforcements, guarantees, host_interfaces, names
 from .configuration import Configuration, invalid
-from .lease_terms import terms
 from .leases import Lease, Link
 
 TYPE_CHECKING = False
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     Key = tuple[str, str, str]
 
 
-class Living:
+class Attached:
     """An attachment whose pod lives, and its network's configuration if a cache told it.
 
     `found` is its interface if another plugin made it, and `netns` the file of its namespace.
@@ -46,7 +45,7 @@ class Living:
         """What names the attachment on this node."""
         return self.network, self.lease.container, self.lease.interface
 
-    def shares_an_end(self, other: Living) -> bool:
+    def shares_an_end(self, other: Attached) -> bool:
         """Whether both have one interface, of which only one can be."""
         ends = [one.found.end.index for one in (self, other) if one.found is not None and one.found.end]
         return len(ends) == 2 and ends[0] == ends[1]
@@ -57,7 +56,7 @@ class Living:
         return f"{self.network} {self.lease.pod or self.lease.container}"
 
 
-def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Living | None:
+def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Attached | None:
     """The attachment that a cache tells of, if it lives. Raises CniError 7 when nothing can be made of it."""
     configuration = Configuration(kept.document)
     link = found = None
@@ -71,11 +70,12 @@ def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Living | None:
         if link is None:
             return None
         mtu = link.mtu
-    lease = Lease(kept.container, kept.interface, terms(configuration, mtu), link, kept.pod)
-    return Living(network, lease, configuration, found, kept.netns)
+    terms = guarantees.terms(configuration, mtu, enforcements.reserves(configuration.enforcement))
+    lease = Lease(kept.container, kept.interface, terms, link, kept.pod)
+    return Attached(network, lease, configuration, found, kept.netns)
 
 
-def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Living | None:
+def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Attached | None:
     """The attachment of a lease, if the kernel has the link it tells of.
 
     Of an interface that another plugin made it tells none; that one lives until GC.
@@ -84,12 +84,12 @@ def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Living | None:
         port = ports.get(names.host_veth(network, lease.container, lease.interface))
         if port is None or port.address not in (None, lease.link.address):
             return None
-    return Living(network, lease, None)
+    return Attached(network, lease, None)
 
 
-def nobodys(living: list[Living], ports: dict[str, Port]) -> list[Link]:
+def nobodys(alive: list[Attached], ports: dict[str, Port]) -> list[Link]:
     """Ports beside these attachments' own of which nobody tells whose they are."""
-    ours = [one.lease.link for one in living if one.lease.link is not None]
+    ours = [one.lease.link for one in alive if one.lease.link is not None]
     taken = {link.host_veth for link in ours}
     subnets = {link.bridge: link.subnet for link in ours}
     return [

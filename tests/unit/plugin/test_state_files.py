@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from concorde import owned
+from concorde import state_files
 from concorde.cni import UNUSABLE, CniError
 
 
@@ -27,8 +27,8 @@ def test_what_is_made_is_ours_alone_whatever_the_umask(state: Path, umask: int) 
     state.parent.mkdir()
     before = os.umask(umask)
     try:
-        owned.directory(f"{state}/net")
-        owned.touch(f"{state}/net/lock")
+        state_files.directory(f"{state}/net")
+        state_files.touch(f"{state}/net/lock")
     finally:
         os.umask(before)
     assert [mode(path) for path in (state, state / "net", state / "net" / "lock")] == [0o700, 0o700, 0o600]
@@ -37,13 +37,13 @@ def test_what_is_made_is_ours_alone_whatever_the_umask(state: Path, umask: int) 
 def test_directories_above_the_state_are_everybodys(state: Path) -> None:
     before = os.umask(0)
     try:
-        owned.directory(f"{state}/net")
+        state_files.directory(f"{state}/net")
     finally:
         os.umask(before)
     assert mode(state.parent) == 0o755
 
 
-@pytest.mark.parametrize("mark", [*owned.MARKS, *(f"net/{mark}" for mark in owned.MARKS), ""])
+@pytest.mark.parametrize("mark", [*state_files.MARKS, *(f"net/{mark}" for mark in state_files.MARKS), ""])
 def test_a_mode_that_is_too_wide_is_narrowed_where_it_is_empty_or_has_something_of_ours(
     state: Path, mark: str
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_mode_that_is_too_wide_is_narrowed_where_it_is_empty_or_has_something_
         (state / mark).parent.mkdir(exist_ok=True)
         (state / mark).touch()
     state.chmod(0o755)
-    owned.directory(f"{state}/other")
+    state_files.directory(f"{state}/other")
     assert mode(state) == 0o700
 
 
@@ -74,7 +74,7 @@ def test_somebody_elses_directory_is_not_taken(
     spoil(state)
     before = mode(state)
     with pytest.raises(CniError, match=words) as caught:
-        owned.directory(f"{state}/net")
+        state_files.directory(f"{state}/net")
     assert (caught.value.code, mode(state), (state / "net").exists()) == (UNUSABLE, before, False)
     assert "name another stateDir" in caught.value.msg
 
@@ -102,7 +102,7 @@ def test_what_is_no_directory_is_named(state: Path, make: Callable[[Path], objec
     state.mkdir(parents=True, mode=0o700)
     make(state / "net")
     with pytest.raises(CniError, match=f"is a {kind}, not a directory: remove it, then run concorde rebuild"):
-        owned.directory(f"{state}/net")
+        state_files.directory(f"{state}/net")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_no_directory_is_named(state: Path, make: Callable[[Path], objec
         ),
     ],
 )
-@pytest.mark.parametrize("suffix", ["", *owned.BESIDE])
+@pytest.mark.parametrize("suffix", ["", *state_files.BESIDE])
 def test_what_is_no_file_of_ours_alone_is_named(
     tmp_path: Path, make: Callable[[Path], object], words: str, suffix: str
 ) -> None:
@@ -125,17 +125,17 @@ def test_what_is_no_file_of_ours_alone_is_named(
         (tmp_path / "db").touch()
     make(tmp_path / f"db{suffix}")
     with pytest.raises(CniError, match=words) as caught:
-        owned.database(str(tmp_path / "db"))
+        state_files.database(str(tmp_path / "db"))
     assert caught.value.code == UNUSABLE
 
 
 def test_a_database_and_what_lies_beside_it_are_narrowed_or_made(tmp_path: Path) -> None:
-    owned.database(str(tmp_path / "new"))
+    state_files.database(str(tmp_path / "new"))
     assert [(path.name, mode(path)) for path in tmp_path.iterdir()] == [("new", 0o600)]
-    for suffix in ("", *owned.BESIDE):
+    for suffix in ("", *state_files.BESIDE):
         (tmp_path / f"new{suffix}").touch()
         (tmp_path / f"new{suffix}").chmod(0o644)
-    owned.database(str(tmp_path / "new"))
+    state_files.database(str(tmp_path / "new"))
     assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
 
 
@@ -144,7 +144,7 @@ def test_who_owns_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "net").mkdir(mode=0o700)
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    for ask, name in ((owned.database, "db"), (owned.directory, "net")):
+    for ask, name in ((state_files.database, "db"), (state_files.directory, "net")):
         with pytest.raises(CniError, match=f"belongs to user {uid}, not to {uid + 1}"):
             ask(str(tmp_path / name))
 
@@ -152,5 +152,5 @@ def test_who_owns_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_put_aside_has_the_next_number(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / "db").touch()
-        assert owned.set_aside(str(tmp_path / "db")) == f"{tmp_path}/db.damaged-{number}"
+        assert state_files.set_aside(str(tmp_path / "db")) == f"{tmp_path}/db.damaged-{number}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["db.damaged-1", "db.damaged-2"]
