@@ -1,8 +1,8 @@
 """Where the project's own files are that are no Python modules, and where it builds what it needs.
 
 The only module that knows how the folders lie beside each other, whether they are a checkout or installed. A
-checkout keeps in itself what it builds; what is installed may be another's to write, and keeps that in your
-cache.
+checkout keeps in itself what it builds; what is another's to write, as an installation may be, keeps that in
+your cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCRIPT = "./invokew"  # what a checkout has, and nothing that is installed
 CHECKOUT = (HOME / _SCRIPT).exists()
 PROGRAM = _SCRIPT if CHECKOUT else "concorde-testbed"  # what people type
 
-_BUILT = HOME if CHECKOUT else cache()
+_BUILT = HOME if CHECKOUT and os.access(HOME, os.W_OK) else cache()
 BUILT_PLUGIN = _BUILT / "build" / "cni"
 MACHINES = _BUILT / ".vagrant" / "concorde"  # the state of virtual machines, beside Vagrant's own
 

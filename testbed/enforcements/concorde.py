@@ -13,10 +13,13 @@ REFERENCE_DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni")
 
 
 def build(directory: Path = DIRECTORY) -> Path:
-    """Build the plugin for the interpreter of its first line; return the directory for CNI_PATH."""
-    subprocess.run(
-        ["/usr/bin/python3", "-I", str(resources.PLUGIN / "build.py"), "--output", str(directory)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    """Build the plugin for the interpreter of its first line; return the directory for CNI_PATH.
+
+    Raises RuntimeError with what is wrong, as where nothing can be written.
+    """
+    command = ["/usr/bin/python3", "-I", str(resources.PLUGIN / "build.py"), "--output", str(directory)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        *_, last = ["no reason given", *done.stderr.splitlines()]
+        raise RuntimeError(f"cannot build the plugin into {directory}: {last}")
     return directory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import signal
@@ -10,17 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from bench import pipeline
 from bench.analysis.summary import Summary
-from bench.cli.progress import Display
 from bench.measurement import experiment
-from bench.measurement.rates import OnRates
 from bench.recording.directory import Recording
 from bench.recording.records import Request
 from testbed.assembly import assemble
@@ -29,6 +24,7 @@ from testbed.providers.ssh.provider import MachinesError, clear
 from testbed.scenario import Scenario, load, render_yaml
 from testbed.testbed import Testbed
 from tests.paths import ROOT
+from tests.system.bench.test_experiment import Watcher
 from tests.system.testbed import machines
 from tests.system.testbed.machines import Machines
 from tests.system.testbed.test_testbed import MEBIBYTE, crossed, three_workers
@@ -59,32 +55,12 @@ def assembled(there: Machines, scenario: Scenario) -> Testbed:
     return assemble(scenario, f"ssh:{there.inventory()}", "cni")
 
 
-class Watcher(Display):
-    """A display that calls a function once, while the traffic flows."""
-
-    def __init__(self, during: Callable[[], None] | None = None) -> None:
-        super().__init__(Console(file=io.StringIO()), "test")
-        self._during = during
-
-    @contextmanager
-    def traffic(self, scenario: Scenario, repetition: int) -> Iterator[OnRates]:
-        with super().traffic(scenario, repetition) as shown:
-
-            def on_rates(seconds: float, rates: dict[str, float]) -> None:
-                shown(seconds, rates)
-                during, self._during = self._during, None
-                if during is not None:
-                    during()
-
-            yield on_rates
-
-
 def bench(
     there: Machines, scenario: Scenario, reports: Path, during: Callable[[], None] | None = None
 ) -> tuple[dict[str, object], Summary]:
     inventory = there.inventory(machines.USER)
     request = Request(scenario=scenario.name, provider=f"ssh:{inventory}", reports=str(reports))
-    recording = experiment.run(request, scenario, Watcher(during))
+    recording = experiment.run(request, scenario, Watcher("test", during))
     return json.loads(recording.environment_file.read_text()), pipeline.analyse(recording)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,18 @@ def test_what_is_named_is_in_a_checkout(name: str) -> None:
 def test_what_is_built_is_never_committed(path: Path) -> None:
     ignored = subprocess.run(["git", "check-ignore", "--quiet", str(path / "file")], cwd=ROOT, check=False)
     assert ignored.returncode == 0
+
+
+def test_in_a_checkout_of_somebody_elses_all_is_built_in_ones_own_cache(tmp_path: Path) -> None:
+    """``access`` stands in for the kernel: root may write anywhere."""
+    lines = (
+        "import os; os.access = lambda *_: False; from testbed import resources as r; print(r.BUILT_PLUGIN)"
+    )
+    env = {"PATH": os.defpath, resources.CACHE: str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", lines], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{tmp_path}/build/cni\n"
 
 
 def test_what_others_look_for_there_is_there() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from testbed.enforcements import registry
+from testbed.enforcements import concorde, registry
 from testbed.enforcements.described import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
@@ -63,3 +65,10 @@ def test_who_is_promised_nothing_is_offered_nothing(contmec: Addressing) -> None
 def test_what_it_leaves_on_a_node_is_its_state_and_tables(contmec: Addressing) -> None:
     footprint = registry.of(contmec).footprint("worker-01")
     assert (footprint.state, footprint.tables, footprint.trees) == (("/run/concorde",), TABLES, ())
+
+
+def test_where_it_cannot_be_built_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    words = rf"^cannot build the plugin into {tmp_path}/file/cni: NotADirectoryError: .*Not a directory"
+    with pytest.raises(RuntimeError, match=words):
+        concorde.build(tmp_path / "file" / "cni")
