@@ -120,8 +120,8 @@ def judge(recording: Recording, scenario: Scenario, record: RunRecord) -> Summar
 def _changed(recording: Recording, record: RunRecord) -> list[Cause]:
     """Return each file that is no longer as the run left it."""
     return [
-        Cause(kind="measurement", text=words, topics=("files",))
-        for words in directory.faults(recording, record)
+        Cause(kind="measurement", text=text, topics=("files",))
+        for text in directory.faults(recording, record)
     ]
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from bench.analysis import phases, statistics
 from bench.generators import Exchange, RawDataError, exchanger_of, idle
-from bench.observations.causes import Cause, Part
+from bench.observations.causes import Cause, Part, lost
 from bench.recording.directory import Recording
 from bench.recording.records import Repetition, RunRecord
 from testbed.scenario import Requests, Scenario
@@ -64,15 +64,17 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
         for requests in scenario.requests:
             transfer = repetition.transfers.get(requests.label)
             if transfer is None or transfer.error:
-                words = "the requests were not made" if transfer is None else transfer.error or ""
-                faults.append(_lost(requests, words, number))
+                text = "the requests were not made" if transfer is None else transfer.error or ""
+                faults.append(lost(requests.label, text, number))
                 continue
             exchanger = exchanger_of(scenario, requests)
             file = recording.raw_file(number, transfer.slug, "sender", exchanger.suffix_of("sender"))
             try:
                 found = exchanger.read_exchanges(file, requests.count)
             except RawDataError as error:
-                faults.append(_lost(requests, f"{file.relative_to(recording.directory)}: {error}", number))
+                faults.append(
+                    lost(requests.label, f"{file.relative_to(recording.directory)}: {error}", number)
+                )
                 continue
             table = _table(found, number, requests.label, transfer.started_s)
             tables.append(table.assign(phase=phases_of(requests, table, scenario, repetition)))
@@ -133,8 +135,8 @@ def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[Idle
             try:
                 path = _path(scenario, moment, requests, file, echoed[requests.label])
             except RawDataError as error:
-                words = f"the idle path is not known: {file.relative_to(recording.directory)}: {error}"
-                faults.append(_lost(requests, words))
+                text = f"the idle path is not known: {file.relative_to(recording.directory)}: {error}"
+                faults.append(lost(requests.label, text))
                 continue
             found.setdefault(requests.label, []).append(path)
     return found, faults
@@ -169,14 +171,6 @@ def _path(scenario: Scenario, moment: Moment, requests: Requests, asked: Path, e
 
 def _median(values: list[float]) -> float | None:
     return statistics.percentile(values, 0.5) if values else None
-
-
-def _lost(requests: Requests, words: str, repetition: int | None = None) -> Cause:
-    which = "" if repetition is None else f", repetition-{repetition}"
-    text = f"{requests.label}{which}: {words}"
-    return Cause(
-        kind="measurement", text=text, flow=requests.label, repetition=repetition, topics=("transfer",)
-    )
 
 
 def latencies(table: pd.DataFrame) -> statistics.Floats:

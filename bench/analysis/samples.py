@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.generators import RawDataError, Record, generator_of, is_guaranteed
-from bench.observations.causes import Cause
+from bench.observations.causes import Cause, lost
 from bench.recording.atomic import StoredError, remedy
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Transfer
@@ -70,20 +70,20 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
     planned = {transfer.label for transfer in scenario.transfers}
     for number, repetition in enumerate(record.repetitions):
         for label in sorted(repetition.transfers.keys() - planned):
-            faults.append(_lost(label, number, f"the transfer is not in {recording.scenario_file.name}"))
+            faults.append(lost(label, f"the transfer is not in {recording.scenario_file.name}", number))
         for traffic in scenario.traffic:
             transfer = repetition.transfers.get(traffic.label)
             if transfer is None:
-                faults.append(_lost(traffic.label, number, "the transfer was not made"))
+                faults.append(lost(traffic.label, "the transfer was not made", number))
                 continue
             if transfer.error:
-                faults.append(_lost(traffic.label, number, transfer.error))
+                faults.append(lost(traffic.label, transfer.error, number))
                 continue
             for source in SIDES:
                 try:
                     _read_side(found, recording, scenario, traffic, number, transfer, source)
                 except RawDataError as error:
-                    faults.append(_lost(traffic.label, number, str(error)))
+                    faults.append(lost(traffic.label, str(error), number))
     return Readings(pd.DataFrame(found.columns).astype(COLUMNS), found.totals, found.retransmits, faults)
 
 
@@ -145,11 +145,6 @@ def received(tables: Tables, traffic: Iterable[Traffic], repetition: int) -> Rec
     """Return the receivers' samples of some transfers in a repetition, of those that have any."""
     found = ((one, tables.get((one.label, repetition, "receiver"))) for one in traffic)
     return [(one, table) for one, table in found if table is not None]
-
-
-def _lost(label: str, repetition: int, words: str) -> Cause:
-    text = f"{label}, repetition-{repetition}: {words}"
-    return Cause(kind="measurement", text=text, flow=label, repetition=repetition, topics=("transfer",))
 
 
 def table(file: Path) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from bench.cli.terminal import say
 from bench.measurement.rates import OnRates, Rates, names
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 from bench.studies import remaining
 from testbed.resources import as_typed
 from testbed.scenario import Scenario

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
-    from bench.presentation.words import verbatim
+    from bench.presentation.wording import verbatim
 
     (console or _console()).print(verbatim(resources.as_typed(words), style), soft_wrap=True, end=end)
 

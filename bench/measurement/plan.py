@@ -104,8 +104,8 @@ def place(testbed: Testbed, end: str, tool: Tool) -> PodPlace:
     if tool.in_pods:
         return testbed.place(end)
     if end not in testbed.networks:
-        words = f"generator {tool.name!r} runs in a pod's network, and its node's runtime does not say which"
-        raise RuntimeError(f"{end}: {words} that is")
+        text = f"generator {tool.name!r} runs in a pod's network, and its node's runtime does not say which"
+        raise RuntimeError(f"{end}: {text} that is")
     return testbed.networks[end]
 
 
@@ -127,4 +127,4 @@ def _lacking(planned: Sequence[Planned]) -> list[str]:
             if program
         ]
 
-    return [words for end in in_parallel(missing, ends.values()) for words in end]
+    return [text for end in in_parallel(missing, ends.values()) for text in end]

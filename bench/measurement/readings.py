@@ -1,6 +1,6 @@
 """What every queue on the way does meanwhile, if the scenario wants that read.
 
-One program in each place reads the kernel's counters and goes on with it (bench.measurement.programs.queues);
+One program in each place reads the kernel's counters and goes on with it (bench.measurement.queue_reader);
 what it says is written down once the traffic is over. A place without Python, or whose clock is another
 machine's, has no file.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.measurement import queue_reader as program
 from bench.measurement.plan import Plan
-from bench.measurement.programs import queues as program
 from bench.observations.observation import Seen
 from bench.recording import atomic, queues
 from bench.recording.records import slug

@@ -42,14 +42,14 @@ class _Running:
     def errors(self, role: str) -> Path:
         return self.directory / f"{self.transfer.slug}.{role}.stderr"
 
-    def fail(self, words: str) -> None:
+    def fail(self, text: str) -> None:
         if self.transfer.error is None:
-            self.transfer.error = words
+            self.transfer.error = text
 
     def complaint(self, role: str) -> str | None:
         return self.planned.generator.complaint(self.output(role), self.errors(role))
 
-    def words(self, role: str) -> str:
+    def why(self, role: str) -> str:
         """Return why a side that failed did, for it may not have said so."""
         return self.complaint(role) or f"{self.planned.generator.name} said nothing"
 
@@ -110,7 +110,7 @@ def _listen(one: _Running) -> None:
         one.planned.receiver, stdout=one.output("receiver"), stderr=one.errors("receiver")
     )
     if not comes(one.receiver, lambda: bool(network.run(ready).stdout.strip())):
-        one.fail(f"receiver does not listen: {one.words('receiver')}")
+        one.fail(f"receiver does not listen: {one.why('receiver')}")
 
 
 def _make_ready(one: _Running) -> None:
@@ -125,7 +125,7 @@ def _make_ready(one: _Running) -> None:
         held, stdout=one.output("sender"), stderr=one.errors("sender"), held=True
     )
     if not comes(one.sender, lambda: waits(one.errors("sender"))):
-        one.fail(f"sender does not get to its place: {one.words('sender')}")
+        one.fail(f"sender does not get to its place: {one.why('sender')}")
 
 
 def comes(process: Process, state: Callable[[], bool]) -> bool:

@@ -66,3 +66,10 @@ class Cause(Part):
     text: str  # why, in its own words
     # Of several thresholds that were missed: all, first that of the numbers; not in the file.
     topics: tuple[Topic, ...] = Field((), exclude=True)
+
+
+def lost(label: str, text: str, repetition: int | None = None) -> Cause:
+    """Return that a transfer, or requests, left no measurement; of one repetition, or at all."""
+    which = "" if repetition is None else f", repetition-{repetition}"
+    text = f"{label}{which}: {text}"
+    return Cause(kind="measurement", text=text, flow=label, repetition=repetition, topics=("transfer",))

@@ -65,7 +65,7 @@ class Delays(Observation):
         interval = evidence.scenario.measurement.interval
         for number, repetition in enumerate(evidence.record.repetitions):
             for one in repetition.delayed or []:
-                where = f"repetition-{number}: the {one.means} {words(one)}"
+                where = f"repetition-{number}: the {one.means} {direction(one)}"
                 for text, observed, required in _faults(one, interval):
                     yield Cause(
                         kind="machine",
@@ -121,7 +121,7 @@ def _faults(one: Delayed, interval: float) -> Iterator[tuple[str, float, float]]
 
 def _row(number: int, one: Delayed) -> list[str]:
     return [
-        f"repetition-{number}, {words(one)}",
+        f"repetition-{number}, {direction(one)}",
         one.means,
         _milliseconds(one.delay_s),
         _count(one.frames),
@@ -202,6 +202,6 @@ def _reached(counts: Sequence[int], wanted: float) -> float:
     return float(2 ** len(counts)) / 1e6
 
 
-def words(one: Delayed) -> str:
+def direction(one: Delayed) -> str:
     """Return which direction of which trunk it is."""
     return f"{'out of' if one.out else 'into'} zone {one.zone}"

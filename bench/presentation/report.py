@@ -23,7 +23,7 @@ from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
 from bench.observations import observation
 from bench.observations.observation import Observation
-from bench.presentation import again, chart, following, tables, words
+from bench.presentation import again, chart, following, tables, wording
 from bench.presentation.figures.registry import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic
@@ -75,7 +75,7 @@ def render(
             **_observed(scenario, record),
             **_commands(recording, record),
             summary=summary,
-            words=words,
+            wording=wording,
             folded=html,
             foreseen_text=foreseen_text,
             scenario=scenario,
@@ -83,7 +83,7 @@ def render(
             symbol=SYMBOLS[summary.verdict],
             sentence=_sentence(summary),
             following=following.of_run(recording, summary),
-            remark=words.on_the_network(scenario, summary.verdict),
+            remark=wording.on_the_network(scenario, summary.verdict),
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
             chart=_chart(samples, scenario, record, summary),
             intervals_of=tables.over(

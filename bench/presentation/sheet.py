@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 
 
 def borderless(title: str | Text, gap: int = 1) -> Table:

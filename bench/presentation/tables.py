@@ -15,10 +15,10 @@ from bench.analysis import spread
 from bench.analysis.compare import Comparison, Row
 from bench.analysis.summary import FlowSummary, PhaseSummary, RequestsPhaseSummary, Summary
 from bench.observations.causes import Topic
-from bench.presentation import words
+from bench.presentation import wording
 from bench.presentation.following import Following
 from bench.presentation.sheet import borderless
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 from bench.recording.directory import Recording
 from testbed.resources import as_typed
 from testbed.scenario.units import (
@@ -42,7 +42,7 @@ def show(
 ) -> None:
     """Print the table, the conclusion, and what to run next as the last line.
 
-    ``remark`` is on the network (``words.on_the_network``).
+    ``remark`` is on the network (``wording.on_the_network``).
     """
     if summary.flows:
         console.print(flows(summary))
@@ -71,7 +71,7 @@ def flows(summary: Summary) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
     shown = [phase.judged for flow in summary.flows for phase in flow.phases.values()]
-    for heading in ("observed", words.lowest(shown), "attained"):
+    for heading in ("observed", wording.lowest(shown), "attained"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for flow in summary.flows:
@@ -103,18 +103,18 @@ def requests(summary: Summary) -> Table:
 def paths(summary: Summary) -> Iterator[Text]:
     """Yield a line for each kind of requests on what they take where nothing else is under way."""
     for one in summary.requests:
-        if said := words.idle(one):
+        if said := wording.idle(one):
             yield verbatim(f"{one.name}: {said}")
 
 
 def _times(phase: RequestsPhaseSummary) -> list[str | Text]:
     return [
-        words.percentile(phase.p50_s),
-        words.percentile(phase.p90_s),
-        _decides(words.percentile(phase.p99_s), "latency" in phase.missed),
-        words.percentile(phase.p999_s),
-        words.milliseconds(phase.max_s),
-        words.milliseconds(phase.lateness_p99_s),
+        wording.percentile(phase.p50_s),
+        wording.percentile(phase.p90_s),
+        _decides(wording.percentile(phase.p99_s), "latency" in phase.missed),
+        wording.percentile(phase.p999_s),
+        wording.milliseconds(phase.max_s),
+        wording.milliseconds(phase.lateness_p99_s),
         _decides(str(phase.lost), "lost" in phase.missed),
     ]
 
@@ -151,8 +151,8 @@ def conclusion(summary: Summary, recording: Recording, remark: str = "") -> Text
     text = Text()
     for flow in summary.flows:
         for name, phase in flow.phases.items():
-            if said := words.low(phase.judged):
-                text.append(verbatim(f"{flow.name}, {words.judged_in(name, phase)}: {said}\n", "dim"))
+            if said := wording.low(phase.judged):
+                text.append(verbatim(f"{flow.name}, {wording.judged_in(name, phase)}: {said}\n", "dim"))
     text.append(summary.verdict, STYLES[summary.verdict])
     text.append(verbatim(f": {summary.title or summary.scenario}\n"))
     for reason in summary.reasons:
@@ -174,8 +174,8 @@ def _row(name: str, phase: PhaseSummary, unit: Unit) -> tuple[str, str | Text, s
     """Return the numbers that the phase was judged by."""
     judged = phase.judged
     return (
-        words.judged_in(name, phase),
-        _decides(format_fixed(judged.mean_bps, unit), words.by_mean(judged)),
+        wording.judged_in(name, phase),
+        _decides(format_fixed(judged.mean_bps, unit), wording.by_mean(judged)),
         format_fixed(judged.lowest_bps, unit),
         _decides(format_percentage(judged.attainment), "attainment" in judged.missed),
         _mark(phase.met, judged.missed),

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import templates
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps
 

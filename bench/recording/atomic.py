@@ -30,12 +30,12 @@ class StoredError(LookupError):
 
 
 @contextmanager
-def remedy(words: str) -> Iterator[None]:
+def remedy(text: str) -> Iterator[None]:
     """Let whoever is told of bad input that is met here be told what to do about it, too."""
     try:
         yield
     except LookupError as error:
-        error.add_note(words)
+        error.add_note(text)
         raise
 
 

@@ -131,13 +131,13 @@ class Seconds(Entry):
     down: float
 
 
-def _utf8(words: str) -> str:
+def _utf8(text: str) -> str:
     """Raise ValueError for what a command line may hold and a file of text may not."""
     try:
-        words.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise ValueError("not UTF-8 text") from None
-    return words
+    return text
 
 
 Words = Annotated[str, AfterValidator(_utf8)]

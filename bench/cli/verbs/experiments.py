@@ -172,9 +172,9 @@ def _judge(recording: Recording, display: Display) -> Judged:
 
 def _shown(recording: Recording, summary: Summary, reports: Path | None = None) -> Judged:
     """Show what a recording says, and what to run next."""
-    from bench.presentation import following, tables, words
+    from bench.presentation import following, tables, wording
 
-    remark = words.on_the_network(recording.scenario(), summary.verdict)
+    remark = wording.on_the_network(recording.scenario(), summary.verdict)
     step = following.of_run(recording, summary, reports=reports)
     tables.show(Console(), summary, recording, remark, step)
     return Judged(recording, summary, step)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.presentation import words
+from bench.presentation import wording
 from bench.presentation.figures.sheet import SMALL, TEXT, Sheet, Subject
 from bench.presentation.figures.style import INK, VERDICTS
 from testbed.scenario.units import format_factor
@@ -143,7 +143,7 @@ def above(subject: Subject, key: Key) -> Head:
     """Return what stands above a figure of one run: also at which scale it was, if not that of its file."""
     verdict = subject.summary.verdict
     scale = "" if subject.scale == 1 else f"at {format_factor(subject.scale)}"
-    said = [text for text in (words.briefly(subject.summary), scale) if text]
+    said = [text for text in (wording.briefly(subject.summary), scale) if text]
     return Head(key.sheet, "; ".join(said), INK if verdict == "held" else VERDICTS[verdict], key)
 
 

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from bench.analysis.phases import QUIET
 from bench.analysis.summary import FlowSummary, RequestsPhaseSummary, Summary
-from bench.presentation import tables, words
+from bench.presentation import tables, wording
 from bench.presentation.sheet import borderless
 from bench.presentation.tables import STYLES
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario.units import format_digits
 
@@ -154,7 +154,7 @@ def _shortly(phase: RequestsPhaseSummary | None) -> str:
 
 
 def _percentiles(phase: RequestsPhaseSummary) -> str:
-    return f"{words.percentile(phase.p50_s)} / {words.percentile(phase.p99_s)}"
+    return f"{wording.percentile(phase.p50_s)} / {wording.percentile(phase.p99_s)}"
 
 
 def _phase(summary: Summary | None, name: str, phase: str) -> RequestsPhaseSummary | None:

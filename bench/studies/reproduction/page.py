@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bench.presentation import report
 from bench.presentation.sheet import borderless
-from bench.presentation.words import verbatim
+from bench.presentation.wording import verbatim
 from bench.studies.reproduction import claims
 from bench.studies.reproduction.claims import Claims, Expected
 from bench.studies.reproduction.trial import Trial

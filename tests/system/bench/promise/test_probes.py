@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement.programs import queues as program
+from bench.measurement import queue_reader as program
 from bench.recording import queues
 from bench.studies.promise import protection
 from bench.studies.promise.attacks import ATTACKS, possible

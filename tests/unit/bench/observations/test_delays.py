@@ -86,7 +86,7 @@ def test_nobody_knows_how_late_a_kernel_s_delay_is() -> None:
     netem = counted(means="netem")
     assert delays.lateness(netem, 0.99) is None
     assert delays.late_share(netem) is None
-    assert delays.words(netem) == "into zone south"
+    assert delays.direction(netem) == "into zone south"
 
 
 def test_of_no_frames_none_is_late() -> None:

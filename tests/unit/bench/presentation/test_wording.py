@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.presentation.words import on_the_network
+from bench.presentation.wording import on_the_network
 from testbed.scenario import load
 from tests.paths import ROOT
 
