@@ -33,15 +33,15 @@ SCHEMA = 1
 @contextmanager
 def document(wanted: bool) -> Iterator[Document]:
     """Lend a document to be filled in; it is written, if it is wanted, unless an error ends the block."""
-    told: Document = {"schema": SCHEMA}
+    filled: Document = {"schema": SCHEMA}
     if not wanted:
-        yield told
+        yield filled
         return
     with redirect_stdout(sys.stderr):
-        yield told
+        yield filled
     if sys.stdout is not None:
         # In ASCII: whatever the terminal's encoding is, and nothing that it would take for an order.
-        sys.stdout.write(json.dumps(told, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(filled, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
 

@@ -71,9 +71,9 @@ def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:
 def status_of(command: Callable[[], int]) -> int:
     """Return the exit status of a command, whatever happens in it, and say what went wrong."""
 
-    def fail(words: object, status: int) -> int:
+    def fail(message: object, status: int) -> int:
         with suppress(OSError):  # a status can be told where nothing can be said
-            complain(str(words))
+            complain(str(message))
         return status
 
     try:
@@ -81,8 +81,8 @@ def status_of(command: Callable[[], int]) -> int:
     except (KeyError, IndexError, NotImplementedError, RecursionError):
         raise  # LookupErrors and RuntimeErrors too, but of ours and not of who gave the command
     except LookupError as error:
-        words = error.args[0] if error.args else error
-        return fail("\n".join([str(words), *getattr(error, "__notes__", ())]), BAD_INPUT)
+        message = error.args[0] if error.args else error
+        return fail("\n".join([str(message), *getattr(error, "__notes__", ())]), BAD_INPUT)
     except Terminated:
         return fail("terminated; nothing is left running", 128 + signal.SIGTERM)
     except KeyboardInterrupt:

@@ -133,8 +133,8 @@ def _perform(verb: Verb, context: Context, **given: Any) -> None:
     def run() -> int:
         from bench.cli import documents
 
-        with documents.document(bool(json) and not Line.dry) as told:
-            more: dict[str, Any] = {} if json is None else {"told": told}
+        with documents.document(bool(json) and not Line.dry) as document:
+            more: dict[str, Any] = {} if json is None else {"document": document}
             if Line.dry:
                 more["dry"] = True
             return int(_function(verb.function)(**options, **more))

@@ -72,7 +72,7 @@ class Verb(NamedTuple):
     name: str
     about: str
     function: str
-    options: tuple[Option, ...] = ()  # with JSON the function gets as ``told`` a document to fill in
+    options: tuple[Option, ...] = ()  # with JSON the function gets as ``document`` one to fill in
     alone: str = ""  # the option that words alone are values of; many, where it takes many
     plans: bool = False  # with --dry it is called all the same, as ``dry``, and says what would be done
     study: str = ""  # what the function is told as ``name``

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from bench.presentation.following import Following
 
 
-def say(words: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
+def say(text: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:
     """Say what was asked for, or how far it is."""
     from bench.presentation.wording import verbatim
 
-    (console or _console()).print(verbatim(resources.as_typed(words), style), soft_wrap=True, end=end)
+    (console or _console()).print(verbatim(resources.as_typed(text), style), soft_wrap=True, end=end)
 
 
 def lead(following: Following) -> None:
@@ -32,9 +32,9 @@ def lead(following: Following) -> None:
     _console().print(tables.next_step(following), soft_wrap=True)
 
 
-def complain(words: str) -> None:
+def complain(text: str) -> None:
     """Say what is wrong, where errors go."""
-    say(words, "red", console=_console(stderr=True))
+    say(text, "red", console=_console(stderr=True))
 
 
 def timed() -> Callable[[str], None]:

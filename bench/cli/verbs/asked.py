@@ -64,17 +64,17 @@ def overrides(enforcement: str, repetitions: str | None) -> list[str]:
 AUTO = "auto"  # the scale that a calibration finds
 
 
-def scale(words: float | str) -> tuple[float, bool]:
+def scale(text: float | str) -> tuple[float, bool]:
     """Return the factor for rates that is asked for, and whether a calibration is to find it.
 
     Raises LookupError.
     """
-    if words == AUTO:
+    if text == AUTO:
         return 1.0, True
     try:
-        return float(words), False
+        return float(text), False
     except ValueError:
-        raise LookupError(f"--scale: {words!r} is neither a number nor {AUTO}") from None
+        raise LookupError(f"--scale: {text!r} is neither a number nor {AUTO}") from None
 
 
 def retries(count: int) -> int:
@@ -84,11 +84,11 @@ def retries(count: int) -> int:
     return count
 
 
-def times(option: str, words: str) -> int:
+def times(option: str, text: str) -> int:
     """Return how often something is to be done. Raises LookupError for what is no such number."""
-    if not re.fullmatch("0*[1-9][0-9]{0,8}", words):
-        raise LookupError(f"{option}: must be a positive integer, not {words!r}")
-    return int(words)
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
+        raise LookupError(f"{option}: must be a positive integer, not {text!r}")
+    return int(text)
 
 
 def refuse_others(given: Request | StudyRequest, nothing: Request | StudyRequest, more: bool = False) -> None:
@@ -104,11 +104,11 @@ def _frozen(options: Options) -> Any:
     return {**rest, "overrides": tuple(options["set_"]), "duration": lasting}
 
 
-def seconds(option: str, words: str) -> int:
+def seconds(option: str, text: str) -> int:
     """Return how many seconds something takes. Raises LookupError for what is no such number."""
-    if not re.fullmatch("0*[1-9][0-9]{0,4}", words) or int(words) > LONGEST:
-        raise LookupError(f"{option}: must be an integer from 1 to {LONGEST} (seconds), not {words!r}")
-    return int(words)
+    if not re.fullmatch("0*[1-9][0-9]{0,4}", text) or int(text) > LONGEST:
+        raise LookupError(f"{option}: must be an integer from 1 to {LONGEST} (seconds), not {text!r}")
+    return int(text)
 
 
 @contextmanager

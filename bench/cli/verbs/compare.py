@@ -30,7 +30,7 @@ def compare(
     one: str,
     other: str,
     across_machines: bool,
-    told: Document,
+    document: Document,
     reports: str | Path,
     size: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
@@ -52,7 +52,7 @@ def compare(
     decisive = findings.index(finding) if finding in findings else 0
     step = following.said(next_steps.of_recording(str([*both.values()][decisive][1]), str(reports)))
     lead(step)
-    told |= {
+    document |= {
         "finding": finding,
         "comparisons": [
             {**comparison.model_dump(mode="json"), "finding": comparison.finding}

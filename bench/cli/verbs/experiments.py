@@ -35,7 +35,7 @@ def bench(
     scenario: Sequence[str],
     kubeconfig: Sequence[str],
     resume: str,
-    told: Document,
+    document: Document,
     retry: int = retries.MOST,
     enforcement: str = "",
     repetitions: str | None = None,
@@ -55,18 +55,18 @@ def bench(
     if resume:
         reports = options["reports"]
         asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
-        return _resumed(resume, Path(reports), told, dry)
+        return _resumed(resume, Path(reports), document, dry)
     # All are read before the first is started: a mistake in the second is no reason to lose it.
     read = [requests.read(request) for request in wanted]
     if dry:
         return _say_planned(wanted, read, auto)
-    return _answer(wanted, auto, allowance, told)
+    return _answer(wanted, auto, allowance, document)
 
 
-def _answer(wanted: Sequence[Request], auto: bool, allowance: retries.Allowance, told: Document) -> int:
+def _answer(wanted: Sequence[Request], auto: bool, allowance: retries.Allowance, document: Document) -> int:
     """Run all that is asked for, fill in what programs are told, and return the worst exit status."""
     answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
-    told["runs"] = [
+    document["runs"] = [
         {**documents.run(*made.judged), "scale": made.request.scale}
         for one in answers
         for made in one.attempts
@@ -103,13 +103,13 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
     return HELD
 
 
-def _resumed(run: str, reports: Path, told: Document, dry: bool) -> int:
+def _resumed(run: str, reports: Path, document: Document, dry: bool) -> int:
     """Go on with an interrupted run; with ``dry`` only say with which."""
     if dry:
         say(f"{directory.find_unfinished(run, reports).directory} would be resumed")
         return HELD
     judged = resume_bench(run, reports)
-    told["runs"] = [documents.run(*judged)]
+    document["runs"] = [documents.run(*judged)]
     return exits.worst([judged.summary.verdict])
 
 
@@ -180,7 +180,7 @@ def _shown(recording: Recording, summary: Summary, reports: Path | None = None) 
     return Judged(recording, summary, step)
 
 
-def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = None) -> int:
+def draw_figures(run: str, reports: Path, document: Document, sheet: Sheet | None = None) -> int:
     """Make everything that follows from a recording, or from a study's recordings, again, and show it.
 
     What is packed is unpacked into ``reports`` first. With a sheet, draw the figures for that, too.
@@ -194,14 +194,14 @@ def draw_figures(run: str, reports: Path, told: Document, sheet: Sheet | None = 
     if found := known.find(run, reports):
         study, place = found
         study.analyse(place, sheet)
-        told |= documents.study(study, place, str(reports))
+        document |= documents.study(study, place, str(reports))
         _say_drawn(place / "figures", sheet)
         return studies.show(study, place, str(reports))
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording, sheet)
     _say_drawn(recording.figures_directory, sheet)
     judged = _shown(recording, summary, reports)
-    told["runs"] = [documents.run(*judged)]
+    document["runs"] = [documents.run(*judged)]
     return exits.worst([judged.summary.verdict])
 
 

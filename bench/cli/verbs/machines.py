@@ -33,13 +33,13 @@ from testbed.testbed import ENTRIES
 NO_FLANNELD = "none"  # instead of a file
 
 
-def examine(told: Document) -> int:
+def examine(document: Document) -> int:
     """Say what this machine lacks for a testbed."""
-    told["findings"] = []
+    document["findings"] = []
     for finding in doctor.examine(assembly.OPTIONAL):
         _tell(finding)
-        told["findings"].append(asdict(finding))
-    lacking = any(finding["needed"] and not finding["fine"] for finding in told["findings"])
+        document["findings"].append(asdict(finding))
+    lacking = any(finding["needed"] and not finding["fine"] for finding in document["findings"])
     return FAILED if lacking else HELD
 
 

@@ -25,7 +25,7 @@ def figures(
     all_: bool,
     check: bool,
     reports: str | Path,
-    told: Document,
+    document: Document,
     size: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Make again what follows from one recording or study, or from all; or check all.
@@ -42,11 +42,11 @@ def figures(
     if all_ == bool(run) or (check and not all_):
         raise LookupError("figures: give either a recording, or --all, or --all --check")
     if run:
-        return experiments.draw_figures(run, reports, told, wanted)
-    return check_all_figures(reports, told) if check else draw_all_figures(reports, told)
+        return experiments.draw_figures(run, reports, document, wanted)
+    return check_all_figures(reports, document) if check else draw_all_figures(reports, document)
 
 
-def draw_all_figures(reports: Path, told: Document) -> int:
+def draw_all_figures(reports: Path, document: Document) -> int:
     """Make again all that follows from any recording or study, and say which files have changed."""
     from bench.studies.reproduction import regeneration
 
@@ -62,11 +62,11 @@ def draw_all_figures(reports: Path, told: Document) -> int:
     for file in changed:
         say(f"changed: {file}")
     say(f"{len(directories)} recordings and studies below {reports}; files changed: {len(changed) or 'none'}")
-    told |= {"recordings": len(directories), "changed": [str(file) for file in changed]}
+    document |= {"recordings": len(directories), "changed": [str(file) for file in changed]}
     return HELD
 
 
-def check_all_figures(reports: Path, told: Document) -> int:
+def check_all_figures(reports: Path, document: Document) -> int:
     """Make all again, in an unusual environment; write nothing, and name each file that differs."""
     from bench.studies.reproduction import regeneration
 
@@ -85,7 +85,8 @@ def check_all_figures(reports: Path, told: Document) -> int:
         f"{len(directories)} recordings and studies below {reports}; "
         f"files that differ: {len(differing) or 'none'}"
     )
-    told |= {"recordings": len(directories), "differing": {str(file): how for file, how in differing.items()}}
+    document["recordings"] = len(directories)
+    document["differing"] = {str(file): how for file, how in differing.items()}
     return VIOLATED if differing else HELD
 
 

@@ -34,7 +34,7 @@ def run(
     kubeconfig: Sequence[str] = (),
     choose: Sequence[str] = (),
     *,
-    told: Document,
+    document: Document,
     dry: bool = False,
     **options: Unpack[asked.Options],
 ) -> int:
@@ -48,7 +48,7 @@ def run(
     if dry:
         return _say_planned(study, request, resume)
     directory = _run(study, request, resume, gate)
-    told |= documents.study(study, directory, options["reports"])
+    document |= documents.study(study, directory, options["reports"])
     status = show(study, directory, options["reports"])
     return _gate(study.promised(directory)) if gate else status
 

@@ -58,11 +58,11 @@ def bring_up(
     return HELD
 
 
-def show_status(name: str | None, told: Document, draw: str = "") -> int:
+def show_status(name: str | None, document: Document, draw: str = "") -> int:
     """Show one lasting testbed, or all of them; with ``draw`` draw one on the terminal and into a file."""
     if draw:
         _draw(_chosen(name or ""), draw)
-    told["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
+    document["testbeds"] = [_shown(name, lasting.find(name).state())] if name else _all_shown()
     return HELD
 
 
@@ -71,14 +71,14 @@ def _all_shown() -> list[Document]:
     found = lasting.testbeds()
     if not found:
         say("no testbed is up")
-    told = []
+    shown = []
     for kept in found:
         try:
-            told.append(_shown(kept.name, kept.state()))
+            shown.append(_shown(kept.name, kept.state()))
         except RuntimeError as error:  # the others are there all the same
             complain(str(error))
-            told.append({"name": kept.name, "error": str(error)})
-    return told
+            shown.append({"name": kept.name, "error": str(error)})
+    return shown
 
 
 def _shown(name: str, state: State) -> Document:
@@ -151,7 +151,7 @@ def log_in(name: str, node: str, provider: str, scenario: str, command: Sequence
 
 
 def measure_between(
-    name: str, source: str, destination: str, duration: str, provider: str, told: Document
+    name: str, source: str, destination: str, duration: str, provider: str, document: Document
 ) -> int:
     """Measure between two pods of a testbed that is up; judge what the sender was promised, if it was."""
 
@@ -171,8 +171,8 @@ def measure_between(
     for line in [*summary.reasons, *summary.notes] if verdict else summary.notes:
         say(line)
     say(f"{verdict}: {source} -> {destination}" if verdict else f"{source} has no promise to judge")
-    told |= {"flow": flow.model_dump(mode="json", by_alias=True), "reasons": summary.reasons}
-    told["verdict"] = verdict
+    document |= {"flow": flow.model_dump(mode="json", by_alias=True), "reasons": summary.reasons}
+    document["verdict"] = verdict
     return STATUS_OF_VERDICT[verdict] if verdict else HELD
 
 

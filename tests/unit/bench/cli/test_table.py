@@ -13,7 +13,7 @@ def test_what_does_a_verb_is_there_and_takes_its_options(verb: Verb) -> None:
     given = {one.into or one.name for one in verb.options}
     given |= {name for name, there in {"name": verb.study, "command": verb.command}.items() if there}
     given |= {"dry"} if verb.plans else set()
-    names = given - {"json"} | ({"told"} if "json" in given else set())
+    names = given - {"json"} | ({"document"} if "json" in given else set())
     context = [None] if verb.runs_programs else []
     inspect.signature(program._function(verb.function)).bind(*context, **dict.fromkeys(names))
 

@@ -269,7 +269,7 @@ def test_no_study_is_gone_on_with_that_cannot_be_read(
     before = contents(directory)
 
     def resume() -> int:
-        return studies.run("matrix", {}, str(directory), told={}, **OPTIONS)
+        return studies.run("matrix", {}, str(directory), document={}, **OPTIONS)
 
     status, said = ended(capsys, resume)
     assert status == statuses.BAD_INPUT

@@ -18,9 +18,9 @@ NOTHING: Options = {
 
 def test_a_study_asked_for_wrongly_is_bad_input() -> None:
     with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
-        studies.run("moon", {}, "", told={}, **NOTHING)
+        studies.run("moon", {}, "", document={}, **NOTHING)
     with pytest.raises(LookupError, match=r"--choose: matrix has no 'place' \(scenario, enforcement, rep"):
-        studies.run("matrix", {"place": ["bridge"]}, "", told={}, **NOTHING)
+        studies.run("matrix", {"place": ["bridge"]}, "", document={}, **NOTHING)
     with pytest.raises(LookupError, match="--choose: 'pod' is not KEY=VALUE"):
         studies.chosen({}, ["a=b=c", "pod"])
     assert studies.chosen({}, ["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
@@ -30,7 +30,7 @@ def test_a_study_asked_for_wrongly_is_bad_input() -> None:
 
 
 def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert studies.run("promise", {"profile": ["robust"]}, "", told={}, dry=True, **NOTHING) == 0
+    assert studies.run("promise", {"profile": ["robust"]}, "", document={}, dry=True, **NOTHING) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "some-attacks: about 40 s"
     assert lines[-1] == "beside recordings about 1 min, where testbeds are namespaces"
@@ -40,7 +40,7 @@ def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureF
 def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
     options: Options = {**NOTHING, **other}
     with pytest.raises(LookupError, match="leave out all but --reports"):
-        studies.run("places", {}, "somewhere", told={}, **options)
+        studies.run("places", {}, "somewhere", document={}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):
         experiments.bench([], [], "somewhere", {}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):
