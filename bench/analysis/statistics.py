@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    import numpy as np
-    from numpy.typing import NDArray
-
     Integers = NDArray[np.int64]
+
+LEVEL = 0.95  # of the intervals
+# The same draws at every analysis of the same samples. Any number does; this is the method's year.
+SEED = 1992
+# With another seed the ends of an interval are elsewhere by less than a twentieth of its width.
+RESAMPLES = 1000
+# Fewer samples do not hold blocks enough to tell anything.
+FEWEST_SAMPLES = 10
 
 
 def mean(values: Floats, seconds: Floats) -> float:
@@ -73,16 +78,6 @@ def ranked(ordered: Sequence[float] | Floats, share: float) -> float:
     # A hair less: 0.99 of 100 is 99, and not the next whole number above 99.00000000000001.
     rank = math.ceil(share * len(ordered) - 1e-9)
     return float(ordered[max(rank, 1) - 1])
-
-
-LEVEL = 0.95
-
-# The same draws at every analysis of the same samples. Any number does; this is the method's year.
-SEED = 1992
-# With another seed the ends of an interval are elsewhere by less than a twentieth of its width.
-RESAMPLES = 1000
-# Fewer samples do not hold blocks enough to tell anything.
-FEWEST_SAMPLES = 10
 
 
 class Interval(NamedTuple):

@@ -28,7 +28,7 @@ from bench.analysis.phases import QUIET, Phase
 from bench.analysis.samples import Role, role_of
 from bench.analysis.spread import Effect, IntervalSummary, Spread
 from bench.analysis.verdict import Outcome, Verdict
-from bench.observations.causes import Cause, Fine, Millis, Part, Rate
+from bench.observations.causes import Cause, Fine, Millis, Part, Rate, Topic
 from bench.recording import atomic
 from bench.recording.records import Foreseen, RunRecord
 from testbed.scenario import Requests, Scenario, Traffic
@@ -195,9 +195,8 @@ def _phase(
     effect = None
     if quiet is not None and quiet is not one and one.expected_bps is not None:
         effect = spread.effect(quiet.series, one.series, one.expected_bps, scenario.thresholds.effect)
-    topics = tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics))
     return PhaseSummary(
-        **dict(overall) | {"missed": topics},
+        **dict(overall) | {"missed": _topics(missed)},
         shortfall=one.shortfall,
         met=not any(missed.values()) if missed else None,
         repetitions=[
@@ -212,6 +211,11 @@ def _phase(
         intervals=spread.spread(list(one.series.values()), one.expected_bps),
         effect=effect,
     )
+
+
+def _topics(missed: Mapping[int, Sequence[Topic]]) -> tuple[Topic, ...]:
+    """Return what repetitions missed, each once."""
+    return tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics))
 
 
 def _calibration(record: RunRecord) -> CalibrationSummary | None:
@@ -316,9 +320,8 @@ def _requests(
 def _requests_phase(latency: Latency, overall: Took) -> RequestsPhaseSummary:
     missed = slo.missed(latency)
     took = {number: one for number, one in latency.repetitions.items() if one is not None}
-    topics = tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics))
     return RequestsPhaseSummary(
-        **dict(overall) | {"missed": topics},
+        **dict(overall) | {"missed": _topics(missed)},
         met=not any(missed.values()) if missed else None,
         repetitions=[
             RequestsRepetitionSummary(
