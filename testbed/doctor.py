@@ -22,7 +22,7 @@ from testbed.overlays.registry import of_cluster
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
-from testbed.supplies import packages, programs
+from testbed.supplies import packages
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
@@ -177,7 +177,7 @@ def _impossible(network: PodNetwork) -> Iterable[str]:
 
 
 def _tools() -> Iterator[Finding]:
-    for tool, package in programs.SANDBOX.items():
+    for tool, package in packages.SANDBOX.items():
         found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
         yield Finding(f"program {tool}", found, f"apt-get install {package}")
     for tool, (package, use) in OPTIONAL_TOOLS.items():

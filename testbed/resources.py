@@ -42,7 +42,24 @@ PROGRAM = _SCRIPT if CHECKOUT else "concorde-testbed"  # what people type
 
 _BUILT = HOME if CHECKOUT and os.access(HOME, os.W_OK) else cache()
 BUILT_PLUGIN = _BUILT / "build" / "cni"
+# Where Debian and Kubernetes put the reference plugins.
+REFERENCE_PLUGINS = ("/opt/cni/bin", "/usr/lib/cni")
 MACHINES = _BUILT / ".vagrant" / "concorde"  # the state of virtual machines, beside Vagrant's own
+
+
+def build_plugin(directory: Path = BUILT_PLUGIN) -> Path:
+    """Build the plugin for the interpreter of its first line; return the directory for CNI_PATH.
+
+    Raises RuntimeError with what is wrong, as where nothing can be written.
+    """
+    import subprocess  # a pressed key imports this module
+
+    command = ["/usr/bin/python3", "-I", str(PLUGIN / "build.py"), "--output", str(directory)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        *_, last = ["no reason given", *done.stderr.splitlines()]
+        raise RuntimeError(f"cannot build the plugin into {directory}: {last}")
+    return directory
 
 
 def as_typed(words: str) -> str:

@@ -20,8 +20,7 @@ from typing import Any
 from testbed.access import batch
 from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
-from testbed.enforcements.concorde import REFERENCE_DIRECTORIES
-from testbed.resources import CHECKOUT, HOME, REQUIREMENTS, version
+from testbed.resources import CHECKOUT, HOME, REFERENCE_PLUGINS, REQUIREMENTS, version
 from testbed.runtime import containers
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
@@ -120,7 +119,7 @@ def _plugins(testbed: Testbed) -> list[str]:
 def _looks_at_plugins(testbed: Testbed) -> tuple[Place, dict[str, list[str]]]:
     """Return what asks a node for the digests of those that it had before."""
     node = testbed.nodes[next(iter(testbed.addressing.scenario.clusters.values())).workers[0]]
-    files = [f"{directory}/{name}" for name in _plugins(testbed) for directory in REFERENCE_DIRECTORIES]
+    files = [f"{directory}/{name}" for name in _plugins(testbed) for directory in REFERENCE_PLUGINS]
     return node, {"digests": ["sh", "-c", DIGESTS, "sh", *files]}
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.clusters import kubeconfigs
-from testbed.enforcements.enforcement import Enforcement
-from testbed.enforcements.resource import RESOURCE
+from testbed.enforcements.enforcement import RESOURCE, Enforcement
 from testbed.kubernetes.client import is_ready
 from testbed.kubernetes.layout import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario

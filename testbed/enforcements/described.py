@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.enforcements import concorde
+from testbed import resources
 from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Footprint, Guarded, Up
 from testbed.runtime.cni import Attachment, NetworkList
 from testbed.scenario import Pod, enforcements, links, placeholders, ports
@@ -42,7 +42,7 @@ class Described:
         plugins = self.description.plugins
         if plugins is None:
             return None
-        return concorde.DIRECTORY if plugins == OURS else Path(plugins)
+        return resources.BUILT_PLUGIN if plugins == OURS else Path(plugins)
 
     @property
     def installed(self) -> bool:
@@ -52,7 +52,7 @@ class Described:
     def prepare(self) -> None:
         """Build the plugin, if it is ours."""
         if self.description.plugins == OURS:
-            concorde.build()
+            resources.build_plugin()
 
     def network_list(self, cluster: str, node: str) -> NetworkList:
         """Return the configuration of one cluster's pod network on one of its nodes."""
@@ -169,7 +169,7 @@ class Described:
     def _missing_plugins(self, conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
         brought = {OURS} if self.description.plugins == OURS else set()
         own = [self.description.plugins] if self.description.plugins and not brought else []
-        directories = [*own, *concorde.REFERENCE_DIRECTORIES]
+        directories = [*own, *resources.REFERENCE_PLUGINS]
         there = brought | {file.name for one in directories for file in Path(one).glob("*")}
         for at, kind in _programs(conflist):
             if kind not in there:

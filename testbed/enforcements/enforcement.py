@@ -16,6 +16,12 @@ from testbed.scenario.faults import Fault
 BURST = 10 * 2**20  # bytes
 BURST_MILLISECONDS = 84  # how long that lasts at the least of the paper's rates, 1 Gbit/s
 
+# A worker's bandwidth as an extended resource, so that the scheduler knows what fits on no node at all. It
+# counts what guarantees count, in bits per second: a pod asks for exactly what its annotations say. Each
+# cluster's scheduler sees the whole of an overlapped worker; what the other cluster holds there only the
+# plugin's ledger knows, and has the last word.
+RESOURCE = "concorde.contmec.dev/egress"
+
 
 class Up(Protocol):
     """A testbed that is up, as far as an enforcement must know it."""
@@ -103,3 +109,16 @@ class Enforcement(Protocol):
 
     def footprint(self, node: str) -> Footprint:
         """Return what it makes on a node that runs pods."""
+
+
+def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:
+    """Return the resource a worker has to give a cluster; nothing if its link has no known rate."""
+    rate = enforcement.capacity(cluster, node)
+    return {} if rate is None else {RESOURCE: str(rate)}
+
+
+def request(enforcement: Enforcement, pod: Pod) -> dict[str, str]:
+    """Return the resource a pod's container must ask for; nothing where none is published."""
+    if not pod.promised or enforcement.capacity(pod.cluster, pod.node) is None:
+        return {}
+    return {RESOURCE: str(pod.promised)}

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed.enforcements import resource
-from testbed.enforcements.enforcement import Enforcement
+from testbed.enforcements.enforcement import Enforcement, offer, request
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.images import TRAFFIC
@@ -38,13 +37,13 @@ def account() -> Manifest:
 def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
     """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
-    offered = resource.offer(enforcement, cluster, name)
+    offered = offer(enforcement, cluster, name)
     return _node(addressing, cluster, name) | _status({"pods": "110"} | offered)
 
 
 def publication(enforcement: Enforcement, cluster: str, name: str, version: Version) -> Manifest:
     """Return what a worker must be given again once its kubelet has registered; nothing if that leaves it."""
-    offered = resource.offer(enforcement, cluster, name)
+    offered = offer(enforcement, cluster, name)
     return _status(offered) if offered and not version.can_forgo_device_plugins else {}
 
 
@@ -98,7 +97,7 @@ def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
         # The scenario says TCP's congestion control, and not every host lets everybody choose every one.
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
     }
-    if resources := resource.request(enforcement, wanted):
+    if resources := request(enforcement, wanted):
         container["resources"] = {"limits": resources}
     return {
         "apiVersion": "v1",

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed import resources
 from testbed.access.local import ENVIRONMENT
-from testbed.enforcements import concorde
 from testbed.kubernetes import cell
 from testbed.supplies import binaries, images
 
@@ -39,7 +39,7 @@ def missing() -> Iterator[str]:
         return
     absent = {package for name, package in PROGRAMS.items() if not _found(name)}
     absent |= {package for name, package in images.TOOLS.items() if not _found(name)}
-    if not any(Path(directory, "loopback").exists() for directory in concorde.REFERENCE_DIRECTORIES):
+    if not any(Path(directory, "loopback").exists() for directory in resources.REFERENCE_PLUGINS):
         absent.add(LOOPBACK)
     if absent:
         yield f"packages are missing: apt-get install {' '.join(sorted(absent))}"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed import resources
 from testbed.access.components import Component
 from testbed.access.place import InNamespace, Node, Within
 from testbed.access.remote import RemotePod
-from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import cell
 from testbed.kubernetes.certificates import Subject
@@ -139,7 +139,7 @@ class Containerd:
         self.cell = Cell.make(self.node, self.directory)
         programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
         self.cell.run(["mkdir", "-p", programs, networks])
-        directories = [*map(Path, concorde.REFERENCE_DIRECTORIES), *([plugins] if plugins else [])]
+        directories = [*map(Path, resources.REFERENCE_PLUGINS), *([plugins] if plugins else [])]
         links = [str(file) for one in directories for file in one.glob("*")]
         self.cell.run(["ln", "-sf", *links, programs])
         if network is not None:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from testbed import resources
 from testbed.access.batch import Step, take
 from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
-from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import Client
 from testbed.runtime.cni import CniError, Json, NetworkList, Runtime, address, host_interface
@@ -96,7 +96,7 @@ class CniOrchestrator:
 
     def _provide(self, name: str) -> Runtime:
         """Return what calls the plugins on a node, once they and the pods' namespaces are there."""
-        node, directories = self._nodes[name], list(concorde.REFERENCE_DIRECTORIES)
+        node, directories = self._nodes[name], list(resources.REFERENCE_PLUGINS)
         cache = None if isinstance(node, Apart) else ATTACHMENTS
         if self._enforcement.programs is not None:
             there = path_on(node, self._enforcement.programs)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from testbed import resources
 from testbed.access.batch import Step, take
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
-from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
 from testbed.kubernetes.attachment import Attached, read_results
@@ -255,7 +255,7 @@ class KubernetesOrchestrator:
     def _check(self, name: str, one: Attached) -> str | None:
         pod = self._scenario.pods[name]
         network = self._enforcement.network_list(pod.cluster, pod.node)
-        directories = (*map(str, filter(None, [self._enforcement.programs])), *concorde.REFERENCE_DIRECTORIES)
+        directories = (*map(str, filter(None, [self._enforcement.programs])), *resources.REFERENCE_PLUGINS)
         complaint = one.complaint(network, directories)
         return complaint and f"pod {name}: {complaint}"
 

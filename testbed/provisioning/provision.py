@@ -8,7 +8,6 @@ from pathlib import Path
 
 from testbed import resources
 from testbed.access import scratch
-from testbed.enforcements import concorde
 from testbed.kubernetes import cell
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.provider import located
@@ -59,7 +58,7 @@ def assembled(version: str, say: Say) -> Bundle:
 
 def pack_plugin(scratch: Path) -> Path:
     """Return an archive of the plugin; the same sources make the same archive."""
-    built = concorde.build()
+    built = resources.build_plugin()
     archive = scratch / "concorde.tar"
     subprocess.run(
         [

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from testbed import resources
 from testbed.access.place import in_parallel
-from testbed.enforcements import concorde
 from testbed.supplies import images, versions
 from testbed.supplies.binaries import FLANNELD, Binaries
 from testbed.supplies.images import Entry
@@ -136,7 +136,7 @@ def _copy_programs(programs: Binaries, staged: Path) -> None:
 def _reference_plugins() -> dict[str, Path]:
     found = {}
     for name in REFERENCE:
-        places = [Path(directory, name) for directory in concorde.REFERENCE_DIRECTORIES]
+        places = [Path(directory, name) for directory in resources.REFERENCE_PLUGINS]
         file = next((place for place in places if place.is_file()), None)
         if file is None:
             raise LookupError(f"no CNI plugin {name} here: apt-get install containernetworking-plugins")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from testbed import resources
 from testbed.access import scratch
-from testbed.enforcements import concorde
 from testbed.supplies import images
 from testbed.supplies.images import Entry, Image
 
@@ -32,7 +31,7 @@ TOOLS = {
 def provide() -> Image:
     """Build the plugin, assemble the image and return it; raises LookupError if a program is missing."""
     with scratch.directory() as built:
-        concorde.build(built)
+        resources.build_plugin(built)
         return images.assemble(IMAGE, files(built))
 
 

@@ -19,8 +19,7 @@ from pathlib import Path, PurePath
 from packaging.requirements import Requirement
 
 from testbed import resources
-from testbed.enforcements import concorde
-from testbed.supplies import images, programs
+from testbed.supplies import images, packages
 from testbed.supplies.images import Entry, Image, Start
 
 IMAGE = f"testbed.local/bench:{resources.version()}"
@@ -31,7 +30,7 @@ WORK = "work"  # recordings go to reports/ in it
 TREE = (
     "bench", "edge", "playbooks", "plugin", "requirements", "scenarios", "testbed", "tasks.py", "Vagrantfile",
 )  # fmt: skip
-TOOLS = {**images.TOOLS, **programs.SANDBOX, "python3": "python3"}
+TOOLS = {**images.TOOLS, **packages.SANDBOX, "python3": "python3"}
 # All programs of these are brought: what runs on nodes are shell programs, too, and so is what people type.
 WHOLE = ("coreutils", "dash", "grep", "procps", "sed", "util-linux")
 # Whoever runs it may have no home there, and no right to write anywhere else.
@@ -76,7 +75,7 @@ def files() -> Iterator[Entry]:
 
 def reference_plugins() -> Files:
     """Return the reference plugins, which are compared with, and keep their places. Raises LookupError."""
-    for directory in map(Path, concorde.REFERENCE_DIRECTORIES):
+    for directory in map(Path, resources.REFERENCE_PLUGINS):
         if (directory / "bandwidth").exists():
             return {str(file).lstrip("/"): file for file in below(directory)}
     raise LookupError("the image needs the reference plugins: apt-get install containernetworking-plugins")

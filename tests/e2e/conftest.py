@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from testbed import resources
 from testbed.access.place import Node
 from testbed.assembly import assemble
-from testbed.enforcements import concorde
 from testbed.kubernetes import requirements
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
@@ -83,6 +83,6 @@ def invoke(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 def ledger(node: Node) -> list[dict[str, Any]]:
     """Return the attachments in a worker's ledger."""
-    told = node.run([str(concorde.DIRECTORY / "concorde"), "ledger", "--json"]).json()
+    told = node.run([str(resources.BUILT_PLUGIN / "concorde"), "ledger", "--json"]).json()
     found: list[dict[str, Any]] = told["attachments"]
     return found

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from testbed import resources
 from testbed.access.place import InNamespace, Place, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.clusters import manifests
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Ways
 from testbed.clusters.survey import Ground, facts
-from testbed.enforcements import concorde
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.attachment import Attached
 from testbed.kubernetes.client import PodError
@@ -192,7 +192,7 @@ class Pods:
         entries = [entry for entry in network["plugins"] if entry["type"] == "concorde"]
         if not entries:
             return f"pod {name}: it was attached by network {network['name']}, which is without Concorde"
-        directories = (self._ground.directories[pod.cluster], *concorde.REFERENCE_DIRECTORIES)
+        directories = (self._ground.directories[pod.cluster], *resources.REFERENCE_PLUGINS)
         listed = NetworkList(network["name"], entries, network["cniVersion"])
         complaint = one.complaint(listed, directories)
         return complaint and f"pod {name}: {complaint}"

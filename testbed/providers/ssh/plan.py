@@ -10,7 +10,8 @@ from dataclasses import asdict
 from ipaddress import IPv4Network
 from pathlib import PurePosixPath
 
-from testbed.enforcements import concorde, registry
+from testbed import resources
+from testbed.enforcements import registry
 from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh import artefacts
@@ -114,7 +115,7 @@ def _attached(addressing: Addressing, pod: str, directory: str) -> artefacts.Att
     return artefacts.Attached(
         network=asdict(enforcement.network_list(where.cluster, where.node)),
         attachment=asdict(enforcement.attachment(pod)),
-        directories=[*brought, *concorde.REFERENCE_DIRECTORIES],
+        directories=[*brought, *resources.REFERENCE_PLUGINS],
     )
 
 

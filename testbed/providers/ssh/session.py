@@ -16,7 +16,7 @@ from testbed.providers.ssh.connection import Connection
 from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.node import MARK, SshNode, mark
 from testbed.scenario.addressing import Addressing
-from testbed.supplies import programs
+from testbed.supplies import packages
 
 AGAIN = "./invokew down --provider ssh, with the same inventory, takes that away"
 
@@ -47,9 +47,9 @@ class Session:
     def enter(self) -> None:
         """Log in, claim the machine, and take away what a run that died has left."""
         self.node.prepare()
-        if lacking := survey.missing(self.node, programs.MACHINE):
-            packages = " ".join(sorted({programs.MACHINE[program] for program in lacking}))
-            words = f"no program {', '.join(lacking)} there: apt-get install {packages}"
+        if lacking := survey.missing(self.node, packages.MACHINE):
+            needed = " ".join(sorted({packages.MACHINE[program] for program in lacking}))
+            words = f"no program {', '.join(lacking)} there: apt-get install {needed}"
             raise MachineError(self.name, words)
         self._claim()
         for former in ledger.ledgers(self.node):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from testbed.clusters import kubeconfigs, manifests
-from testbed.enforcements.resource import RESOURCE
+from testbed.enforcements.enforcement import RESOURCE
 from tests.unit.testbed.clusters.builders import (
     enforcement,
     machine,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.enforcements import concorde, registry
+from testbed import resources
+from testbed.enforcements import registry
 from testbed.enforcements.described import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
@@ -71,4 +72,4 @@ def test_where_it_cannot_be_built_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     words = rf"^cannot build the plugin into {tmp_path}/file/cni: NotADirectoryError: .*Not a directory"
     with pytest.raises(RuntimeError, match=words):
-        concorde.build(tmp_path / "file" / "cni")
+        resources.build_plugin(tmp_path / "file" / "cni")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.enforcements import concorde
+from testbed import resources
 from testbed.enforcements.described import Described
 from testbed.scenario import placeholders, render_yaml
 from testbed.scenario.faults import render_path
@@ -69,7 +69,7 @@ def test_a_list_may_say_its_own_name_version_and_that_it_is_not_to_be_checked() 
 
 
 def test_nothing_is_missing_where_all_plugins_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(concorde, "REFERENCE_DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr(resources, "REFERENCE_PLUGINS", (str(tmp_path),))
     (tmp_path / "ptp").touch()
     (tmp_path / "host-local").touch()
     plugins = "[{type: ptp, ipam: {type: host-local}}]"
@@ -84,7 +84,7 @@ def test_nothing_is_missing_where_all_plugins_are(monkeypatch: pytest.MonkeyPatc
 def test_a_missing_plugin_is_named_with_its_place_in_the_list(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(concorde, "REFERENCE_DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr(resources, "REFERENCE_PLUGINS", (str(tmp_path),))
     (tmp_path / "host-local").touch()
     (tmp_path / "ptp").touch()
     said = "{name: own, conflist: {plugins: [{type: ptp, ipam: {type: hostlocal}}]}}"

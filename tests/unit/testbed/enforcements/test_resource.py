@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.enforcements import registry
-from testbed.enforcements.resource import RESOURCE, offer, request
+from testbed.enforcements.enforcement import RESOURCE, offer, request
 from testbed.scenario import Pod
 from testbed.scenario.addressing import Addressing
 

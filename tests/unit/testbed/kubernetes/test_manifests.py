@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.enforcements import registry
-from testbed.enforcements.resource import RESOURCE
+from testbed.enforcements.enforcement import RESOURCE
 from testbed.kubernetes import manifests
 from testbed.kubernetes.manifests import Manifest
 from testbed.scenario.addressing import Addressing

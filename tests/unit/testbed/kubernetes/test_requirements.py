@@ -19,7 +19,7 @@ def test_an_ordinary_user_is_told_that_it_needs_root(monkeypatch: pytest.MonkeyP
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "loopback").touch()
-    monkeypatch.setattr("testbed.enforcements.concorde.REFERENCE_DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr("testbed.resources.REFERENCE_PLUGINS", (str(tmp_path),))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("etcd", "runc") else name)
     assert "packages are missing: apt-get install etcd-server runc" in ", ".join(requirements.missing())

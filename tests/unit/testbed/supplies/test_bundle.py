@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.enforcements import concorde
+from testbed import resources
 from testbed.supplies import binaries, bundle, getting, images
 from testbed.supplies.binaries import Binaries
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
@@ -21,7 +21,7 @@ def kept(make_programs: MakePrograms, tmp_path: Path, monkeypatch: pytest.Monkey
         for name in names:
             write_program(tmp_path / directory / name, name)
     monkeypatch.setattr(images, "SEARCHED", str(tmp_path / "searched"))
-    monkeypatch.setattr(concorde, "REFERENCE_DIRECTORIES", (str(tmp_path / "reference"),))
+    monkeypatch.setattr(resources, "REFERENCE_PLUGINS", (str(tmp_path / "reference"),))
     return getting.get("1.20.2", getting.from_directory(make_programs()))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.enforcements import concorde
+from testbed import resources
 from testbed.supplies import runner
 from tests.paths import ROOT
 
@@ -62,7 +62,7 @@ def test_a_module_comes_compiled_as_python_would_load_it(tmp_path: Path) -> None
 
 
 def test_without_the_reference_plugins_it_says_what_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concorde, "REFERENCE_DIRECTORIES", ("/nowhere",))
+    monkeypatch.setattr(resources, "REFERENCE_PLUGINS", ("/nowhere",))
     with pytest.raises(LookupError, match="apt-get install containernetworking-plugins"):
         runner.reference_plugins()
 
