@@ -20,9 +20,9 @@ from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.overlays import registry as overlays
 from testbed.providers import Provider
-from testbed.providers.keeping import Keeper
-from testbed.providers.netns.keeping import SandboxKeeper
+from testbed.providers.netns.persistence import SandboxPersistence
 from testbed.providers.netns.provider import NetnsProvider
+from testbed.providers.persistence import Persistence
 from testbed.registry import Registry
 from testbed.scenario import Scenario, ScenarioError, links
 from testbed.scenario.addressing import Addressing
@@ -60,7 +60,7 @@ class ProviderKind:
     # are on the nodes already; then the provider's settings, if it has any.
     make: Callable[..., Provider]
     orchestrators: Mapping[str, OrchestratorKind]
-    keeper: Callable[[], Keeper] | None = None  # what keeps testbeds there, if they can stay up
+    persistence: Callable[[], Persistence] | None = None  # what keeps testbeds there, if they can stay up
     makes_links: bool = False  # whether the links between nodes are as a scenario says, each by itself
     # What there is to log in to, if nodes are machines, given a source and a scenario.
     machines: Callable[[str, Scenario | None], Mapping[str, Machine]] | None = None
@@ -117,22 +117,22 @@ def _existing(addressing: Addressing, source: str, _clusters_exist: bool) -> Pro
     return on_clusters(addressing, source)
 
 
-def _pods_keeper() -> Keeper:
-    from testbed.providers.helpers.keeping import PodsKeeper
+def _pods_persistence() -> Persistence:
+    from testbed.providers.helpers.persistence import PodsPersistence
 
-    return PodsKeeper()
-
-
-def _ssh_keeper() -> Keeper:
-    from testbed.providers.ssh.keeping import MachinesKeeper
-
-    return MachinesKeeper()
+    return PodsPersistence()
 
 
-def _vagrant_keeper() -> Keeper:
-    from testbed.providers.vagrant.keeping import VagrantKeeper
+def _ssh_persistence() -> Persistence:
+    from testbed.providers.ssh.persistence import MachinesPersistence
 
-    return VagrantKeeper()
+    return MachinesPersistence()
+
+
+def _vagrant_persistence() -> Persistence:
+    from testbed.providers.vagrant.persistence import VagrantPersistence
+
+    return VagrantPersistence()
 
 
 def _ssh_machines(source: str, scenario: Scenario | None) -> Mapping[str, Machine]:
@@ -143,9 +143,9 @@ def _ssh_machines(source: str, scenario: Scenario | None) -> Mapping[str, Machin
 
 def _vagrant_machines(_source: str, scenario: Scenario | None) -> Mapping[str, Machine]:
     from testbed.providers.ssh import inventory
-    from testbed.providers.vagrant.keeping import VagrantKeeper
+    from testbed.providers.vagrant.persistence import VagrantPersistence
 
-    return inventory.chosen(VagrantKeeper().at("", scenario, None).made.inventory(), scenario)
+    return inventory.chosen(VagrantPersistence().at("", scenario, None).made.inventory(), scenario)
 
 
 def _missing_for_machines() -> Iterable[str]:
@@ -193,15 +193,18 @@ ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
 PROVIDERS = Registry[ProviderKind]("provider", word="provider")
 _SHIPPED = {
-    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxKeeper, makes_links=True),
+    "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxPersistence, makes_links=True),
     "ssh": ProviderKind(
-        _ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_keeper, machines=_ssh_machines
+        _ssh, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _ssh_persistence, machines=_ssh_machines
     ),
     "vagrant": ProviderKind(
-        _vagrant, {"cni": CNI_THERE, "kubernetes": ON_MACHINES}, _vagrant_keeper, machines=_vagrant_machines
+        _vagrant,
+        {"cni": CNI_THERE, "kubernetes": ON_MACHINES},
+        _vagrant_persistence,
+        machines=_vagrant_machines,
     ),
     # Its clusters run the pods, whatever is said of orchestrators.
-    EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_keeper),
+    EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_persistence),
 }
 for _name, _shipped in _SHIPPED.items():
     PROVIDERS.register(_name, _shipped)
@@ -235,15 +238,15 @@ def orchestrator_kind(provider: str, orchestrator: str) -> OrchestratorKind:
     return known[orchestrator]
 
 
-def keeper(provider: str) -> Keeper | None:
+def persistence(provider: str) -> Persistence | None:
     """Return what keeps testbeds of a provider, if they can stay up. Raises LookupError."""
-    make = _kind(provider).keeper
+    make = _kind(provider).persistence
     return make() if make else None
 
 
-def keepers() -> dict[str, Keeper]:
+def persistences() -> dict[str, Persistence]:
     """Return all that keep testbeds, by their provider's name."""
-    return {name: kind.keeper() for name, kind in PROVIDERS.items() if kind.keeper}
+    return {name: kind.persistence() for name, kind in PROVIDERS.items() if kind.persistence}
 
 
 def machines(provider: str, scenario: Scenario | None) -> Mapping[str, Machine]:

@@ -1,6 +1,6 @@
 """Testbeds that stay up, several side by side by name: to look around in, to try things by hand.
 
-Whoever supplies their nodes keeps them (testbed.providers.keeping), and here they are all alike.
+Whoever supplies their nodes keeps them (testbed.providers.persistence), and here they are all alike.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from testbed.assembly import accept, demand, keeper, keepers, put_together
-from testbed.providers import Provider, keeping
-from testbed.providers.keeping import CommandLine, Keeper, Kept, Location, State, Way
+from testbed import assembly
+from testbed.assembly import accept, demand, persistences, put_together
+from testbed.providers import Provider, persistence
+from testbed.providers.persistence import CommandLine, Location, Persisted, Persistence, State, StoredRoute
 from testbed.scenario import Scenario, parse, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Progress, Testbed
@@ -23,22 +24,22 @@ def called(scenario: Scenario, provider: str, name: str | None) -> str:
 
     Raises LookupError for a bad name, an unknown provider, or one that keeps no testbeds.
     """
-    if name is not None and not keeping.valid_name(name):
+    if name is not None and not persistence.valid_name(name):
         raise LookupError(f"--name: {name!r} is not a valid name: use letters, digits and dashes")
-    return name or _keeper(provider).default_name(scenario)
+    return name or _persistence(provider).default_name(scenario)
 
 
-def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress: Progress) -> Kept:
+def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress: Progress) -> Persisted:
     """Bring up a lasting testbed; ``provider`` may have a source, as in ``existing:FILE``.
 
     Raises LookupError for a taken name, an unknown part, or a provider that keeps no testbeds; RuntimeError
     if it fails.
     """
-    runner, mine = demand(provider, orchestrator), _keeper(provider)
+    runner, mine = demand(provider, orchestrator), _persistence(provider)
     accept(Addressing(scenario), runner)
     kind, _, source = provider.partition(":")
-    if any(other.find(name) for of, other in keepers().items() if of != kind):
-        raise keeping.taken(name)
+    if any(other.find(name) for of, other in persistences().items() if of != kind):
+        raise persistence.taken(name)
 
     @contextmanager
     def bring_up(nodes: Provider) -> Iterator[State]:
@@ -54,15 +55,15 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
     return mine.up(scenario, source, name, bring_up, progress)
 
 
-def testbeds() -> list[Kept]:
+def testbeds() -> list[Persisted]:
     """Return all that are up, by name."""
-    found = [kept for each in keepers().values() for name in each.names() if (kept := each.find(name))]
+    found = [kept for each in persistences().values() for name in each.names() if (kept := each.find(name))]
     return sorted(found, key=lambda kept: kept.name)
 
 
-def find(name: str) -> Kept:
+def find(name: str) -> Persisted:
     """Return a testbed by name. Raises LookupError if none is up, or several are."""
-    found = {of: kept for of, each in keepers().items() if (kept := each.find(name))}
+    found = {of: kept for of, each in persistences().items() if (kept := each.find(name))}
     if len(found) > 1:
         others = " or ".join(found)
         raise LookupError(f"{len(found)} testbeds are called {name!r}; choose by --provider {others}")
@@ -72,30 +73,30 @@ def find(name: str) -> Kept:
     return found.popitem()[1]
 
 
-def only() -> Kept:
+def only() -> Persisted:
     """Return the testbed that is meant if none is named: the usual one, or the only one that is up.
 
     Raises LookupError.
     """
-    if not any(each.find(keeping.DEFAULT) for each in keepers().values()):
+    if not any(each.find(persistence.DEFAULT) for each in persistences().values()):
         there = testbeds()
         if len(there) == 1:
             return there[0]
-    return find(keeping.DEFAULT)
+    return find(persistence.DEFAULT)
 
 
-def at(provider: str, scenario: Scenario | None, name: str | None) -> Kept:
+def at(provider: str, scenario: Scenario | None, name: str | None) -> Persisted:
     """Return what is meant by a provider, which may have a source; machines that are nobody's, too.
 
     Raises LookupError.
     """
     kind, _, source = provider.partition(":")
-    mine = _keeper(provider)
+    mine = _persistence(provider)
     found = mine.at(source, scenario, name)
     if found is None:
         known = ", ".join(mine.names()) or "none"
         raise LookupError(
-            f"no testbed {name or keeping.DEFAULT!r} is up with --provider {kind} (testbeds: {known})"
+            f"no testbed {name or persistence.DEFAULT!r} is up with --provider {kind} (testbeds: {known})"
         )
     return found
 
@@ -110,7 +111,7 @@ def kubeconfig(name: str, cluster: str) -> str:
     return find(name).kubeconfig(cluster)
 
 
-def scenario_of(kept: Kept) -> Scenario:
+def scenario_of(kept: Persisted) -> Scenario:
     """Return the scenario that a testbed was brought up from. Raises LookupError if that is not known."""
     definition = kept.state().definition
     if not definition:
@@ -118,7 +119,7 @@ def scenario_of(kept: Kept) -> Scenario:
     return parse(definition)
 
 
-def location(kept: Kept, place: str) -> Location:
+def location(kept: Persisted, place: str) -> Location:
     """Return where a pod, container or node is. Raises LookupError if there is no such place."""
     places = kept.state().places
     if place not in places:
@@ -126,12 +127,12 @@ def location(kept: Kept, place: str) -> Location:
     return places[place]
 
 
-def execute(kept: Kept, place: str, argv: Sequence[str]) -> None:
+def execute(kept: Persisted, place: str, argv: Sequence[str]) -> None:
     """Become a command in a pod, container or node. Does not return. Raises LookupError."""
     become(kept.command(location(kept, place).entry, argv))
 
 
-def log_in(kept: Kept, place: str, argv: Sequence[str]) -> None:
+def log_in(kept: Persisted, place: str, argv: Sequence[str]) -> None:
     """Become a shell, or a command line in one: ssh, too, has a shell there read what its words are together.
 
     Does not return. Raises LookupError.
@@ -139,7 +140,7 @@ def log_in(kept: Kept, place: str, argv: Sequence[str]) -> None:
     become(kept.login(location(kept, place), ["sh", "-c", " ".join(argv)] if argv else []))
 
 
-def capture(kept: Kept, place: str, interface: str, arguments: Sequence[str]) -> None:
+def capture(kept: Persisted, place: str, interface: str, arguments: Sequence[str]) -> None:
     """Become a tcpdump that shows what passes an interface of a pod, container or node. Does not return.
 
     Raises LookupError if there is no such place, or no tcpdump.
@@ -167,21 +168,21 @@ def describe(testbed: Testbed) -> State:
                 kind=kind,
                 node=scenario.node_of(name),
                 address=place.address,
-                entry=Way.to(place),
-                network=Way.to(testbed.networks.get(name, place)),
+                entry=StoredRoute.to(place),
+                network=StoredRoute.to(testbed.networks.get(name, place)),
                 guarantee_bps=pod.guarantee if pod else None,
             )
     for name, node in testbed.nodes.items():
-        way = Way.to(node)
+        route = StoredRoute.to(node)
         address = str(testbed.addressing.address(name))
-        places[name] = Location(kind="node", node=name, address=address, entry=way, network=way)
+        places[name] = Location(kind="node", node=name, address=address, entry=route, network=route)
     return State(
         scenario=scenario.name,
         enforcement=scenario.kept_by,
         definition=render_yaml(scenario),
         places=places,
         clusters={
-            client.cluster: keeping.Cluster(
+            client.cluster: persistence.Cluster(
                 master=scenario.clusters[client.cluster].master,
                 workers=list(scenario.clusters[client.cluster].workers),
                 kubectl=client.kubectl,
@@ -192,10 +193,10 @@ def describe(testbed: Testbed) -> State:
     )
 
 
-def _keeper(provider: str) -> Keeper:
-    found = keeper(provider)
+def _persistence(provider: str) -> Persistence:
+    found = assembly.persistence(provider)
     if found is None:
         raise LookupError(
-            f"--provider {provider}: no testbed can stay up there (only with: {', '.join(keepers())})"
+            f"--provider {provider}: no testbed can stay up there (only with: {', '.join(persistences())})"
         )
     return found

@@ -17,13 +17,13 @@ from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Seconds
 from testbed import lasting
 from testbed.access.place import PodPlace
-from testbed.providers.keeping import Kept, Location
+from testbed.providers.persistence import Location, Persisted
 from testbed.scenario import Scenario, Traffic, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.rules import faults
 
 
-def scenario(kept: Kept, source: str, destination: str, seconds: int) -> Scenario:
+def scenario(kept: Persisted, source: str, destination: str, seconds: int) -> Scenario:
     """Return a testbed's scenario with one flow alone, from one of its pods to another.
 
     Raises LookupError for what is no pod of it, and for a flow that cannot be.
@@ -43,7 +43,7 @@ def scenario(kept: Kept, source: str, destination: str, seconds: int) -> Scenari
     return one
 
 
-def measure(kept: Kept, one: Scenario, directory: Path) -> RunRecord:
+def measure(kept: Persisted, one: Scenario, directory: Path) -> RunRecord:
     """Make the flow of a scenario as ``scenario`` returns it, and record it in a directory.
 
     A flow that fails has its reason in the record. Raises LookupError where there are no pods, RuntimeError
@@ -66,7 +66,7 @@ def measure(kept: Kept, one: Scenario, directory: Path) -> RunRecord:
     )
 
 
-def _plan(kept: Kept, one: Scenario) -> Plan:
+def _plan(kept: Persisted, one: Scenario) -> Plan:
     (flow,) = one.flows
     places, addressing, tool = kept.state().places, Addressing(one), generator_of(one, flow)
 

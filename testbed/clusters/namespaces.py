@@ -28,14 +28,14 @@ AROUND_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Kept:
+class Record:
     """What one cluster says of a testbed that stays up there."""
 
     name: str
     cluster: str  # what the scenario calls this one
     owner: str
     until: str
-    state: str  # see testbed.providers.keeping.State
+    state: str  # see testbed.providers.persistence.State
 
 
 class Ways(Protocol):
@@ -76,7 +76,7 @@ class Namespaces:
     def keep(self, name: str, state: str) -> None:
         """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``kept``."""
         for client in self._claimed:
-            says = Kept(name, client.cluster, user(), self._until, state)
+            says = Record(name, client.cluster, user(), self._until, state)
             client.apply([manifests.state(asdict(says))])
         # Now they are nobody's leftovers any more: without a process only time tells.
         changes = [f"{manifests.OWNER}={user()}", f"{manifests.TESTBED}={name}"]
@@ -172,14 +172,14 @@ def remove_leftovers(client: Outside) -> None:
     remove(client)
 
 
-def kept(client: Outside) -> Kept | None:
+def kept(client: Outside) -> Record | None:
     """Return what a cluster says of a testbed that stays up there; None if there is none.
 
     Raises CommandError if it cannot be asked.
     """
     wanted = ["configmap", manifests.STATE, "--ignore-not-found", "--output=json"]
     shown = client.run("get", *wanted, f"--request-timeout={ANSWER_SECONDS}s")
-    return Kept(**shown.json()["data"]) if shown.stdout.strip() else None
+    return Record(**shown.json()["data"]) if shown.stdout.strip() else None
 
 
 def _metadata(client: Outside) -> dict[str, Any]:

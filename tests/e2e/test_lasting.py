@@ -15,7 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from testbed import lasting
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
-from testbed.providers.helpers.keeping import LIFETIME_SECONDS, KeptPods
+from testbed.providers.helpers.persistence import LIFETIME_SECONDS, PersistedPods
 from testbed.supplies import binaries
 from tests.e2e.conftest import invoke
 from tests.leftovers import added, host_state
@@ -144,7 +144,7 @@ def test_a_context_is_way_enough_and_two_of_one_cluster_are_no_two(up: Cluster) 
 
 
 def test_capture_is_the_nodes_own_in_the_pods_network(up: Cluster) -> None:
-    asked = KeptPods(NAME, {"a": up.client})
+    asked = PersistedPods(NAME, {"a": up.client})
     where = asked.state().places["A-1"]
     entered = asked.command(where.network, ["ip", "-br", "address", "show", "eth0"])
     shown = subprocess.run(entered.words, capture_output=True, text=True, check=True).stdout

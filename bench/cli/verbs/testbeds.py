@@ -24,7 +24,7 @@ from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
 from testbed import lasting
 from testbed.assembly import admit, on_clusters
-from testbed.providers.keeping import DEFAULT, Kept, State
+from testbed.providers.persistence import DEFAULT, Persisted, State
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.quantities import format_rate
@@ -92,7 +92,7 @@ def _shown(name: str, state: State) -> Document:
     }
 
 
-def _draw(kept: Kept, file: str) -> None:
+def _draw(kept: Persisted, file: str) -> None:
     """Draw a testbed's topology on the terminal, and as SVG into a file if one is named."""
     from bench.presentation import topology
 
@@ -184,7 +184,7 @@ def take_down(name: str, provider: str, scenario: str, destroy: bool) -> int:
     return HELD
 
 
-def _chosen(name: str, provider: str = "", file: str = "") -> Kept:
+def _chosen(name: str, provider: str = "", file: str = "") -> Persisted:
     """Return which testbed is meant. Raises LookupError."""
     if provider:
         return lasting.at(provider, load(scenario_file(file)) if file else None, name or None)

@@ -17,7 +17,7 @@ from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from testbed import doctor, lasting
 from testbed.doctor import Finding
-from testbed.providers.keeping import Location, State, Way
+from testbed.providers.persistence import Location, State, StoredRoute
 
 Recorded = Callable[[str], Recording]
 Capture = pytest.CaptureFixture[str]
@@ -107,7 +107,7 @@ def test_a_doctor_tells_its_findings(
     assert "apt-get install iperf3" in words
 
 
-class Kept:
+class Persisted:
     """A testbed that is up, or one that cannot be asked."""
 
     def __init__(self, name: str, held: State | None) -> None:
@@ -120,12 +120,12 @@ class Kept:
 
 
 def test_a_status_tells_every_testbed(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    way = Way(node="worker-01")
+    route = StoredRoute(node="worker-01")
     pod = Location(
-        kind="pod", node="worker-01", address="172.16.1.3", entry=way, network=way, guarantee_bps=10**9
+        kind="pod", node="worker-01", address="172.16.1.3", entry=route, network=route, guarantee_bps=10**9
     )
     held = State(scenario="contmec", enforcement="pod", places={"A-1": pod}, notes=["it is slow"])
-    there = [Kept("testbed", held), Kept("gone", None)]
+    there = [Persisted("testbed", held), Persisted("gone", None)]
     monkeypatch.setattr(lasting, "testbeds", lambda: there)
     with documents.document(True) as filled:
         assert testbeds.show_status(None, filled) == 0

@@ -16,30 +16,38 @@ from testbed.kubernetes import control_plane, forward
 from testbed.kubernetes.certificates import at_server
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.worker import wait_until_detached
-from testbed.providers import keeping
-from testbed.providers.keeping import BringUp, Cluster, CommandLine, Location, State, Way, valid_name
+from testbed.providers import persistence
 from testbed.providers.netns.processes import STATE
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.netns.sandbox import Claim, Sandbox
+from testbed.providers.persistence import (
+    BringUp,
+    Cluster,
+    CommandLine,
+    Location,
+    State,
+    StoredRoute,
+    valid_name,
+)
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
 
-class SandboxKeeper:
-    """Keeps testbeds whose nodes are namespaces; see testbed.providers.keeping.Keeper."""
+class SandboxPersistence:
+    """Keeps testbeds whose nodes are namespaces; see testbed.providers.persistence.Persistence."""
 
     def default_name(self, _scenario: Scenario) -> str:
         """Any scenario's is called the same."""
-        return keeping.DEFAULT
+        return persistence.DEFAULT
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]
-    ) -> KeptSandbox:
+    ) -> PersistedSandbox:
         """Bring up a sandbox that outlives this process."""
         _no(source)
         with Claim(name):
             if Sandbox.find(name):
-                raise keeping.taken(name)
+                raise persistence.taken(name)
             addressing = Addressing(scenario)
             provider = NetnsProvider(addressing, name)
             with bring_up(provider) as state:
@@ -48,26 +56,26 @@ class SandboxKeeper:
                 _let_in(state, addressing, box)
                 box.switch.run(["tee", STATE], stdin=state.model_dump_json())
                 box.keep()
-        return KeptSandbox(box)
+        return PersistedSandbox(box)
 
     def names(self) -> list[str]:
         """Return the names of this user's sandboxes, without those of runs."""
         return [box.name for box in Sandbox.all() if valid_name(box.name)]
 
-    def find(self, name: str) -> KeptSandbox | None:
+    def find(self, name: str) -> PersistedSandbox | None:
         """Return this user's sandbox of a name."""
         box = Sandbox.find(name) if valid_name(name) else None
-        return KeptSandbox(box) if box else None
+        return PersistedSandbox(box) if box else None
 
-    def at(self, source: str, _scenario: Scenario | None, name: str | None) -> KeptSandbox | None:
+    def at(self, source: str, _scenario: Scenario | None, name: str | None) -> PersistedSandbox | None:
         """Return the sandbox of a name: there is nothing else by which one is known."""
         _no(source)
-        return self.find(name or keeping.DEFAULT)
+        return self.find(name or persistence.DEFAULT)
 
 
 @dataclass(frozen=True)
-class KeptSandbox:
-    """A sandbox that was told to stay; see testbed.providers.keeping.Kept."""
+class PersistedSandbox:
+    """A sandbox that was told to stay; see testbed.providers.persistence.Persisted."""
 
     box: Sandbox
 
@@ -83,18 +91,18 @@ class KeptSandbox:
         except CommandError:
             raise RuntimeError(f"testbed {self.name!r} is coming, or going, or half up only") from None
 
-    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
         """Return what leads through a node's namespaces."""
         environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}
-        return CommandLine([*self.box.node(way.node).prefix, *way.command, *argv], environment)
+        return CommandLine([*self.box.node(route.node).prefix, *route.command, *argv], environment)
 
-    def place(self, name: str, way: Way, address: str) -> PodPlace:
+    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
         """Return what a node's own processes get to by a command."""
-        return Entered(name, self.box.node(way.node), tuple(way.command), address)
+        return Entered(name, self.box.node(route.node), tuple(route.command), address)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell there: nobody has to log in."""
-        return self.command(location.entry, argv or [keeping.SHELL])
+        return self.command(location.entry, argv or [persistence.SHELL])
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         """Return what leads to this machine's tcpdump in a network; it runs outside for who is not root."""
@@ -112,7 +120,7 @@ class KeptSandbox:
         """Return a master's own kubeconfig, but to the port of this machine that leads there."""
         clusters = self.state().clusters
         if cluster not in clusters:
-            raise keeping.unknown_cluster(self.name, cluster, list(clusters))
+            raise persistence.unknown_cluster(self.name, cluster, list(clusters))
         where = clusters[cluster]
         text = self.box.node(where.master).run(["cat", where.kubeconfig]).stdout
         return at_server(text, f"https://{forward.LOOPBACK}:{where.port}")
@@ -126,7 +134,7 @@ class KeptSandbox:
 
     def destroy(self) -> str:
         """Nothing of a sandbox outlives it."""
-        raise keeping.nothing_to_destroy()
+        raise persistence.nothing_to_destroy()
 
     def _empty(self, name: str, cluster: Cluster) -> None:
         """Remove the pods of a cluster."""

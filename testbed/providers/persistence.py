@@ -1,7 +1,7 @@
 """What a provider is that can keep testbeds: they stay up when the command that made them has ended.
 
 What is needed to find one's way in a kept testbed lies in the testbed itself, so that the knowledge ends with
-what it is about. ``register_provider`` (testbed.assembly) makes a keeper known, with its provider.
+what it is about. ``register_provider`` (testbed.assembly) makes this known, with its provider.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ DEFAULT = "testbed"  # what a testbed is called if nobody says
 SHELL = "/bin/bash"
 
 
-class Way(BaseModel):
+class StoredRoute(BaseModel):
     """How commands get somewhere: from which node, and by what command."""
 
     node: str
     command: list[str] = []
 
     @classmethod
-    def to(cls, place: Place) -> Way:
+    def to(cls, place: Place) -> StoredRoute:
         """Return how to get to a place from outside."""
         return cls(node=place.route.node, command=list(place.route.command))
 
@@ -40,8 +40,8 @@ class Location(BaseModel):
     kind: str  # pod, container or node
     node: str
     address: str
-    entry: Way  # for commands in it
-    network: Way  # for the node's programs in its network
+    entry: StoredRoute  # for commands in it
+    network: StoredRoute  # for the node's programs in its network
     guarantee_bps: int | None = None
 
 
@@ -76,7 +76,7 @@ class CommandLine(NamedTuple):
     source: Sequence[str] = ()  # another command, whose output this one reads
 
 
-class Kept(Protocol):
+class Persisted(Protocol):
     """A testbed that stays up, or machines that are there."""
 
     @property
@@ -86,11 +86,11 @@ class Kept(Protocol):
     def state(self) -> State:
         """Return what it holds. Raises LookupError or RuntimeError with why that cannot be told."""
 
-    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
-        """Return what leads to a command at the end of a way, with the rights of root there."""
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a command at the end of a route, with the rights of root there."""
 
-    def place(self, name: str, way: Way, address: str) -> PodPlace:
-        """Return what is at the end of a way, where a harness can run what it measures by.
+    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
+        """Return what is at the end of a route, where a harness can run what it measures by.
 
         Raises LookupError where there are machines and nothing else.
         """
@@ -114,7 +114,7 @@ class Kept(Protocol):
 BringUp = Callable[[Provider], AbstractContextManager[State]]
 
 
-class Keeper(Protocol):
+class Persistence(Protocol):
     """Keeps testbeds on the nodes of one provider."""
 
     def default_name(self, scenario: Scenario) -> str:
@@ -122,7 +122,7 @@ class Keeper(Protocol):
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, progress: Callable[[str], None]
-    ) -> Kept:
+    ) -> Persisted:
         """Bring up a testbed, and keep it.
 
         ``source`` is what was given with the provider, as in ssh:SOURCE. Given a provider, ``bring_up`` lends
@@ -133,10 +133,10 @@ class Keeper(Protocol):
     def names(self) -> list[str]:
         """Return what its testbeds are called; some may turn out to be gone."""
 
-    def find(self, name: str) -> Kept | None:
+    def find(self, name: str) -> Persisted | None:
         """Return a testbed that is up, by name."""
 
-    def at(self, source: str, scenario: Scenario | None, name: str | None) -> Kept | None:
+    def at(self, source: str, scenario: Scenario | None, name: str | None) -> Persisted | None:
         """Return what is meant by the provider itself, with a source, a scenario, or a name.
 
         None if that is a testbed and not up. Raises LookupError for what leads nowhere.
@@ -163,7 +163,13 @@ def tcpdump_on(node: str, interface: str, arguments: Sequence[str]) -> list[str]
 def nodes(addresses: Mapping[str, str]) -> dict[str, Location]:
     """Return where nodes are that routes begin at, by name, given their addresses."""
     return {
-        name: Location(kind="node", node=name, address=address, entry=Way(node=name), network=Way(node=name))
+        name: Location(
+            kind="node",
+            node=name,
+            address=address,
+            entry=StoredRoute(node=name),
+            network=StoredRoute(node=name),
+        )
         for name, address in addresses.items()
     }
 

@@ -11,10 +11,10 @@ import pytest
 
 from testbed.access.local import ENVIRONMENT
 from testbed.providers import Provider
-from testbed.providers.keeping import State, Way
-from testbed.providers.ssh.keeping import AS_ROOT
+from testbed.providers.persistence import State, StoredRoute
+from testbed.providers.ssh.persistence import AS_ROOT
 from testbed.providers.vagrant import machines
-from testbed.providers.vagrant.keeping import VagrantKeeper
+from testbed.providers.vagrant.persistence import VagrantPersistence
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
@@ -52,9 +52,9 @@ def are_up(scenario: Scenario, states: Path, port: int) -> None:
 
 def test_machines_are_called_what_their_scenario_is(states: Path, port: int) -> None:
     are_up(KUBERNETES, states, port)
-    keeper = VagrantKeeper()
-    assert keeper.names() == ["kubernetes"]
-    kept = keeper.find("kubernetes")
+    persistence = VagrantPersistence()
+    assert persistence.names() == ["kubernetes"]
+    kept = persistence.find("kubernetes")
     assert kept is not None
     state = kept.state()
     assert {name: (where.kind, where.address) for name, where in state.places.items()} == {
@@ -70,68 +70,69 @@ def test_machines_are_called_what_their_scenario_is(states: Path, port: int) -> 
 
 def test_another_name_is_kept_with_them(states: Path, port: int) -> None:
     are_up(KUBERNETES, states, port)
-    keeper = VagrantKeeper()
-    kept = keeper.find("kubernetes")
+    persistence = VagrantPersistence()
+    kept = persistence.find("kubernetes")
     assert kept is not None
     kept.made.call("lab")
-    assert keeper.names() == ["lab"]
-    assert keeper.default_name(KUBERNETES) == "lab"
-    assert keeper.find("kubernetes") is None
-    assert keeper.at("", KUBERNETES, None).name == "lab"
-    assert keeper.at("", None, "lab").state().scenario == "kubernetes"
+    assert persistence.names() == ["lab"]
+    assert persistence.default_name(KUBERNETES) == "lab"
+    assert persistence.find("kubernetes") is None
+    assert persistence.at("", KUBERNETES, None).name == "lab"
+    assert persistence.at("", None, "lab").state().scenario == "kubernetes"
 
 
 def test_a_name_that_other_machines_have_is_refused(states: Path, port: int) -> None:
     are_up(KUBERNETES, states, port)
     other = load(ROOT / "scenarios" / "contmec.yaml")
     with pytest.raises(LookupError, match="machines of scenario kubernetes are called 'kubernetes'"):
-        VagrantKeeper().up(other, "", "kubernetes", _nothing, print)
+        VagrantPersistence().up(other, "", "kubernetes", _nothing, print)
 
 
 def test_an_inventory_is_not_believed_where_nobody_answers(states: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         closed = listening.getsockname()[1]
     are_up(KUBERNETES, states, closed)
-    assert VagrantKeeper().find("kubernetes") is None
-    assert VagrantKeeper().at("", KUBERNETES, None).name == "kubernetes"  # to be switched off all the same
+    assert VagrantPersistence().find("kubernetes") is None
+    # To be switched off all the same.
+    assert VagrantPersistence().at("", KUBERNETES, None).name == "kubernetes"
 
 
 def test_machines_that_are_off_lead_nowhere(states: Path, port: int) -> None:
     are_up(KUBERNETES, states, port)
     (states / "kubernetes" / "inventory.yaml").unlink()
-    keeper = VagrantKeeper()
-    assert keeper.names() == []
+    persistence = VagrantPersistence()
+    assert persistence.names() == []
     with pytest.raises(LookupError, match="no machines of scenario kubernetes are up"):
-        keeper.at("", KUBERNETES, None).state()
+        persistence.at("", KUBERNETES, None).state()
     with pytest.raises(LookupError, match=r"no virtual machines are called 'x' \(there are: kubernetes\)"):
-        keeper.at("", None, "x")
+        persistence.at("", None, "x")
 
 
 def test_without_a_word_the_papers_machines_are_meant(states: Path) -> None:
-    assert VagrantKeeper().at("", None, None).made.scenario_name == "contmec"
+    assert VagrantPersistence().at("", None, None).made.scenario_name == "contmec"
 
 
 def test_commands_go_by_ssh_as_root_and_people_as_themselves(states: Path, port: int) -> None:
     are_up(KUBERNETES, states, port)
-    kept = VagrantKeeper().at("", KUBERNETES, None)
+    kept = VagrantPersistence().at("", KUBERNETES, None)
     where = kept.state().places["worker-01"]
-    way = [
+    route = [
         "ssh", "-p", str(port), "-l", "vagrant", "-i", "/keys/worker-01",
         "-o", f"UserKnownHostsFile={states}/kubernetes/known_hosts", "--", "127.0.0.1",
     ]  # fmt: skip
-    assert kept.login(where, []).words == way
-    assert kept.login(where, ["ip", "route"]).words == [*way, "ip route"]
-    *to, line = kept.command(Way(node="worker-01"), ["ip", "route"]).words
-    assert to == way
+    assert kept.login(where, []).words == route
+    assert kept.login(where, ["ip", "route"]).words == [*route, "ip route"]
+    *to, line = kept.command(StoredRoute(node="worker-01"), ["ip", "route"]).words
+    assert to == route
     assert line == f"sh -c '{AS_ROOT}' sh env PATH={ENVIRONMENT['PATH']} ip route"
     *to, line = kept.capture(where, "eth1", ["tcp port 9"]).words
-    assert to == way
+    assert to == route
     assert line.endswith("worker-01 -n -l -i eth1 'tcp port 9'")
 
 
 def test_they_have_no_kubeconfigs(states: Path) -> None:
     with pytest.raises(LookupError, match="has no Kubernetes cluster 'a'"):
-        VagrantKeeper().at("", KUBERNETES, None).kubeconfig("a")
+        VagrantPersistence().at("", KUBERNETES, None).kubeconfig("a")
 
 
 def _nothing(_: Provider) -> AbstractContextManager[State]:

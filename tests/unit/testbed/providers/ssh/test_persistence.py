@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from testbed.providers import Provider
-from testbed.providers.keeping import State
+from testbed.providers.persistence import State
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.ssh.keeping import MachinesKeeper, MachinesThere, ssh_command
+from testbed.providers.ssh.persistence import MachinesPersistence, MachinesThere, ssh_command
 from testbed.scenario import load
 from tests.paths import ROOT
 
@@ -21,21 +21,21 @@ def _nothing(_: Provider) -> AbstractContextManager[State]:
 
 
 def test_machines_are_a_scenarios_or_nobodys() -> None:
-    keeper = MachinesKeeper()
-    state = keeper.at("", SCENARIO, None).state()
+    persistence = MachinesPersistence()
+    state = persistence.at("", SCENARIO, None).state()
     assert {name: where.address for name, where in state.places.items()} == {
         "master-01": "192.168.56.11", "worker-01": "192.168.56.12", "worker-02": "192.168.56.13"
     }  # fmt: skip
     with pytest.raises(LookupError, match="which machines"):
-        keeper.at("", None, None)
+        persistence.at("", None, None)
 
 
 def test_nothing_stays_up_there() -> None:
-    keeper = MachinesKeeper()
+    persistence = MachinesPersistence()
     with pytest.raises(LookupError, match="nothing stays up on machines that exist"):
-        keeper.up(SCENARIO, "", "any", _nothing, print)
-    assert keeper.names() == []
-    assert keeper.find("any") is None
+        persistence.up(SCENARIO, "", "any", _nothing, print)
+    assert persistence.names() == []
+    assert persistence.find("any") is None
 
 
 def test_they_are_not_ours_to_destroy() -> None:

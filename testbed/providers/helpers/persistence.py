@@ -17,10 +17,10 @@ from testbed.access.local import Local
 from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
 from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
-from testbed.clusters.namespaces import Kept
-from testbed.providers import keeping
+from testbed.clusters.namespaces import Record
+from testbed.providers import persistence
 from testbed.providers.helpers.provider import HelpersProvider, on_clusters
-from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way, valid_name
+from testbed.providers.persistence import BringUp, CommandLine, Location, State, StoredRoute, valid_name
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
@@ -29,36 +29,36 @@ LIFETIME_SECONDS = 24 * 3600  # of pods that nobody takes down
 SHELL = ["sh", "-c", "command -v bash >/dev/null && exec bash; exec sh"]
 
 
-class PodsKeeper:
-    """Keeps pods in clusters that exist; see testbed.providers.keeping.Keeper."""
+class PodsPersistence:
+    """Keeps pods in clusters that exist; see testbed.providers.persistence.Persistence."""
 
     def default_name(self, _scenario: Scenario) -> str:
         """Any scenario's are called the same."""
-        return keeping.DEFAULT
+        return persistence.DEFAULT
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]
-    ) -> KeptPods:
+    ) -> PersistedPods:
         """Bring up pods that end by themselves after a day, unless they are taken down before."""
         if self.find(name):
-            raise keeping.taken(name)
+            raise persistence.taken(name)
         provider = on_clusters(Addressing(scenario), source, LIFETIME_SECONDS)
         with bring_up(provider) as state:
             remember(name, {client.cluster: str(client.access) for client in provider.clients.values()})
             provider.keep(name, _portable(state, provider).model_dump_json())
-        return KeptPods(name, provider.clients)
+        return PersistedPods(name, provider.clients)
 
     def names(self) -> list[str]:
         """Return of which testbeds this machine knows the clusters."""
         return names()
 
-    def find(self, name: str) -> KeptPods | None:
+    def find(self, name: str) -> PersistedPods | None:
         """Return a testbed if its clusters have it, or cannot be asked."""
         paths = remembered(name) if valid_name(name) else None
         if paths is None:
             return None
         clients = _clients(paths)
-        found = KeptPods(name, clients)
+        found = PersistedPods(name, clients)
         try:
             there = found.there
         except CommandError:
@@ -67,30 +67,30 @@ class PodsKeeper:
         if not mine:
             forget(name)
             return None
-        return KeptPods(name, {cluster: clients[cluster] for cluster in mine})
+        return PersistedPods(name, {cluster: clients[cluster] for cluster in mine})
 
-    def at(self, source: str, _scenario: Scenario | None, name: str | None) -> KeptPods | None:
+    def at(self, source: str, _scenario: Scenario | None, name: str | None) -> PersistedPods | None:
         """Return what clusters have to which kubeconfigs lead, whoever brought it up; or what has a name."""
         if not source:
-            return self.find(name or keeping.DEFAULT)
+            return self.find(name or persistence.DEFAULT)
         paths = [_without_cluster(word) for word in kubeconfigs.separated(source)]
-        asked = KeptPods("", _clients(dict(zip(paths, paths, strict=True)))).there
+        asked = PersistedPods("", _clients(dict(zip(paths, paths, strict=True)))).there
         if not asked:
             return None
         # It is the clusters that know which of them is which.
         called = next(iter(asked.values())).name
-        return KeptPods(called, _clients({one.cluster: path for path, one in asked.items()}))
+        return PersistedPods(called, _clients({one.cluster: path for path, one in asked.items()}))
 
 
 @dataclass(frozen=True)
-class KeptPods:
-    """Pods that stay up in clusters that exist; see testbed.providers.keeping.Kept."""
+class PersistedPods:
+    """Pods that stay up in clusters that exist; see testbed.providers.persistence.Persisted."""
 
     name: str
     clients: Mapping[str, Outside]  # by cluster
 
     @cached_property
-    def there(self) -> Mapping[str, Kept]:
+    def there(self) -> Mapping[str, Record]:
         """What the clusters have, by their names. Raises CommandError if one cannot be asked."""
         found = dict(zip(self.clients, in_parallel(namespaces.kept, self.clients.values()), strict=True))
         return {cluster: one for cluster, one in found.items() if one}
@@ -109,15 +109,15 @@ class KeptPods:
         note = f"its pods are in namespace {NAMESPACE}, and end by themselves at {one.until}"
         return State.model_validate_json(one.state).model_copy(update={"notes": [note]})
 
-    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
         """Return what leads into a pod, and from there on, by kubectl."""
-        execute, *rest = way.command
+        execute, *rest = route.command
         terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
-        return CommandLine(self.clients[way.node].command(execute, *terminal, *rest, *argv))
+        return CommandLine(self.clients[route.node].command(execute, *terminal, *rest, *argv))
 
-    def place(self, name: str, way: Way, address: str) -> PodPlace:
+    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
         """Return what kubectl leads to from this machine."""
-        return Entered(name, Local(), tuple(self.clients[way.node].command(*way.command)), address)
+        return Entered(name, Local(), tuple(self.clients[route.node].command(*route.command)), address)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell by kubectl: nobody has to log in."""
@@ -125,12 +125,12 @@ class KeptPods:
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         """Return what leads to the node's own tcpdump."""
-        return self.command(location.network, keeping.tcpdump_on(location.node, interface, arguments))
+        return self.command(location.network, persistence.tcpdump_on(location.node, interface, arguments))
 
     def kubeconfig(self, cluster: str) -> str:
         """Return the kubeconfig that was given, or of several contexts in it the one that was named."""
         if cluster not in self.clients:
-            raise keeping.unknown_cluster(self.name, cluster, list(self.clients))
+            raise persistence.unknown_cluster(self.name, cluster, list(self.clients))
         client = self.clients[cluster]
         if client.context:
             return client.run("config", "view", "--raw", "--minify", "--flatten").stdout
@@ -145,7 +145,7 @@ class KeptPods:
 
     def destroy(self) -> str:
         """The clusters were there before."""
-        raise keeping.nothing_to_destroy()
+        raise persistence.nothing_to_destroy()
 
 
 def _clients(paths: Mapping[str, str]) -> dict[str, Outside]:
@@ -162,12 +162,12 @@ def _without_cluster(word: str) -> str:
 def _portable(state: State, provider: HelpersProvider) -> State:
     """Return a state whose ways begin at a cluster, and not at this machine's kubectl and kubeconfig."""
 
-    def begins(way: Way) -> Way:
+    def begins(route: StoredRoute) -> StoredRoute:
         for cluster, client in provider.clients.items():
             ours = client.command()
-            if way.command[: len(ours)] == ours:
-                return Way(node=cluster, command=way.command[len(ours) :])
-        raise AssertionError(f"no cluster's kubectl: {way.command}")
+            if route.command[: len(ours)] == ours:
+                return StoredRoute(node=cluster, command=route.command[len(ours) :])
+        raise AssertionError(f"no cluster's kubectl: {route.command}")
 
     places = {}
     for name, where in state.places.items():

@@ -13,13 +13,13 @@ from testbed.access.place import CommandError, Result
 from testbed.access.remote import MARKED
 from testbed.clusters import kubeconfigs, manifests, namespaces
 from testbed.clusters.kubeconfigs import Outside
-from testbed.clusters.namespaces import Kept
+from testbed.clusters.namespaces import Record
 from testbed.clusters.survey import survey
 from testbed.providers import Provider
-from testbed.providers.helpers import keeping
-from testbed.providers.helpers.keeping import LIFETIME_SECONDS, KeptPods, PodsKeeper
+from testbed.providers.helpers import persistence
+from testbed.providers.helpers.persistence import LIFETIME_SECONDS, PersistedPods, PodsPersistence
 from testbed.providers.helpers.provider import HelpersProvider
-from testbed.providers.keeping import Location, State, Way
+from testbed.providers.persistence import Location, State, StoredRoute
 from tests.doubles import Asked, RecordingNode, SilentNode, said, shown
 from tests.unit.testbed.clusters.builders import answers, enforcement, scenario
 
@@ -31,8 +31,10 @@ STATE = State(
             kind="pod",
             node="worker-01",
             address="10.0.0.2",
-            entry=Way(node="a", command=["exec", "--stdin", "a-1", "--"]),
-            network=Way(node="a", command=["exec", "--stdin", "node.worker-01", "--", "nsenter", "--"]),
+            entry=StoredRoute(node="a", command=["exec", "--stdin", "a-1", "--"]),
+            network=StoredRoute(
+                node="a", command=["exec", "--stdin", "node.worker-01", "--", "nsenter", "--"]
+            ),
         )
     },
 )
@@ -41,7 +43,7 @@ STATE = State(
 class Cluster(RecordingNode):
     """Says what was kept in it."""
 
-    def __init__(self, kept: Kept | None) -> None:
+    def __init__(self, kept: Record | None) -> None:
         super().__init__("this machine")
         self.kept = kept
 
@@ -54,17 +56,17 @@ class Cluster(RecordingNode):
         return Outside(cluster, self, "kubectl", f"/{cluster}.conf")
 
 
-def kept(name: str = "lab", owner: str | None = None) -> Kept:
-    return Kept(name, "a", owner or namespaces.user(), "2999-01-01T00:00:00+00:00", STATE.model_dump_json())
+def kept(name: str = "lab", owner: str | None = None) -> Record:
+    return Record(name, "a", owner or namespaces.user(), "2999-01-01T00:00:00+00:00", STATE.model_dump_json())
 
 
 @pytest.fixture
-def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PodsKeeper:
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PodsPersistence:
     """What knows of one testbed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
-    keeping.remember("lab", {"a": "/a.conf"})
-    return PodsKeeper()
+    persistence.remember("lab", {"a": "/a.conf"})
+    return PodsPersistence()
 
 
 def asked_of(monkeypatch: pytest.MonkeyPatch, cluster: RecordingNode) -> None:
@@ -72,7 +74,7 @@ def asked_of(monkeypatch: pytest.MonkeyPatch, cluster: RecordingNode) -> None:
     monkeypatch.setattr(kubeconfigs, "Local", lambda: cluster)
 
 
-def test_one_is_found_by_its_name(known: PodsKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_is_found_by_its_name(known: PodsPersistence, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_of(monkeypatch, Cluster(kept()))
     assert known.names() == ["lab"]
     found = known.find("lab")
@@ -91,7 +93,7 @@ def test_one_is_found_by_its_name(known: PodsKeeper, monkeypatch: pytest.MonkeyP
     ids=["nothing", "other", "not mine"],
 )
 def test_what_a_cluster_no_longer_has_is_forgotten(
-    known: PodsKeeper, there: Kept | None, monkeypatch: pytest.MonkeyPatch
+    known: PodsPersistence, there: Record | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_of(monkeypatch, Cluster(there))
     assert known.find("lab") is None
@@ -99,7 +101,7 @@ def test_what_a_cluster_no_longer_has_is_forgotten(
 
 
 def test_a_cluster_that_does_not_answer_may_have_it(
-    known: PodsKeeper, monkeypatch: pytest.MonkeyPatch
+    known: PodsPersistence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_of(monkeypatch, SilentNode("this machine"))
     found = known.find("lab")
@@ -111,7 +113,7 @@ def test_a_cluster_that_does_not_answer_may_have_it(
 
 
 def test_down_removes_what_is_there_and_forgets_it(
-    known: PodsKeeper, monkeypatch: pytest.MonkeyPatch
+    known: PodsPersistence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(kept())
     asked_of(monkeypatch, cluster)
@@ -123,7 +125,7 @@ def test_down_removes_what_is_there_and_forgets_it(
     assert known.names() == []
 
 
-def test_a_kubeconfig_is_way_enough(known: PodsKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_is_way_enough(known: PodsPersistence, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_of(monkeypatch, Cluster(kept(name="theirs", owner="somebody@elsewhere")))
     found = known.at("x=/their.conf", None, None)
     assert found is not None
@@ -133,11 +135,11 @@ def test_a_kubeconfig_is_way_enough(known: PodsKeeper, monkeypatch: pytest.Monke
 
 
 def test_commands_go_by_kubectl() -> None:
-    there = KeptPods("lab", {"a": Cluster(kept()).client()})
+    there = PersistedPods("lab", {"a": Cluster(kept()).client()})
     kubectl = ["kubectl", "--kubeconfig=/a.conf", "--namespace=concorde-bench", "exec", "--stdin"]
     where = there.state().places["A-1"]
     assert there.command(where.entry, ["ip", "route"]).words == [*kubectl, "a-1", "--", "ip", "route"]
-    assert there.login(where, []).words == [*kubectl, "a-1", "--", *keeping.SHELL]
+    assert there.login(where, []).words == [*kubectl, "a-1", "--", *persistence.SHELL]
     captured = list(there.capture(where, "eth0", ["tcp"]).words)
     assert captured[:9] == [*kubectl, "node.worker-01", "--", "nsenter", "--"]
     assert captured[-6:] == ["worker-01", "-n", "-l", "-i", "eth0", "tcp"]
@@ -145,7 +147,7 @@ def test_commands_go_by_kubectl() -> None:
 
 def test_only_clusters_that_were_given_have_kubeconfigs(tmp_path: Path) -> None:
     (tmp_path / "a.conf").write_text("kubeconfig of a")
-    there = KeptPods("lab", {"a": Outside("a", SilentNode(), "kubectl", str(tmp_path / "a.conf"))})
+    there = PersistedPods("lab", {"a": Outside("a", SilentNode(), "kubectl", str(tmp_path / "a.conf"))})
     assert there.kubeconfig("a") == "kubeconfig of a"
     with pytest.raises(LookupError, match=r"has no Kubernetes cluster 'b' \(clusters: a\)"):
         there.kubeconfig("b")
@@ -167,7 +169,7 @@ class Fresh(RecordingNode):
 
 
 def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
-    known: PodsKeeper, monkeypatch: pytest.MonkeyPatch
+    known: PodsPersistence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, wanted = Fresh("this machine"), scenario()
     clients = {name: Outside(name, cluster, "/bin/kubectl", f"/{name}.conf") for name in wanted.clusters}
@@ -182,16 +184,16 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
     def bring_up(provider: Provider) -> Iterator[State]:
         assert isinstance(provider, HelpersProvider)
         provider.up()
-        way = Way(node="this machine", command=clients["b"].execution("node.worker-01"))
-        node = Location(kind="node", node="worker-01", address="192.168.56.13", entry=way, network=way)
+        route = StoredRoute(node="this machine", command=clients["b"].execution("node.worker-01"))
+        node = Location(kind="node", node="worker-01", address="192.168.56.13", entry=route, network=route)
         yield State(scenario="contmec", enforcement="node", places={"worker-01": node})
 
-    monkeypatch.setattr(keeping, "on_clusters", on_clusters)
+    monkeypatch.setattr(persistence, "on_clusters", on_clusters)
     made = known.up(wanted, "a=/a.conf,b=/b.conf", "new", bring_up, print)
 
     assert made.name == "new"
     assert lifetimes == [("a=/a.conf,b=/b.conf", LIFETIME_SECONDS)]
-    assert keeping.remembered("new") == {"a": "/a.conf", "b": "/b.conf"}
+    assert persistence.remembered("new") == {"a": "/a.conf", "b": "/b.conf"}
     written = [one for one in cluster.applied() if one["kind"] == "ConfigMap"]
     assert [one["data"]["cluster"] for one in written] == ["a", "b"]  # type: ignore[index]
     (text,) = {one["data"]["state"] for one in written}  # type: ignore[index]
@@ -200,15 +202,15 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
         kind="node",
         node="worker-01",
         address="192.0.2.1",  # as the API says
-        entry=Way(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
-        network=Way(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
+        entry=StoredRoute(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
+        network=StoredRoute(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
     )
     annotated = [asked.argv[-2:] for asked in cluster.asked if "annotate" in asked.argv]
     assert annotated == [[f"{manifests.OWNER}={namespaces.user()}", f"{manifests.TESTBED}=new"]] * 2
 
 
 def test_a_taken_name_is_refused_before_clusters_are_asked_for_room(
-    known: PodsKeeper, monkeypatch: pytest.MonkeyPatch
+    known: PodsPersistence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_of(monkeypatch, Cluster(kept()))
     with pytest.raises(LookupError, match="testbed 'lab' is up already"):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from testbed.access.place import PodPlace
-from testbed.providers import keeping
-from testbed.providers.keeping import BringUp, CommandLine, Location, State, Way
-from testbed.providers.ssh.keeping import MachinesThere
+from testbed.providers import persistence
+from testbed.providers.persistence import BringUp, CommandLine, Location, State, StoredRoute
+from testbed.providers.ssh.persistence import MachinesThere
 from testbed.providers.vagrant import machines
 from testbed.providers.vagrant.machines import Made
 from testbed.scenario import Scenario
@@ -17,8 +17,8 @@ from testbed.scenario import Scenario
 DEFAULT = "contmec"  # the scenario whose machines are meant if nothing is said
 
 
-class VagrantKeeper:
-    """Keeps virtual machines; see testbed.providers.keeping.Keeper."""
+class VagrantPersistence:
+    """Keeps virtual machines; see testbed.providers.persistence.Persistence."""
 
     def default_name(self, scenario: Scenario) -> str:
         """Return what they were called before, or else what their scenario is called."""
@@ -26,7 +26,7 @@ class VagrantKeeper:
 
     def up(
         self, scenario: Scenario, source: str, name: str, _bring_up: BringUp, progress: Callable[[str], None]
-    ) -> KeptMachines:
+    ) -> PersistedMachines:
         """Make the machines that are missing, and start those that are off."""
         _no(source)
         other = _called(name)
@@ -37,18 +37,18 @@ class VagrantKeeper:
         made = machines.usable(scenario)
         made.up(progress)
         made.call(name)
-        return KeptMachines(made)
+        return PersistedMachines(made)
 
     def names(self) -> list[str]:
         """Return what machines are called of which there is an inventory, as there is while they are up."""
         return [made.name for made in machines.known() if made.is_listed()]
 
-    def find(self, name: str) -> KeptMachines | None:
+    def find(self, name: str) -> PersistedMachines | None:
         """Return machines by what they are called, if any of them answers."""
         made = _called(name)
-        return KeptMachines(made) if made and made.is_listed() and made.answers() else None
+        return PersistedMachines(made) if made and made.is_listed() and made.answers() else None
 
-    def at(self, source: str, scenario: Scenario | None, name: str | None) -> KeptMachines:
+    def at(self, source: str, scenario: Scenario | None, name: str | None) -> PersistedMachines:
         """Return a scenario's machines, or those of a name, whether they are up or not."""
         _no(source)
         if scenario is None and name is not None:
@@ -56,13 +56,13 @@ class VagrantKeeper:
             if made is None:
                 known = ", ".join(one.name for one in machines.known()) or "none"
                 raise LookupError(f"no virtual machines are called {name!r} (there are: {known})")
-            return KeptMachines(made)
-        return KeptMachines(Made(scenario.name if scenario else DEFAULT))
+            return PersistedMachines(made)
+        return PersistedMachines(Made(scenario.name if scenario else DEFAULT))
 
 
 @dataclass(frozen=True)
-class KeptMachines:
-    """A scenario's virtual machines; see testbed.providers.keeping.Kept."""
+class PersistedMachines:
+    """A scenario's virtual machines; see testbed.providers.persistence.Persisted."""
 
     made: Made
 
@@ -81,13 +81,13 @@ class KeptMachines:
         note = f"machines of scenario {scenario} are up; inventory: {self.made.inventory()}"
         return self._there.state().model_copy(update={"scenario": scenario, "notes": [note]})
 
-    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
-        return self._there.command(way, argv)
+        return self._there.command(route, argv)
 
-    def place(self, name: str, way: Way, address: str) -> PodPlace:
+    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
         """Refuse: there are machines, and no pods."""
-        raise keeping.no_pods(self.name)
+        raise persistence.no_pods(self.name)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as Vagrant's user."""
@@ -99,7 +99,7 @@ class KeptMachines:
 
     def kubeconfig(self, cluster: str) -> str:
         """Of clusters that they have become nothing is known here."""
-        raise keeping.unknown_cluster(self.name, cluster, [])
+        raise persistence.unknown_cluster(self.name, cluster, [])
 
     def down(self) -> str:
         """Switch them off."""

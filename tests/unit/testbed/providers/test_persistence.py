@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers import keeping
+from testbed.providers import persistence
 
 
 def run(directory: Path) -> subprocess.CompletedProcess[str]:
-    command = keeping.tcpdump_on("worker-01", "eth1", ["tcp port 5201"])
+    command = persistence.tcpdump_on("worker-01", "eth1", ["tcp port 5201"])
     return subprocess.run(
         ["/bin/sh", *command[1:]], env={"PATH": str(directory)}, capture_output=True, text=True, check=False
     )
@@ -30,9 +30,9 @@ def test_a_tcpdump_gets_the_expression_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a", "testbed", "paper-vms", "2"])
 def test_a_name_has_letters_digits_and_dashes(name: str) -> None:
-    assert keeping.valid_name(name)
+    assert persistence.valid_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a.run", "-a", "a/b", "x" * 40])
 def test_what_is_no_name(name: str) -> None:
-    assert not keeping.valid_name(name)
+    assert not persistence.valid_name(name)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import PodPlace
-from testbed.providers import keeping
-from testbed.providers.keeping import BringUp, CommandLine, Kept, Location, State, Way
+from testbed.providers import persistence
+from testbed.providers.persistence import BringUp, CommandLine, Location, Persisted, State, StoredRoute
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.scenario import Scenario
@@ -21,8 +21,8 @@ from testbed.scenario import Scenario
 AS_ROOT = '[ "$(id -u)" != 0 ] || exec "$@"; exec sudo -n -- "$@"'
 
 
-class MachinesKeeper:
-    """Keeps no testbeds, and leads to machines; see testbed.providers.keeping.Keeper."""
+class MachinesPersistence:
+    """Keeps no testbeds, and leads to machines; see testbed.providers.persistence.Persistence."""
 
     def default_name(self, scenario: Scenario) -> str:
         """Nothing is called anything."""
@@ -30,7 +30,7 @@ class MachinesKeeper:
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, progress: Callable[[str], None]
-    ) -> Kept:
+    ) -> Persisted:
         """Refuse: what is made on machines that exist ends with the run that made it."""
         raise LookupError(
             "--provider ssh: nothing stays up on machines that exist; bench measures there, and with "
@@ -41,7 +41,7 @@ class MachinesKeeper:
         """Return nothing: they have no testbeds' names."""
         return []
 
-    def find(self, name: str) -> Kept | None:
+    def find(self, name: str) -> Persisted | None:
         """Return nothing: they have no testbeds' names."""
         return None
 
@@ -52,7 +52,7 @@ class MachinesKeeper:
 
 @dataclass(frozen=True)
 class MachinesThere:
-    """Machines that exist; see testbed.providers.keeping.Kept."""
+    """Machines that exist; see testbed.providers.persistence.Persisted."""
 
     name: str
     machines: Mapping[str, Machine]
@@ -60,15 +60,15 @@ class MachinesThere:
     def state(self) -> State:
         """Return the nodes, which are all that is known of them."""
         addresses = {name: str(one.underlay_address or one.host) for name, one in self.machines.items()}
-        return State(scenario=self.name, places=keeping.nodes(addresses))
+        return State(scenario=self.name, places=persistence.nodes(addresses))
 
-    def command(self, way: Way, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
-        return _as_root(self.machines[way.node], [*way.command, *argv])
+        return _as_root(self.machines[route.node], [*route.command, *argv])
 
-    def place(self, name: str, way: Way, address: str) -> PodPlace:
+    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
         """Refuse: there are machines, and no pods."""
-        raise keeping.no_pods(self.name)
+        raise persistence.no_pods(self.name)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as the user who logs in."""
@@ -76,11 +76,11 @@ class MachinesThere:
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         """Return what leads to the machine's own tcpdump."""
-        return self.command(location.network, keeping.tcpdump_on(location.node, interface, arguments))
+        return self.command(location.network, persistence.tcpdump_on(location.node, interface, arguments))
 
     def kubeconfig(self, cluster: str) -> str:
         """Of clusters that machines have become nothing is known here."""
-        raise keeping.unknown_cluster(self.name, cluster, [])
+        raise persistence.unknown_cluster(self.name, cluster, [])
 
     def down(self) -> str:
         """Take away what any run has left there."""
@@ -94,7 +94,7 @@ class MachinesThere:
 
     def destroy(self) -> str:
         """They were there before."""
-        raise keeping.nothing_to_destroy()
+        raise persistence.nothing_to_destroy()
 
 
 def _login(machine: Machine, command: Sequence[str]) -> CommandLine:
