@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from testbed import assembly
 from testbed.assembly import accept, demand, persistences, put_together
@@ -17,6 +18,9 @@ from testbed.providers.persistence import CommandLine, Location, Persisted, Pers
 from testbed.scenario import Scenario, parse, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Progress, Testbed
+
+if TYPE_CHECKING:
+    from testbed.kubernetes.client import Client
 
 
 def called(scenario: Scenario, provider: str, name: str | None) -> str:
@@ -181,15 +185,17 @@ def describe(testbed: Testbed) -> State:
         enforcement=scenario.kept_by,
         definition=render_yaml(scenario),
         places=places,
-        clusters={
-            client.cluster: persistence.Cluster(
-                master=scenario.clusters[client.cluster].master,
-                workers=list(scenario.clusters[client.cluster].workers),
-                kubectl=client.kubectl,
-                kubeconfig=client.kubeconfig,
-            )
-            for client in testbed.clients
-        },
+        clusters={client.cluster: _cluster(scenario, client) for client in testbed.clients},
+    )
+
+
+def _cluster(scenario: Scenario, client: Client) -> persistence.Cluster:
+    cluster = scenario.clusters[client.cluster]
+    return persistence.Cluster(
+        master=cluster.master,
+        workers=list(cluster.workers),
+        kubectl=client.kubectl,
+        kubeconfig=client.kubeconfig,
     )
 
 

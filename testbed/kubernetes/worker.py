@@ -137,17 +137,7 @@ class Containerd:
         ``plugins`` is the directory of CNI plugins that the network has beside the reference plugins.
         """
         self.cell = Cell.make(self.node, self.directory)
-        programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
-        self.cell.run(["mkdir", "-p", programs, networks])
-        directories = [*map(Path, resources.REFERENCE_PLUGINS), *([plugins] if plugins else [])]
-        links = [str(file) for one in directories for file in one.glob("*")]
-        self.cell.run(["ln", "-sf", *links, programs])
-        if network is not None:
-            self.cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
-        file = f"{self.directory}/containerd.toml"
-        self.cell.run(["tee", file], stdin=render_containerd(programs, networks, self._runc))
-        self.cell.run(["tee", self._runc], stdin=RUNC)
-        self.cell.run(["chmod", "+x", self._runc])
+        file = self._configure(self.cell, network, plugins)
         self.component = Component(
             f"containerd of {self._owner}",
             self.cell.within,
@@ -157,6 +147,21 @@ class Containerd:
         self.component.start()
         self.component.wait_until_it_answers(CONTAINERD_SOCKET, READY_SECONDS)
         self.import_images(images, namespace)
+
+    def _configure(self, cell: Cell, network: NetworkList | None, plugins: Path | None) -> str:
+        """Write what containerd finds in its cell; return its configuration's path."""
+        programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
+        cell.run(["mkdir", "-p", programs, networks])
+        directories = [*map(Path, resources.REFERENCE_PLUGINS), *([plugins] if plugins else [])]
+        links = [str(file) for one in directories for file in one.glob("*")]
+        cell.run(["ln", "-sf", *links, programs])
+        if network is not None:
+            cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
+        file = f"{self.directory}/containerd.toml"
+        cell.run(["tee", file], stdin=render_containerd(programs, networks, self._runc))
+        cell.run(["tee", self._runc], stdin=RUNC)
+        cell.run(["chmod", "+x", self._runc])
+        return file
 
     def import_images(self, images: Sequence[Image], namespace: str) -> None:
         """Make images known in one of containerd's namespaces."""
@@ -231,16 +236,13 @@ class Worker:
         address = str(self._addressing.address(self._node.name))
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
         identity = control_plane.identity(subject)
+        version = self._programs.version
+        beside = ports.beside(self._addressing, self.cluster, self._node.name)
         files = {
             "kubelet.pem": identity,
             "authority.crt": control_plane.certificate,
             "kubelet.conf": control_plane.kubeconfig_of(identity),
-            "kubelet.json": render_kubelet(
-                self._programs.version,
-                self._directory,
-                address,
-                ports.beside(self._addressing, self.cluster, self._node.name),
-            ),
+            "kubelet.json": render_kubelet(version, self._directory, address, beside),
         }
         for file, text in files.items():
             self.cell.run(["tee", f"{self._directory}/{file}"], stdin=text)
@@ -250,7 +252,7 @@ class Worker:
             f"{self._directory}/kubelet",
             [
                 str(self._programs.path("kubelet")),
-                *kubelet_arguments(self._programs.version, self._directory, name, address),
+                *kubelet_arguments(version, self._directory, name, address),
             ],
             # It would look for a cloud around it.
             env={"AWS_EC2_METADATA_DISABLED": "true"},

@@ -41,8 +41,7 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
         lines += [
             f"link add {switch} type bridge",
             f"link set {switch} mtu {mtu}",
-            *interfaces.without_link_local(switch),
-            f"link set {switch} up",
+            *_set_up(switch),
         ]
     for trunk, means in trunks.items():
         lines += means.links(trunk)
@@ -54,12 +53,14 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
             *_plug(port, _switch_of(scenario, node)),
         ]
         if node in spreading:
-            lines += [
-                f"link add {port}-in mtu {mtu} type ifb",
-                *interfaces.without_link_local(f"{port}-in"),
-                f"link set {port}-in up",
-            ]
+            lines += [f"link add {port}-in mtu {mtu} type ifb", *_set_up(f"{port}-in")]
     return "\n".join(lines) + "\n"
+
+
+def _set_up(device: str) -> Iterator[str]:
+    """Yield the lines that set a device up."""
+    yield from interfaces.without_link_local(device)
+    yield f"link set {device} up"
 
 
 def render_rates(scenario: Scenario, trunks: Trunks) -> str:

@@ -82,23 +82,8 @@ class KubernetesOrchestrator:
     def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start the clusters, all at once, and in them the pods; see Orchestrator."""
         self._enforcement.prepare()
-        programs = self._programs
         self._images = images.provide()
-        for name, cluster in self._scenario.clusters.items():
-            control_plane = ControlPlane(self._addressing, name, self._nodes[cluster.master], programs)
-            self._control_planes[name] = control_plane
-            self._clients[name] = Client(
-                name, control_plane.master, str(programs.path("kubectl")), control_plane.admin
-            )
-            for worker in cluster.workers:
-                self._workers[name, worker] = Worker(
-                    self._addressing, self._enforcement, name, self._nodes[worker], programs
-                )
-            if self.overlay:
-                program = programs.path(binaries.FLANNELD)
-                self._overlays[name] = Flannel(self._addressing, name, self._nodes, program)
-            elif name in self.joins:
-                self._overlays[name] = ByApi(self._addressing, name, self._nodes, packages.find)
+        self._make()
         progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
         tasks: list[Callable[[], None]] = [
             *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
@@ -116,6 +101,25 @@ class KubernetesOrchestrator:
         in_parallel(lambda cluster: self._start_pods(cluster, names), self._scenario.clusters)
         self._find_pods(names)
         return Found()
+
+    def _make(self) -> None:
+        """Make each cluster's parts, none of them started."""
+        programs = self._programs
+        for name, cluster in self._scenario.clusters.items():
+            control_plane = ControlPlane(self._addressing, name, self._nodes[cluster.master], programs)
+            self._control_planes[name] = control_plane
+            self._clients[name] = Client(
+                name, control_plane.master, str(programs.path("kubectl")), control_plane.admin
+            )
+            for worker in cluster.workers:
+                self._workers[name, worker] = Worker(
+                    self._addressing, self._enforcement, name, self._nodes[worker], programs
+                )
+            if self.overlay:
+                program = programs.path(binaries.FLANNELD)
+                self._overlays[name] = Flannel(self._addressing, name, self._nodes, program)
+            elif name in self.joins:
+                self._overlays[name] = ByApi(self._addressing, name, self._nodes, packages.find)
 
     def add(self, name: str) -> None:
         """Start a pod by the API, and take it away if it is refused; see Orchestrator."""

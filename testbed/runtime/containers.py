@@ -53,16 +53,21 @@ def render_inside(addressing: Addressing, container: str) -> str:
     )
 
 
-def render_translation(addressing: Addressing, node: str) -> str:
-    """Return the ``nft -f`` text: published ports in, masquerading out."""
-    scenario, own = addressing.scenario, set(addressing.containers_on(node))
-    published = "".join(
+def _published(addressing: Addressing, node: str) -> str:
+    """Return the rules that lead to a node's containers what comes to their ports."""
+    own = set(addressing.containers_on(node))
+    return "".join(
         f"    fib daddr type local {traffic.protocol} dport {port} "
         f"dnat to {addressing.container(traffic.destination).ip}:{port}\n"
-        for traffic in scenario.traffic
+        for traffic in addressing.scenario.traffic
         if traffic.destination in own
         for port in [addressing.port_of(traffic)]
     )
+
+
+def render_translation(addressing: Addressing, node: str) -> str:
+    """Return the ``nft -f`` text: published ports in, masquerading out."""
+    scenario = addressing.scenario
     untracked = _untracked(scenario)
     return (
         f"table ip {TABLE} {{\n"
@@ -76,7 +81,7 @@ def render_translation(addressing: Addressing, node: str) -> str:
         "  }\n"
         "  chain prerouting {\n"
         "    type nat hook prerouting priority dstnat;\n"
-        f"{published}"
+        f"{_published(addressing, node)}"
         "  }\n"
         "  chain postrouting {\n"
         "    type nat hook postrouting priority srcnat;\n"

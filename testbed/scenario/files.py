@@ -42,11 +42,7 @@ def load(
     _describe(data, file)
     if data.get(settings.FIELD) is not None:
         data[settings.FIELD] = settings.read(data[settings.FIELD], str(file))
-    try:
-        scenario = Scenario.model_validate(data)
-    except ValidationError as error:
-        shown = map(with_nearest, explained(error, MOST_SHOWN))
-        raise ScenarioError(str(file), shown, error.error_count()) from None
+    scenario = _validated(data, str(file))
     if not 0 < scale <= 1000:
         raise ScenarioError(
             "--scale", [Fault((), f"must be above 0 and at most 1000, not {scale:g}; 0.1 is a tenth")]
@@ -57,6 +53,14 @@ def load(
     if found := faults(scenario):
         raise ScenarioError(str(file), found)
     return scenario
+
+
+def _validated(data: Any, source: str) -> Scenario:
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as error:
+        shown = map(with_nearest, explained(error, MOST_SHOWN))
+        raise ScenarioError(source, shown, error.error_count()) from None
 
 
 def render_yaml(scenario: Scenario) -> str:
@@ -101,8 +105,8 @@ def _describe(data: Any, file: FilePath) -> None:
         data[ENFORCEMENT] = described.read(file.parent / said, str(file), (ENFORCEMENT,))
 
 
-def _override(data: Any, override: str) -> None:
-    """Set one field, given as ``flows[0].duration=5``; the value is YAML."""
+def _parsed(override: str) -> tuple[Path, Any]:
+    """Return the field's path, and its value."""
     path_text, separator, value_text = override.partition("=")
     path: Path = tuple(
         int(part[1:-1]) if part.startswith("[") else part
@@ -112,10 +116,15 @@ def _override(data: Any, override: str) -> None:
         words = f"{texts.shortened(override)!r} is not path=value, as in flows[0].duration=5"
         raise ScenarioError("--set", [Fault((), words)])
     try:
-        value = reading.parse(value_text)
+        return path, reading.parse(value_text)
     except reading.ReadingError as error:
         shown = texts.shortened(value_text)
         raise ScenarioError("--set", [Fault(path, f"{shown!r} is not a YAML value: {error}")]) from None
+
+
+def _override(data: Any, override: str) -> None:
+    """Set one field, given as ``flows[0].duration=5``; the value is YAML."""
+    path, value = _parsed(override)
     if path[0] == NETWORK:
         path = (ENFORCEMENT, *path[1:])
     if path == (ENFORCEMENT,) and isinstance(value, str) and described.is_path(value):

@@ -11,6 +11,7 @@ from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     Field,
     SerializeAsAny,
@@ -26,6 +27,8 @@ from testbed.scenario.description import Description
 from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
 from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
+
+Scaled = TypeVar("Scaled", bound=BaseModel)
 
 # A part is known once it is imported or registered. The model checks names by these, and imports no part.
 ENFORCEMENTS: Registry[Any] = Registry("enforcement", word="enforcement")  # testbed.scenario.enforcements
@@ -480,32 +483,19 @@ class Scenario(Part):
         def times(rate: int | None) -> int | None:
             return None if rate is None else max(1, round(rate * factor))
 
-        def scale(traffic: Traffic) -> Traffic:
-            return traffic.model_copy(update={"rate": times(traffic.rate)})
+        def scaled(part: Scaled, *fields: str) -> Scaled:
+            return part.model_copy(update={field: times(getattr(part, field)) for field in fields})
 
         return self.model_copy(
             update={
                 "title": f"{(self.title or self.name)[: MOST_TITLE - len(at)]}{at}",
-                "underlay": self.underlay.model_copy(update={"rate": times(self.underlay.rate)}),
-                "zones": {
-                    name: zone.model_copy(update={"rate": times(zone.rate)})
-                    for name, zone in self.zones.items()
-                },
-                "nodes": {
-                    name: node.model_copy(update={"rate": times(node.rate)})
-                    for name, node in self.nodes.items()
-                },
+                "underlay": scaled(self.underlay, "rate"),
+                "zones": {name: scaled(zone, "rate") for name, zone in self.zones.items()},
+                "nodes": {name: scaled(node, "rate") for name, node in self.nodes.items()},
                 "pods": {
-                    name: pod.model_copy(
-                        update={
-                            "guarantee": times(pod.guarantee),
-                            "answers": times(pod.answers),
-                            "ceiling": times(pod.ceiling),
-                        }
-                    )
-                    for name, pod in self.pods.items()
+                    name: scaled(pod, "guarantee", "answers", "ceiling") for name, pod in self.pods.items()
                 },
-                "flows": [scale(flow) for flow in self.flows],
-                "disturbances": [scale(disturbance) for disturbance in self.disturbances],
+                "flows": [scaled(flow, "rate") for flow in self.flows],
+                "disturbances": [scaled(disturbance, "rate") for disturbance in self.disturbances],
             }
         )

@@ -122,18 +122,7 @@ def traffic_files() -> list[Entry]:
 def render(name: str, files: Iterable[Entry], start: Start = WAIT) -> tuple[bytes, str]:
     """Return an image as an archive in OCI's layout, and the digest of its manifest."""
     layer = render_tar(files)
-    config = _json(
-        {
-            "architecture": architecture(),
-            "os": "linux",
-            "config": {
-                "Entrypoint": list(start.entrypoint),
-                "Env": [f"PATH=/{PROGRAMS}", *start.environment],
-                **({"WorkingDir": start.directory} if start.directory != "/" else {}),
-            },
-            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
-        }
-    )
+    config = _configuration(layer, start)
     manifest = _json(
         {
             "schemaVersion": 2,
@@ -157,6 +146,21 @@ def render(name: str, files: Iterable[Entry], start: Start = WAIT) -> tuple[byte
         ]
     )
     return archive, _digest(manifest)
+
+
+def _configuration(layer: bytes, start: Start) -> bytes:
+    return _json(
+        {
+            "architecture": architecture(),
+            "os": "linux",
+            "config": {
+                "Entrypoint": list(start.entrypoint),
+                "Env": [f"PATH=/{PROGRAMS}", *start.environment],
+                **({"WorkingDir": start.directory} if start.directory != "/" else {}),
+            },
+            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        }
+    )
 
 
 def render_tar(entries: Iterable[Entry]) -> bytes:

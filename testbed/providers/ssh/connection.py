@@ -104,6 +104,15 @@ def connect(machine: Machine) -> paramiko.SSHClient:
             client.load_system_host_keys(str(file.expanduser()))
     if machine.key is not None and not machine.key.is_file():
         raise ConnectError(machine, f"there is no key {machine.key}")
+    _log_in(client, machine)
+    transport = client.get_transport()
+    assert transport is not None
+    transport.set_keepalive(ALIVE_SECONDS)
+    return client
+
+
+def _log_in(client: paramiko.SSHClient, machine: Machine) -> None:
+    """Connect a client, which is closed if that fails. Raises ConnectError."""
     link = _reach(machine)
     own = machine.key is None and machine.password is None
     try:
@@ -128,10 +137,6 @@ def connect(machine: Machine) -> paramiko.SSHClient:
         client.close()
         link.close()
         raise
-    transport = client.get_transport()
-    assert transport is not None
-    transport.set_keepalive(ALIVE_SECONDS)
-    return client
 
 
 def lost(channel: paramiko.Channel) -> bool:

@@ -67,11 +67,7 @@ def build(
     """
     if not VERSION.fullmatch(version):
         raise LookupError(f"--version: must be numbers, as in 12.0.1, not {version!r}")
-    missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=PATH) is None]
-    if not MBR.is_file():
-        missing.append("syslinux-common")
-    if missing:
-        raise LookupError(f"box.build: programs are missing: apt-get install {' '.join(missing)}")
+    _demand_tools()
     wanted = recipe.read()
     if upgrade:
         wanted = wanted.model_copy(update={"pins": {}})
@@ -96,6 +92,14 @@ def build(
     found = box.with_suffix(".json")
     found.write_text(catalogue(box, version), encoding="utf-8")
     return found
+
+
+def _demand_tools() -> None:
+    missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=PATH) is None]
+    if not MBR.is_file():
+        missing.append("syslinux-common")
+    if missing:
+        raise LookupError(f"box.build: programs are missing: apt-get install {' '.join(missing)}")
 
 
 def of_today() -> str:
