@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 EXISTING = "existing"  # clusters that are there already, networks and all
 
-Orchestrate = Callable[[Addressing, Enforcement, Provider], Orchestrator]
+# Of what is to be addressed, what keeps its promises, and where nodes come from; then the orchestrator's
+# settings, if it has any.
+Orchestrate = Callable[..., Orchestrator]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class OrchestratorKind:
     quick: bool = False  # whether it is there in no time, so that it may be brought up for each repetition
     # What of a scenario it cannot run, looked at before anything is made.
     refuse: Callable[[Addressing], Iterable[Fault]] = lambda _: ()
+    settings: Part | None = None  # its own, where a scenario says nothing
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,8 @@ ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 
 PROVIDERS = Registry[ProviderKind]("provider", word="provider")
+# By the names that some provider has for them; of several of a name, the first, whose settings are all one's.
+ORCHESTRATORS = Registry[OrchestratorKind]("orchestrator", word="orchestrator")
 _SHIPPED = {
     "netns": ProviderKind(_netns, {"cni": CNI, "kubernetes": OWN}, SandboxPersistence, makes_links=True),
     "ssh": ProviderKind(
@@ -206,18 +211,25 @@ _SHIPPED = {
     # Its clusters run the pods, whatever is said of orchestrators.
     EXISTING: ProviderKind(_existing, {"cni": ON_CLUSTERS, "kubernetes": ON_CLUSTERS}, _pods_persistence),
 }
+
+
+def register_provider(name: str, kind: ProviderKind) -> None:
+    """Make a provider known to the command line, and what only it can run pods with.
+
+    Raises ValueError for a name that is taken.
+    """
+    PROVIDERS.register(name, kind)
+    for word, runner in kind.orchestrators.items():
+        ORCHESTRATORS.setdefault(word, runner)
+
+
 for _name, _shipped in _SHIPPED.items():
-    PROVIDERS.register(_name, _shipped)
+    register_provider(_name, _shipped)
 
 
 def on_clusters(kubeconfigs: Iterable[str]) -> tuple[str, str]:
     """Return the provider, with its source, and the orchestrator of clusters that kubeconfigs lead to."""
     return f"{EXISTING}:{joined(kubeconfigs)}", "kubernetes"
-
-
-def register_provider(name: str, kind: ProviderKind) -> None:
-    """Make a provider known to the command line. Raises ValueError for a name that is taken."""
-    PROVIDERS.register(name, kind)
 
 
 def demand(provider: str, orchestrator: str) -> OrchestratorKind:
@@ -277,7 +289,7 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
     name, _, source = provider.partition(":")
     handed = PROVIDERS.handed(name, scenario.settings)
     nodes = _kind(provider).make(addressing, source, runner.finds_clusters, *handed)
-    return put_together(addressing, nodes, runner.make)
+    return put_together(addressing, nodes, orchestrated(orchestrator, runner, scenario))
 
 
 def accept(addressing: Addressing, runner: OrchestratorKind, without: Collection[str] = ()) -> None:
@@ -292,6 +304,12 @@ def admit(addressing: Addressing, without: Collection[str] = ()) -> None:
     coming = [pod for pod in addressing.scenario.pods if pod not in without]
     if faults := list(enforcements.of(addressing).refused(coming)):
         raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
+
+
+def orchestrated(name: str, runner: OrchestratorKind, scenario: Scenario) -> Orchestrate:
+    """Return what makes an orchestrator, as a scenario's settings say."""
+    handed = ORCHESTRATORS.handed(name, scenario.settings) if runner.settings else ()
+    return lambda addressing, enforcement, nodes: runner.make(addressing, enforcement, nodes, *handed)
 
 
 def put_together(addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> Testbed:

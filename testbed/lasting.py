@@ -41,13 +41,14 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
     """
     runner, mine = demand(provider, orchestrator), _persistence(provider)
     accept(Addressing(scenario), runner)
+    make = assembly.orchestrated(orchestrator, runner, scenario)
     kind, _, source = provider.partition(":")
     if any(other.find(name) for of, other in persistences().items() if of != kind):
         raise persistence.taken(name)
 
     @contextmanager
     def bring_up(nodes: Provider) -> Iterator[State]:
-        testbed = put_together(Addressing(scenario), nodes, runner.make)
+        testbed = put_together(Addressing(scenario), nodes, make)
         testbed.up(progress)
         try:
             testbed.enforcement.install(testbed)

@@ -25,6 +25,7 @@ DICTIONARIES: tuple[dict[str, Any], ...] = (
     FIGURES,
     OBSERVATIONS,
     STUDIES,
+    assembly.ORCHESTRATORS,
     assembly.PROVIDERS,
     enforcements.MAKERS,
     generators.TOOLS,

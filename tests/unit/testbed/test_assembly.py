@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
 from testbed import assembly
-from testbed.assembly import CNI, ProviderKind, assemble, demand, register_provider
+from testbed.assembly import CNI, OrchestratorKind, ProviderKind, assemble, demand, register_provider
+from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.clusters.on_machines import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario import ScenarioError
+from testbed.registry import KINDS
+from testbed.scenario import ScenarioError, settings
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.words import Part
 from testbed.supplies import binaries, packages, versions
 from testbed.supplies.binaries import Binaries
 from testbed.testbed import Testbed
@@ -123,6 +127,33 @@ def test_a_provider_from_outside_is_one_of_the_command_lines(
         assemble(contmec.scenario, "cloud", "kubernetes")
     with pytest.raises(LookupError, match=r"no provider 'moon' .*existing, cloud"):
         assemble(contmec.scenario, "moon", "cni")
+
+
+class Bare(Part):
+    """A scenario's settings.orchestrator.bare."""
+
+    shells: int = Field(1, description="of each pod")
+
+
+@pytest.mark.usefixtures("own_parts")
+def test_an_orchestrator_from_outside_is_known_and_handed_its_settings() -> None:
+    handed: list[object] = []
+
+    def make(addressing: Addressing, enforcement: Enforcement, nodes: Provider, own: Bare) -> Orchestrator:
+        handed.append(own.shells)
+        return CniOrchestrator(addressing, enforcement, nodes.nodes)
+
+    def nodes(addressing: Addressing, _source: str, _clusters_exist: bool) -> Provider:
+        return NetnsProvider(addressing)
+
+    register_provider(
+        "cloud", ProviderKind(nodes, {"cni": CNI, "bare": OrchestratorKind(make, settings=Bare())})
+    )
+    assert list(KINDS["orchestrator"]) == ["cni", "kubernetes", "bare"]
+    assert ("settings.orchestrator.bare.shells", 1, "of each pod") in settings.fields()
+    for overrides in ((), ("settings.orchestrator.bare.shells=3",)):
+        orchestrator(assemble(addressed("contmec", *overrides).scenario, "cloud", "bare"))
+    assert handed == [1, 3]
 
 
 @pytest.mark.parametrize("name", ["cloud", "netns", "existing"])
