@@ -90,20 +90,22 @@ class Visit:
     until: int | None = None  # how many repetitions there are then; None: all
 
 
-class NamedRow(BaseModel):
-    """A Row for studies that have nothing to add."""
+class Stored(BaseModel):
+    """Base of what an index holds: an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NamedRow(Stored):
+    """A Row for studies that have nothing to add."""
 
     case: str
     recording: str | None = None
     reason: str | None = None
 
 
-class Index(BaseModel):
+class Index(Stored):
     """An index of such rows."""
-
-    model_config = ConfigDict(extra="forbid")
 
     schema_version: int = 1
     rows: list[NamedRow]
@@ -117,6 +119,7 @@ class Study(ABC):
     choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
     leads_to: ClassVar[NextStudy | None] = None  # what to run after it
     keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
+    model: ClassVar[Any] = Index  # of its index, which has ``rows``
     compares: ClassVar[bool] = False  # two such studies are compared case by case, as ``compared`` names them
     settings: Part | None = None  # its own, where a scenario says nothing; ``given`` has what one says
 
@@ -212,7 +215,7 @@ class Study(ABC):
 
     def index(self, rows: Sequence[Any]) -> BaseModel:
         """Return the index that holds these rows."""
-        return Index(rows=list(rows))
+        return self.model(rows=list(rows))  # type: ignore[no-any-return]
 
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> BaseModel:
         """Return the index with what else is to be kept in it of what was asked for."""
@@ -220,7 +223,7 @@ class Study(ABC):
 
     def rows(self, directory: Path) -> Sequence[Any]:
         """Return the index's Row of each case, in their order, as the study has them. Raises StoredError."""
-        return read_index(self.index_file(directory), Index).rows
+        return read_index(self.index_file(directory), self.model).rows  # type: ignore[no-any-return]
 
     def valid(self, directory: Path) -> bool:
         """Tell whether every case was run, and none of the runs is invalid."""

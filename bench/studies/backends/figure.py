@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, broken, extent
@@ -40,26 +40,12 @@ def draw(found: Backends, sheet: Sheet) -> Figure:
     """Return the figure; ``style.files`` makes files of it."""
     names = [name for name in found.backends if _is_drawn(found, name)]
     looks = {name: look(place) for place, name in enumerate(names)}
+    what: dict[str, Any] = {"found": found, "looks": looks, "sheet": sheet}
+    entries_of = partial(_against_nodes, heading="entries of a node", value=lambda size: size.rest)
     panels: list[Callable[[Axes], None]] = [
-        partial(_throughput, found=found, looks=looks, sheet=sheet),
-        partial(_cost, found=found, looks=looks, sheet=sheet),
-        partial(
-            _against_nodes,
-            found=found,
-            looks=looks,
-            heading="entries of a node",
-            value=lambda size: size.rest,
-            sheet=sheet,
-        ),
+        *(partial(panel, **what) for panel in (_throughput, _cost, entries_of)),
         *(
-            partial(
-                _events,
-                found=found,
-                looks=looks,
-                heading=f"{heading}, s",
-                value=partial(_arrive, event),
-                sheet=sheet,
-            )
+            partial(_events, heading=f"{heading}, s", value=partial(_arrive, event), **what)
             for heading, event in EVENTS
         ),
     ]

@@ -11,21 +11,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from bench.studies.study import read_index
+from bench.studies.study import Stored, read_index
 from testbed.scenario.words import Title
 
 INDEX = "backends.json"
 
 
-class Entry(BaseModel):
-    """Base of what ``backends.json`` holds."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Spread(Entry):
+class Spread(Stored):
     """Several runs of the same."""
 
     median: float
@@ -47,16 +41,16 @@ class Spread(Entry):
         return (self.most - self.least) / self.median if self.median else 0.0
 
 
-class PacketCost(Entry):
+class PacketCost(Stored):
     """Processor time for one packet from pod to pod, of all processors together."""
 
     size: int  # bytes of payload
     rate: int  # packets a second
     ns: Spread | None  # of the valid runs
-    invalid: list[str] = []  # why others are not
+    invalid: list[str] = Field([])  # why others are not
 
 
-class First(Entry):
+class First(Stored):
     """The first exchange with something, and those with what is known."""
 
     kind: Literal["node", "pod", "known"]
@@ -66,7 +60,7 @@ class First(Entry):
     failed: int  # that did not end in time, and are in no percentile
 
 
-class Convergence(Entry):
+class Convergence(Stored):
     """What an event comes to; null: it did not happen within the time that was given."""
 
     event: Literal["leave", "join", "change", "kill", "restart", "silence", "return"]
@@ -76,7 +70,7 @@ class Convergence(Entry):
     late_s: float  # by how much the probes were late meanwhile, at most; 0: by less than 10 ms
 
 
-class Size(Entry):
+class Size(Stored):
     """A cluster of so many nodes."""
 
     nodes: int
@@ -87,10 +81,10 @@ class Size(Entry):
     daemons: int
     interval_ms: float  # of the probe streams, as it came out
     events: list[Convergence]
-    invalid: list[str] = []
+    invalid: list[str] = Field([])
 
 
-class RoundTrip(Entry):
+class RoundTrip(Stored):
     """One kind of requests, of their recording: from when they were sent."""
 
     name: Title
@@ -101,22 +95,22 @@ class RoundTrip(Entry):
     count: int
 
 
-class Measured(Entry):
+class Measured(Stored):
     """What was measured of a backend."""
 
     throughput_bps: Spread | None = None
     of_first: Spread | None = None  # the throughput as a share of the first backend's, round by round
-    throughput_invalid: list[str] = []
-    cost: list[PacketCost] = []
-    first: list[First] = []
-    round_trips: list[RoundTrip] = []
-    sizes: list[Size] = []
+    throughput_invalid: list[str] = Field([])
+    cost: list[PacketCost] = Field([])
+    first: list[First] = Field([])
+    round_trips: list[RoundTrip] = Field([])
+    sizes: list[Size] = Field([])
 
 
 RecordedPart = Literal["guarantee", "round-trip"]
 
 
-class Row(Entry):
+class Row(Stored):
     """One recording of a backend, or why there is none."""
 
     backend: Title
@@ -127,15 +121,15 @@ class Row(Entry):
     verdict: str | None = None
 
 
-class Backends(Entry):
+class Backends(Stored):
     """``backends.json``."""
 
     schema_version: Literal[1] = 1
-    backends: list[Title] = []  # in the order of the table
-    cannot: dict[Title, str] = {}  # backends that this machine cannot run, and why
-    parts: list[Title] = []  # that were asked for
-    rows: list[Row] = []
-    measured: dict[Title, Measured] = {}
+    backends: list[Title] = Field([])  # in the order of the table
+    cannot: dict[Title, str] = Field({})  # backends that this machine cannot run, and why
+    parts: list[Title] = Field([])  # that were asked for
+    rows: list[Row] = Field([])
+    measured: dict[Title, Measured] = Field({})
 
 
 def read(directory: Path) -> Backends:

@@ -70,6 +70,7 @@ class BackendsStudy(Study):
 
     name = "backends"
     verb = "backends"
+    model = Backends
     leads_to = next_steps.LAST
     choices = ("backend", "part", "nodes", "repetitions", "seed")
     keeps_failures = True
@@ -109,14 +110,6 @@ class BackendsStudy(Study):
             parts=list(wanted.parts),
             rows=list(rows),
         )
-
-    def index(self, rows: Sequence[Any]) -> Backends:
-        """Return ``backends.json``, as far as rows say."""
-        return Backends(rows=list(rows))
-
-    def rows(self, directory: Path) -> Sequence[Row]:
-        """Return the rows."""
-        return read(directory).rows
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what packets cost, and what nodes cost."""

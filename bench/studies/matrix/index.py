@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
 from bench.analysis import summary
 from bench.analysis.summary import Summary
 from bench.recording.directory import Recording
-from bench.studies.study import read_index
+from bench.studies.study import Stored, read_index
 from testbed.scenario.words import Title
 
 INDEX = "matrix.json"
@@ -18,10 +18,8 @@ INDEX = "matrix.json"
 ENFORCEMENTS = ("none", "bandwidth", "pod", "node")
 
 
-class MatrixCase(BaseModel):
+class MatrixCase(Stored):
     """One scenario under one enforcement."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scenario: Title
     enforcement: Title
@@ -29,17 +27,15 @@ class MatrixCase(BaseModel):
     reason: str | None = None  # why it cannot
 
 
-class Matrix(BaseModel):
+class Matrix(Stored):
     """``matrix.json``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     schema_version: Literal[1] = 1
     cells: list[MatrixCase]
     repetitions: int = 1  # of each cell, made in blocks
     seed: int | None = None  # of the order; null: one cell after another
     # The blocks, each with the cells in the order in which they were run, as scenario and enforcement.
-    order: list[list[tuple[Title, Title]]] = []
+    order: list[list[tuple[Title, Title]]] = Field([])
 
     @model_validator(mode="after")
     def _has_every_cell(self) -> Matrix:

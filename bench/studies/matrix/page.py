@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.analysis.phases import QUIET
@@ -35,21 +36,10 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             summaries=summaries,
             headings=HEADINGS,
             phases=_phases(summaries),
-            intervals_of=tables.over(
-                phase.intervals.mean_bps.unit
-                for summary in summaries.values()
-                for flow in summary.flows
-                for phase in flow.phases.values()
-                if phase.intervals
-            ),
+            intervals_of=_intervals_of(summaries.values()),
             symbols=report.SYMBOLS,
             unit=unit_for(rates),
-            figure={
-                "png": report.inline(png),
-                "title": TITLE,
-                "caption": CAPTION,
-                "charted": False,
-            },
+            figure={"png": report.inline(png), "title": TITLE, "caption": CAPTION, "charted": False},
             requests={
                 scenario: list(table.latencies(index, summaries, scenario)) for scenario in index.scenarios
             },
@@ -60,6 +50,17 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
                 if case.recording is not None
             },
         )
+    )
+
+
+def _intervals_of(summaries: Iterable[Summary]) -> str:
+    """Say what intervals are made of."""
+    return tables.over(
+        phase.intervals.mean_bps.unit
+        for summary in summaries
+        for flow in summary.flows
+        for phase in flow.phases.values()
+        if phase.intervals
     )
 
 

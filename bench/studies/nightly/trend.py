@@ -22,6 +22,7 @@ from bench.studies.nightly.shifts import Shift
 from testbed.scenario.units import unit_for
 
 Values = Sequence[float | None]  # by night; None: it has none
+OF_NIGHT = ("run_id", "started_at", "commit", "verdict", "causes", "beside")  # in the page's data
 NEWEST = 30  # nights that are open in the page
 COLUMNS = 5  # of numbers, beside the night: more than six columns are hard to read
 MARGIN = 0.02  # of the level: a chart shows so much above and below it at least, so that noise looks small
@@ -93,17 +94,7 @@ def data(nights: Sequence[Night], shifts: Sequence[Shift]) -> dict[str, Any]:
     names = dict.fromkeys(name for night in seen for name in night)
     return {
         "machine": nights[-1].machine,
-        "nights": [
-            {
-                "run_id": night.run_id,
-                "started_at": night.started_at,
-                "commit": night.commit,
-                "verdict": night.verdict,
-                "causes": night.causes,
-                "beside": night.beside,
-            }
-            for night in nights
-        ],
+        "nights": [{name: getattr(night, name) for name in OF_NIGHT} for night in nights],
         "metrics": [
             {
                 "name": name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from bench.studies.study import read_index
+from bench.studies.study import Stored, read_index
 from testbed.scenario.words import Title
 
 INDEX = "places.json"
@@ -75,13 +75,7 @@ POINTS = (
 PLACES = tuple(dict.fromkeys(point.place for point in POINTS))
 
 
-class Entry(BaseModel):
-    """Base of what ``places.json`` holds."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Answers(Entry):
+class Answers(Stored):
     """What a case shows; None where the run cannot tell."""
 
     per_pod_sending: bool | None  # each pod gets at least its promise, whatever the other one sends
@@ -92,7 +86,7 @@ class Answers(Entry):
     idle_used: bool | None  # a pod alone gets more than its promise
 
 
-class Row(Entry):
+class Row(Stored):
     """One case, measured."""
 
     place: Title
@@ -100,12 +94,12 @@ class Row(Entry):
     recording: str | None = None  # its directory within the study; None: it could not be run
     reason: str | None = None  # why it could not
     verdict: str | None = None
-    expected_bps: dict[str, float] = {}  # payload, by pod
-    rates_bps: dict[Situation, dict[str, float]] = {}  # payload, mean, by situation and pod
+    expected_bps: dict[str, float] = Field({})  # payload, by pod
+    rates_bps: dict[Situation, dict[str, float]] = Field({})  # payload, mean, by situation and pod
     answers: Answers | None = None
 
 
-class Places(Entry):
+class Places(Stored):
     """``places.json``."""
 
     schema_version: Literal[1] = 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.analysis import next_steps
 from bench.analysis.excuses import CPU_SATURATED
@@ -58,6 +58,7 @@ class PlacesStudy(Study):
 
     name = "places"
     verb = "places"
+    model = Places
     leads_to = next_steps.LAST
     choices = ("place",)
     keeps_failures = True  # that the kernel refuses a case is an answer
@@ -69,14 +70,6 @@ class PlacesStudy(Study):
             if name not in PLACES:
                 raise LookupError(f"--place: no place {name!r} (places: {', '.join(PLACES)})")
         return [_case(asked, point) for point in POINTS if point.place in (UNSHAPED, *chosen)]
-
-    def index(self, rows: Sequence[Any]) -> Places:
-        """Return ``places.json``, as far as it is known by now."""
-        return Places(rows=list(rows))
-
-    def rows(self, directory: Path) -> Sequence[Row]:
-        """Return the rows."""
-        return read(directory).rows
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what was measured, and what that means."""

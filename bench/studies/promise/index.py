@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from bench.studies.promise.check import PROFILES, Number, Profile, State
-from bench.studies.study import read_index
+from bench.studies.study import Stored, read_index
 from testbed.scenario.description import Claim, Direction
 from testbed.scenario.words import Title
 
@@ -16,22 +16,16 @@ INDEX = "promise.json"
 SCHEME = "https://"
 
 
-class Part(BaseModel):
-    """Base of all parts: an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Row(Part):
+class Row(Stored):
     """One run."""
 
     scenario: Title
-    settings: list[str] = []
+    settings: list[str] = Field([])
     recording: str | None = None  # its directory within the study's
     reason: str | None = None  # why it has none
 
 
-class NumberResult(Part):
+class NumberResult(Stored):
     """See check.Number."""
 
     name: Title
@@ -48,7 +42,7 @@ class NumberResult(Part):
         )
 
 
-class Taken(Part):
+class Taken(Stored):
     """What a queue or class let pass, dropped and held while a flow fell short; a device, what it sent."""
 
     place: str
@@ -60,7 +54,7 @@ class Taken(Part):
     backlog: int  # bytes, at most
 
 
-class Took(Part):
+class Took(Stored):
     """Who took what a flow did not get."""
 
     flow: Title
@@ -68,10 +62,10 @@ class Took(Part):
     repetition: int  # or round
     seconds: float  # how long it was outside of what it should have, in all
     queues: list[Taken]  # on its way, in the order in which its packets pass them; none: nobody read them
-    others: list[Taken] = []  # devices of others that sent meanwhile, who sent most first
+    others: list[Taken] = Field([])  # devices of others that sent meanwhile, who sent most first
 
 
-class Result(Part):
+class Result(Stored):
     """What became of one check."""
 
     name: str
@@ -82,26 +76,26 @@ class Result(Part):
     threads: list[str]  # addresses without SCHEME, with which they would pass for paths of a machine
     state: State
     words: str
-    numbers: list[NumberResult] = []
-    recordings: list[str] = []  # directories within the study's
+    numbers: list[NumberResult] = Field([])
+    recordings: list[str] = Field([])  # directories within the study's
     cpu_s_per_gbit: float | None = None  # processor seconds for each Gbit that was promised and arrived
-    took: list[Took] = []
+    took: list[Took] = Field([])
 
 
-class Promise(Part):
+class Promise(Stored):
     """The whole file."""
 
     schema_version: Literal[1] = 1
     network: str = ""  # as the scenarios' ``enforcement`` says it
     # What its description says.
-    claims: list[Claim] = []
-    directions: list[Direction] = []
+    claims: list[Claim] = Field([])
+    directions: list[Direction] = Field([])
     asks_check: bool = True
     agents: bool = False
     link_bps: int = 0
-    checks: list[str] = []
+    checks: list[str] = Field([])
     rows: list[Row]
-    results: list[Result] = []  # in the order of ``checks``, once there are any
+    results: list[Result] = Field([])  # in the order of ``checks``, once there are any
 
     def of(self, profile: Profile) -> list[Result]:
         """Return the results of one profile."""

@@ -112,7 +112,6 @@ def report(directory: Path, found: Promise) -> Report:
     records = [one.run_record() for one in recordings]
     environment = atomic.read_json(recordings[-1].environment_file) if recordings else None
     host = surroundings.part(environment, "host")
-    tools = surroundings.part(environment, "tools")
     processors = host.get("processors")
     models = sorted({str(model) for model in processors}) if isinstance(processors, list) else []
     return Report(
@@ -120,13 +119,8 @@ def report(directory: Path, found: Promise) -> Report:
         implementation=Implementation(
             network=found.network,
             version=surroundings.commit(environment),
-            plugins={
-                str(name): str(digest) for name, digest in surroundings.part(environment, "plugins").items()
-            },
-            packages={
-                str(name): str(version)
-                for name, version in surroundings.part(environment, "packages").items()
-            },
+            plugins=_texts(environment, "plugins"),
+            packages=_texts(environment, "packages"),
             claims=[f"{claim}: {SENTENCES[claim]}" for claim in found.claims],
         ),
         where=Where(
@@ -135,11 +129,16 @@ def report(directory: Path, found: Promise) -> Report:
             kernel=str(host.get("kernel", surroundings.UNKNOWN)),
             processors=f"{host.get('processors_usable', surroundings.UNKNOWN)} x {', '.join(models)}",
             links=found.link_bps,
-            tools={str(name): str(version) for name, version in tools.items()},
+            tools=_texts(environment, "tools"),
         ),
         reproduce=_commands(directory),
         profiles=[_profile(profile, found.of(profile)) for profile in found.profiles],
     )
+
+
+def _texts(environment: Any, name: str) -> dict[str, str]:
+    """Return one part of the environment, whatever its values are, as texts."""
+    return {str(key): str(value) for key, value in surroundings.part(environment, name).items()}
 
 
 def render(told: Report) -> str:

@@ -52,6 +52,7 @@ class PromiseStudy(Study):
 
     name = "promise"
     verb = "promise"
+    model = Promise
     choices = ("network", "profile", "check", "link", ATTACKS)
     leads_to = NextStudy("matrix", next_steps.SIDE_BY_SIDE)
     keeps_failures = True  # what a network refuses is an answer
@@ -109,14 +110,6 @@ class PromiseStudy(Study):
             again = asked.model_copy(update={"choices": choices})
             return next_steps.NextStep(again, "whether the network that reserves keeps it")
         return super().next_of(asked, outcome)
-
-    def index(self, rows: Sequence[Any]) -> Promise:
-        """Return ``promise.json``, as far as rows say."""
-        return Promise(rows=list(rows))
-
-    def rows(self, directory: Path) -> Sequence[Row]:
-        """Return the runs."""
-        return read(directory).rows
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each profile."""
@@ -293,6 +286,13 @@ def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
     return directory / BESIDE / f"{check.about.name}{'-failed' if failed else ''}.json"
 
 
+def _judgement(check: Check, evidence: Evidence, failed: Path) -> Judgement:
+    """Return what a check says; ``failed`` is the file of why it could not measure, if it could not."""
+    if failed.exists():
+        return Judgement("invalid", f"not measured: {atomic.read(failed, Failed).reason}")
+    return check.judge(evidence)
+
+
 def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
     """Return what a check makes of what was kept."""
     about = check.about
@@ -309,12 +309,7 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
     if lack := check.lack(ground):
         return result.model_copy(update={"words": lack})
     evidence = _evidence(check, ground, index, directory)
-    failed = _beside(directory, check, failed=True)
-    if failed.exists():
-        words = f"not measured: {atomic.read(failed, Failed).reason}"
-        judgement = Judgement("invalid", words)
-    else:
-        judgement = check.judge(evidence)
+    judgement = _judgement(check, evidence, _beside(directory, check, failed=True))
     recorded = [ran for ran in evidence.runs.values() if ran.recording is not None]
     costs = [one for ran in recorded if (one := attribution.cpu_s_per_gbit(ran)) is not None]
     return result.model_copy(
