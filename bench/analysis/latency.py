@@ -129,22 +129,21 @@ def _slices(
     doubtful = excuses.stalled(due, ended, repetition, 0.0)
     for phase in required:
         chosen = (table["phase"] == phase).to_numpy()
+        slice_ = None
         if chosen.any():
-            busy, watched = _busy(due[chosen], repetition)
-            rows = table[chosen]
-            yield (
-                phase,
-                _Slice(
-                    took=exchanges.latencies(rows),
-                    late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy(),
-                    round_trips=rows["round_trip_s"].to_numpy(),
-                    doubtful=doubtful[chosen],
-                    busy=busy,
-                    watched=watched,
-                ),
-            )
-        else:
-            yield phase, None
+            slice_ = _slice(table[chosen], doubtful[chosen], *_busy(due[chosen], repetition))
+        yield phase, slice_
+
+
+def _slice(rows: pd.DataFrame, doubtful: Flags, busy: float, watched: float) -> _Slice:
+    return _Slice(
+        took=exchanges.latencies(rows),
+        late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy(),
+        round_trips=rows["round_trip_s"].to_numpy(),
+        doubtful=doubtful,
+        busy=busy,
+        watched=watched,
+    )
 
 
 def _busy(due: Floats, repetition: Repetition) -> tuple[float, float]:

@@ -136,9 +136,6 @@ def build(
 
     ``seconds.analysis`` is 0 until ``analysed`` sets it.
     """
-    observed: dict[str, dict[Phase, FlowPhase]] = {}
-    for one in observations:
-        observed.setdefault(one.flow, {})[one.phase] = one
     return Summary(
         run_id=record.run_id,
         started_at=record.started_at,
@@ -152,10 +149,7 @@ def build(
         reasons=judged.reasons,
         causes=judged.causes,
         notes=[*judged.notes, *_once(record)],
-        flows=[
-            _flow(scenario, traffic, observed.get(traffic.label, {}), judged.causes)
-            for traffic in scenario.traffic
-        ],
+        flows=_flows(scenario, observations, judged.causes),
         requests=list(requests),
         calibration=_calibration(record),
         machine=list(machines),
@@ -166,6 +160,15 @@ def build(
 def _once(record: RunRecord) -> list[str]:
     once = len(record.repetitions) == 1
     return ["one repetition: nothing is known from run to run"] if once else []
+
+
+def _flows(
+    scenario: Scenario, observations: Iterable[FlowPhase], causes: Sequence[Cause]
+) -> list[FlowSummary]:
+    observed: dict[str, dict[Phase, FlowPhase]] = {}
+    for one in observations:
+        observed.setdefault(one.flow, {})[one.phase] = one
+    return [_flow(scenario, one, observed.get(one.label, {}), causes) for one in scenario.traffic]
 
 
 def _flow(
