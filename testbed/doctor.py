@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.access.features import Feature, lacks
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import Place
+from testbed.access.place import Feature, Place, lacks
 from testbed.links.trunks import NETEM, RELAY
 from testbed.overlays.backends import ipip
 from testbed.overlays.pod_network import PodNetwork

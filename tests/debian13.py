@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.supplies import apt
+from testbed.supplies import packages
 
 CODENAMES = ("bookworm", "trixie")
 
@@ -18,12 +18,12 @@ def program(package: str, path: str, directory: Path) -> Path:
     """A program of a package, unpacked into a directory. Skips the test where no Debian 12's sources are."""
     texts = {
         name: text.replace(*CODENAMES).replace("file:/", "copy:/")
-        for name, text in apt.source_texts().items()
+        for name, text in packages.source_texts().items()
         if any(codename in text for codename in CODENAMES)
     }
     if not texts or shutil.which("dpkg-deb") is None:
         pytest.skip("no package sources of Debian 12 or 13")
-    fetching = apt.Apt(f"fetching {package}", directory, texts)
+    fetching = packages.Apt(f"fetching {package}", directory, texts)
     fetching.update()
     fetching.run("download", package)
     (archive,) = directory.glob(f"{package}_*.deb")

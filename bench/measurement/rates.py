@@ -19,7 +19,7 @@ from bench.measurement.plan import Plan
 from bench.observations.observation import Seen, Watcher
 from bench.observations.procfs import cpu_use, pressure, sent_bytes, softirq
 from bench.recording.records import CpuUse, Load
-from testbed.access import memfd
+from testbed.access import scratch
 from testbed.access.place import CommandError, Place
 from testbed.scenario import Transfer
 
@@ -103,7 +103,7 @@ class RateWatcher(Watcher):
         with ExitStack() as stack:
             found = {}
             for name, place in self._places.items():
-                file = stack.enter_context(memfd.file())
+                file = stack.enter_context(scratch.file())
                 command = ["sh", "-c", READINGS, "sh", f"{tick:g}"]
                 stack.callback(place.start(command, stdout=file, stderr=Path(os.devnull)).kill)
                 found[name] = _Readings(stack.enter_context(file.open(encoding="utf-8")), self._zero)

@@ -20,7 +20,7 @@ from bench.measurement.plan import Plan
 from bench.observations.observation import Seen
 from bench.recording import atomic, queues
 from bench.recording.records import slug
-from testbed.access import memfd
+from testbed.access import scratch
 
 # By its text: places within machines do not have our files.
 PROGRAM = Path(program.__file__)
@@ -44,7 +44,7 @@ class QueueWatcher:
     def __enter__(self) -> Self:
         text = PROGRAM.read_text(encoding="utf-8") if self._places else ""
         for name, place in self._places.items():
-            self._files[name] = self._running.enter_context(memfd.file())
+            self._files[name] = self._running.enter_context(scratch.file())
             command = ["python3", "-IS", "-c", text, self._wishes]
             process = place.start(command, stdout=self._files[name], stderr=Path(os.devnull))
             self._running.callback(process.kill)

@@ -276,3 +276,27 @@ class PodPlace(Place, Protocol):
     @property
     def host_interface(self) -> str:
         """The node's end of its veth pair."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A kernel feature, and the command that shows whether it is there; it leaves what it makes.
+
+    It is tried, not guessed from versions: a kernel without loadable modules, a container without permissions
+    and a hardened distribution all look alike from outside.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    option: str  # the kernel's configuration option
+    stdin: str = ""
+    needed: bool = True
+
+
+def lacks(place: Place, feature: Feature) -> str:
+    """Return, in words, what a kernel needs to have a feature; nothing if it has it."""
+    try:
+        place.run(feature.command, stdin=feature.stdin)
+    except CommandError as error:
+        return f"the kernel needs {feature.option} ({error})"
+    return ""

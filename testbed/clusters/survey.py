@@ -13,7 +13,7 @@ from typing import Any
 from testbed.clusters import kubeconfigs
 from testbed.enforcements.enforcement import RESOURCE, Enforcement
 from testbed.kubernetes.client import is_ready
-from testbed.kubernetes.layout import CONFIGURATION, DIRECTORY, LIST
+from testbed.kubernetes.control_plane import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
 from testbed.scenario.faults import Fault
 

@@ -17,7 +17,7 @@ from testbed.kubernetes import cell
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.control_plane import ControlPlane, directory_of
 from testbed.kubernetes.manifests import name_of
-from testbed.runtime.cni import NetworkList
+from testbed.runtime.cni import RESULTS, NetworkList
 from testbed.scenario import ports
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.binaries import Binaries
@@ -28,7 +28,6 @@ CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 READY_SECONDS = 300.0
 DOWN_SECONDS = 8.0
 ENTER = Path(__file__).with_name("enter-cell")
-RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 GONE = 'while ls "$1" 2>/dev/null | grep -q -e "$2-eth0$"; do sleep 0.05; done'
 BESIDE = "beside-kubernetes"  # containerd's namespace for containers that are not Kubernetes'
 KUBELETS = "k8s.io"  # of the containers that a kubelet asks for

@@ -17,8 +17,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from testbed.access.components import Component
-from testbed.access.features import Feature
-from testbed.access.place import Node
+from testbed.access.place import Feature, Node
 from testbed.links import interfaces, relay
 from testbed.scenario import Scenario
 from testbed.scenario.model import Zone

@@ -13,7 +13,6 @@ from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
-from testbed.kubernetes.attachment import Attached, read_results
 from testbed.kubernetes.certificates import Subject
 from testbed.kubernetes.client import Client, PodError
 from testbed.kubernetes.control_plane import ControlPlane, directory_of, endpoint
@@ -23,6 +22,7 @@ from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_det
 from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.pod_network import Api
 from testbed.overlays.registry import of_cluster
+from testbed.runtime.cni import Attached, attachments
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import binaries, images, packages
@@ -239,8 +239,7 @@ class KubernetesOrchestrator:
         by_name = {(pod.cluster, name_of(name)): name for name, pod in self._scenario.pods.items()}
         found: dict[str, Attached] = {}
         for (cluster, _), worker in self._workers.items():
-            for cached in read_results(worker.cell):
-                one = Attached(worker.cell, cached)
+            for one in attachments(worker.cell):
                 name = by_name.get((cluster, one.arguments.get("K8S_POD_NAME", "")))
                 if name is not None:
                     found[name] = one
@@ -252,7 +251,7 @@ class KubernetesOrchestrator:
             self.pods[name] = RemotePod(
                 name, client.place, client.execution(name_of(name)), one.address, one.host_interface
             )
-            self.networks[name] = InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
+            self.networks[name] = InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
         if missing := set(names) - self.pods.keys():
             raise ComponentError(f"pods without a known attachment: {', '.join(sorted(missing))}")
 

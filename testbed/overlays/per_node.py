@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from testbed.access.features import Feature
-from testbed.access.place import Node
+from testbed.access.place import Feature, Node
 from testbed.overlays import seen
 from testbed.overlays.pod_network import Api, Daemon, PodNetwork
 from testbed.overlays.seen import Seen

@@ -8,8 +8,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Protocol
 
-from testbed.access.features import Feature
-from testbed.access.place import Node
+from testbed.access.place import Feature, Node
 
 
 @dataclass(frozen=True)

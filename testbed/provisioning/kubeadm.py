@@ -13,8 +13,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from testbed.access.local import SIGN_OF_LIFE
-from testbed.kubernetes import layout
-from testbed.kubernetes.control_plane import FREE, SERVICES
+from testbed.kubernetes.control_plane import FREE, SERVICES, patches
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.scenario import ports
 from testbed.supplies.bundle import ETCD, SITE
@@ -76,7 +75,7 @@ def render_init(
     if not version.has_timeouts_in_configuration:
         api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
     if version.has_patches_in_configuration:
-        initial["patches"] = {"directory": layout.patches(cluster)}
+        initial["patches"] = {"directory": patches(cluster)}
     return _render(
         {
             **_document(version, "InitConfiguration"),
@@ -119,7 +118,7 @@ def render_init(
 
 def option(version: Version, cluster: str) -> str:
     """Return what ``kubeadm init`` is told besides, where its configuration cannot say it; else nothing."""
-    return "" if version.has_patches_in_configuration else f"--experimental-patches={layout.patches(cluster)}"
+    return "" if version.has_patches_in_configuration else f"--experimental-patches={patches(cluster)}"
 
 
 def render_patches() -> dict[str, str]:

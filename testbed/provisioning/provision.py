@@ -14,7 +14,7 @@ from testbed.providers.ssh.provider import located
 from testbed.provisioning import playbooks, variables
 from testbed.provisioning.playbooks import Outcome, Say
 from testbed.scenario import Scenario
-from testbed.supplies import binaries, bundle, cache, getting, release, versions
+from testbed.supplies import binaries, bundle, cache, getting, versions
 from testbed.supplies.bundle import Bundle
 
 
@@ -51,7 +51,7 @@ def assembled(version: str, say: Say) -> Bundle:
     try:
         programs = binaries.find(wanted)
     except (LookupError, RuntimeError):
-        programs = getting.get(wanted, release.download, say=say)
+        programs = getting.get(wanted, getting.download, say=say)
     say(f"putting together what machines need of Kubernetes {programs.version}")
     return bundle.make(programs, cache.root() / f"bundle-{programs.version}")
 

@@ -12,10 +12,20 @@ from typing import Any
 
 from testbed.enforcements import registry
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import layout, manifests
-from testbed.kubernetes.control_plane import endpoint
+from testbed.kubernetes import manifests
+from testbed.kubernetes.control_plane import (
+    CELLS,
+    CNI,
+    CONFIGURATION,
+    DIRECTORY,
+    HOME,
+    LIST,
+    SETTINGS,
+    endpoint,
+    network_directory,
+    patches,
+)
 from testbed.kubernetes.flanneld import render_network as render_flannel_network
-from testbed.kubernetes.layout import CONFIGURATION, DIRECTORY, LIST
 from testbed.kubernetes.manifests import name_of
 from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_network
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
@@ -75,7 +85,7 @@ def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
     return {
         "all": {
             "hosts": {name: connection(machine) for name, machine in machines.items()},
-            "vars": {"home": layout.HOME, "settings": layout.SETTINGS, "cells_directory": layout.CELLS},
+            "vars": {"home": HOME, "settings": SETTINGS, "cells_directory": CELLS},
         }
     }
 
@@ -156,7 +166,7 @@ def _cell(
         "bridge": addressing.bridge(cluster),
         "network": addressing.network_name(cluster),
         "wishes": json.dumps(_wishes(cluster)),
-        "containerd": render_containerd(layout.CNI, layout.networks(cluster), "/usr/sbin/runc"),
+        "containerd": render_containerd(CNI, network_directory(cluster), "/usr/sbin/runc"),
         "images": [
             {"name": one.name, "file": one.file, "digest": one.digest}
             for one in (bundle.images if is_master else bundle.for_pods)
@@ -172,7 +182,7 @@ def _cell(
         own = str(addressing.pod_subnet(cluster, node))
         found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
         found["kubeadm_option"] = kubeadm.option(bundle.version, cluster)
-        found["patches_directory"] = layout.patches(cluster)
+        found["patches_directory"] = patches(cluster)
         found["patches"] = kubeadm.render_patches()
         found["nodes"] = _nodes(addressing, enforcement, cluster)
         found["configuration"] = _configuration(scenario, enforcement, cluster)
@@ -184,7 +194,7 @@ def _wishes(cluster: str) -> Variables:
     """Return what the first process of a cell is told; see testbed.kubernetes.cell."""
     return {
         "cgroup": f"system.slice/cell@{cluster}.service/root",
-        "directory": f"{layout.CELLS}/{cluster}",
+        "directory": f"{CELLS}/{cluster}",
         "own": OWN,
         "settings": KUBELET_SETTINGS,
     }
@@ -230,6 +240,6 @@ def _configuration(scenario: Scenario, enforcement: Enforcement, cluster: str) -
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": CONFIGURATION, "namespace": CONFIGURATION},
-        "data": {LIST: _network_list(enforcement, cluster, worker), DIRECTORY: layout.CNI},
+        "data": {LIST: _network_list(enforcement, cluster, worker), DIRECTORY: CNI},
     }
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, configuration]})

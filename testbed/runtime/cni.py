@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.access.place import Node
 
 Json = dict[str, Any]
+RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 
 
 class CniError(RuntimeError):
@@ -204,3 +205,70 @@ def _parse(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What libcni keeps of a pod's attachment, on its node or in the cell of its cluster there."""
+
+    node: Node
+    cached: Mapping[str, Any]
+
+    @property
+    def container(self) -> str:
+        """The identity of the pod's sandbox."""
+        identity: str = self.cached["containerId"]
+        return identity
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The CNI_ARGS of its ADD."""
+        return dict(self.cached["cniArgs"])
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The last plugin's result."""
+        result: dict[str, Any] = self.cached["result"]
+        return result
+
+    @property
+    def namespace(self) -> str:
+        """The path of the pod's network namespace, there."""
+        path: str = own_interface(self.result)["sandbox"]
+        return path
+
+    @property
+    def host_interface(self) -> str:
+        """The node's end of its pair; empty without one."""
+        return host_interface(self.result)
+
+    @property
+    def address(self) -> str:
+        """The pod's address."""
+        return address(self.result)
+
+    def complaint(self, network: NetworkList, directories: Sequence[str]) -> str | None:
+        """Let the plugins, found in these directories, check it; return what they say is wrong."""
+        attachment = Attachment(
+            container_id=self.container,
+            namespace=self.namespace,
+            interface=self.cached["ifName"],
+            capabilities=self.cached.get("capabilityArgs") or {},
+            arguments=self.arguments,
+        )
+        try:
+            Runtime(self.node, tuple(directories)).check(network, attachment, self.result)
+        except CniError as error:
+            return str(error)
+        return None
+
+
+# A line for each file (libcni/api.go, CacheDir); an empty one for what has gone meanwhile.
+SHOW_RESULTS = 'for file in "$1"/*-eth0; do [ ! -e "$file" ] || { cat "$file"; echo; }; done'
+
+
+def attachments(node: Node) -> Iterator[Attached]:
+    """Yield what libcni keeps, on a node or in a cell, of every attachment to a network of pods."""
+    for line in node.run(["sh", "-c", SHOW_RESULTS, "sh", RESULTS], check=False).stdout.splitlines():
+        if line:
+            yield Attached(node, json.loads(line))

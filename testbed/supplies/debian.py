@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed import resources
-from testbed.supplies import apt
-from testbed.supplies.apt import Apt, source_texts
+from testbed.supplies import packages
 from testbed.supplies.binaries import PROGRAMS
 from testbed.supplies.cache import GO_CACHE, Say
+from testbed.supplies.packages import SOURCES, Apt, source_texts
 from testbed.supplies.versions import Version
 
-APT_SOURCES = Path("/etc/apt")
 PACKAGE = "kubernetes"
 # What the release says of itself; without it the programs would say "v0.0.0-master".
 BUILD_DATE = "2021-01-13T00:00:00Z"
@@ -79,7 +78,7 @@ class Workshop:
 
     def fetch_source(self, version: Version) -> str:
         """Unpack Debian's source of a version; return the version of the package."""
-        apt = Apt(BUILDING, self._directory, source_lists(APT_SOURCES))
+        apt = Apt(BUILDING, self._directory, source_lists(SOURCES))
         # Mirrors of other software may have no sources, which is no error if Debian's has.
         complaints = apt.update()
         offered = package_version(apt.run("source", "--print-uris", PACKAGE, check=False))
@@ -143,9 +142,9 @@ class Workshop:
         environment: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> str:
-        """Run a command of the build; see testbed.supplies.apt."""
+        """Run a command of the build; see testbed.supplies.packages."""
         log = self._directory / "log"
-        return apt.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
+        return packages.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
 
 
 def source_lists(directory: Path) -> dict[str, str]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import CommandError
-from testbed.supplies import apt, cache
-from testbed.supplies.apt import Apt
+from testbed.supplies import cache
 from testbed.supplies.cache import Say
 
 # The programs that nodes need, and Debian's packages of them. ``invokew`` installs those of this machine; it
@@ -40,6 +41,9 @@ MACHINE = {
 }
 
 GET = "./invokew programs.get"
+SOURCES = Path("/etc/apt")
+COMPLAINT = ("E: ", "W: ")  # of apt, on its lines
+LAST_LINES = 15
 # What is fetched, and which of its programs are used; the first tells its version.
 PACKAGES: dict[str, tuple[str, ...]] = {"bird2": ("bird", "birdc"), "etcd-server": ("etcd",)}
 SBIN = ("usr/sbin", "usr/bin", "sbin", "bin")
@@ -73,7 +77,7 @@ def missing(package: str) -> Iterator[str]:
             return
 
 
-def get(package: str, say: Say = lambda _stage: None, sources: Path = apt.SOURCES) -> Path:
+def get(package: str, say: Say = lambda _stage: None, sources: Path = SOURCES) -> Path:
     """Return the directory of a package's programs; fetch it if one of them is not there.
 
     Raises LookupError for what this machine cannot get, RuntimeError for what went wrong.
@@ -96,7 +100,7 @@ def get(package: str, say: Say = lambda _stage: None, sources: Path = apt.SOURCE
 def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sources: Path) -> Path:
     """Return a directory with what a package and those that it needs hold."""
     what, root = f"getting {package}", scratch / "root"
-    texts = apt.source_texts(sources)
+    texts = source_texts(sources)
     # apt leaves the archives of a mirror in a directory where they are, if it may.
     fetching = Apt(what, scratch, {name: text.replace("file:/", "copy:/") for name, text in texts.items()})
     say(f"fetching Debian's package {package}")
@@ -112,7 +116,7 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         raise
     root.mkdir()
     for archive in archives:
-        apt.run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
+        run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
     (root / WRAPPERS).mkdir()
     for program in programs:
         inside = next((one for one in SBIN if (root / one / program).is_file()), None)
@@ -121,9 +125,91 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         wrapper = root / WRAPPERS / program
         wrapper.write_text(WRAPPER.replace("PROGRAM", f"{inside}/{program}"), encoding="utf-8")
         wrapper.chmod(0o755)
-    apt.run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
+    run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
     return root
 
 
 def _directory(package: str) -> Path:
     return cache.packages() / package
+
+
+class Apt:
+    """apt with lists of its own, below one directory: it needs no root, and the machine's stay as they are.
+
+    It checks packages by their signatures, and installs nothing. What is installed already counts as there.
+    """
+
+    def __init__(self, what: str, directory: Path, sources: dict[str, str]) -> None:
+        """``what`` is being done, for messages; ``sources`` are lists of sources by their file names."""
+        self._what = what
+        self.directory = directory
+        lists, places = directory / "apt-lists", directory / "apt-sources"
+        archives = directory / "archives"
+        for made in (lists / "partial", places, archives / "partial"):
+            made.mkdir(parents=True, exist_ok=True)
+        for name, text in sources.items():
+            (places / name).write_text(text, encoding="utf-8")
+        options = [
+            f"Dir::State::Lists={lists}", f"Dir::State::extended_states={directory / 'states'}",
+            f"Dir::Cache={directory}", "Dir::Etc::SourceList=/dev/null", f"Dir::Etc::SourceParts={places}",
+            "APT::Get::AllowUnauthenticated=false", "Debug::NoLocking=true",
+            "APT::Sandbox::User=root",  # its own user may not enter your cache, and it says so each time
+        ]  # fmt: skip
+        self._command = ["apt-get", "--quiet", "--assume-yes", *(w for one in options for w in ("-o", one))]
+
+    def update(self) -> list[str]:
+        """Read the lists; return what apt complains of.
+
+        Sources of other software may fail, which is no error if Debian's do not.
+        """
+        words = self.run("update", check=False)
+        return [line for line in words.splitlines() if line.startswith(COMPLAINT)][-LAST_LINES:]
+
+    def fetch(self, package: str) -> list[Path]:
+        """Return the archives of a package, and of all it needs that is not installed here."""
+        self.run("install", "--download-only", "--no-install-recommends", "--reinstall", package)
+        return sorted((self.directory / "archives").glob("*.deb"))
+
+    def run(self, *arguments: str, check: bool = True) -> str:
+        """Run apt-get and return what it printed. Raises CommandError."""
+        command = [*self._command, *arguments]
+        return run(self._what, command, self.directory / "log", check=check)
+
+
+def source_texts(directory: Path = SOURCES) -> dict[str, str]:
+    """Return the machine's package sources: file name -> text."""
+    files = [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.is_file()}
+    return {name: text for name, text in texts.items() if name.endswith((".list", ".sources"))}
+
+
+def run(
+    what: str,
+    argv: Sequence[str],
+    log: Path,
+    *,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    check: bool = True,
+) -> str:
+    """Run a command and return what it printed; raise CommandError with its last lines if it failed.
+
+    It runs in a session of its own, which ends with this call: after Ctrl-C nothing goes on writing. ``what``
+    is being done, for the message; ``log`` is a file that gets what is printed.
+    """
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+            cwd=directory or log.parent, env=environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            status = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if check and status != 0:
+        raise CommandError(what, argv, status, "\n".join(text.rstrip().splitlines()[-LAST_LINES:]))
+    return text

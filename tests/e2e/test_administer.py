@@ -21,10 +21,10 @@ import pytest
 
 from docs.parts import marks
 from testbed.access.place import InNamespace, in_parallel
-from testbed.kubernetes.attachment import Attached, read_results
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, Cell
 from testbed.orchestrators.own import KubernetesOrchestrator
+from testbed.runtime.cni import attachments
 from testbed.scenario import load
 from testbed.supplies import installer
 from testbed.testbed import Testbed
@@ -284,7 +284,7 @@ class Administered:
     def network_of(self, pod: str) -> InNamespace:
         """A pod's network, as its runtime knows it."""
         for cell in self.cells.values():
-            for one in (Attached(cell, cached) for cached in read_results(cell)):
+            for one in attachments(cell):
                 if one.arguments.get("K8S_POD_NAME") == pod:
                     return InNamespace(pod, cell, one.namespace, one.address, one.host_interface)
         raise LookupError(pod)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from testbed.providers.vagrant import accelerator, requirements
+from testbed.providers.vagrant import requirements
 from testbed.resources import MACHINES
 from testbed.scenario import load, render_yaml
 from testbed.supplies.box import NAME
@@ -142,11 +142,11 @@ def _without_unusable_kvm(directory: Path) -> list[str]:
 
     As long as libvirt may write to it, it tries at every call whether QEMU can use it now, for 4 to 15 s.
     """
-    if not accelerator.DEVICE.exists() or accelerator.kvm_works():
+    if not requirements.DEVICE.exists() or requirements.kvm_works():
         return []
     settings = directory / "qemu.conf"
     settings.write_text("namespaces = []\n")
-    return ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(settings), str(accelerator.DEVICE)]
+    return ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(settings), str(requirements.DEVICE)]
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from testbed.providers.vagrant import accelerator, requirements
+from testbed.providers.vagrant import requirements
 from testbed.providers.vagrant.machines import remove_unused_images
 from testbed.supplies.box import NAME
 from tests.paths import ROOT
@@ -45,7 +45,7 @@ def on_machine(box: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         "VAGRANT_DOTFILE_PATH": str(directory / "vagrant"),
         "VAGRANT_DEFAULT_PROVIDER": requirements.LIBVIRT,
         "CONCORDE_SCENARIO": str(scenario),
-        **({} if accelerator.kvm_works() else accelerator.EMULATED),
+        **({} if requirements.kvm_works() else requirements.EMULATED),
     }
 
     def run(*command: str, stdin: bytes = b"") -> str:

@@ -23,7 +23,6 @@ from testbed.supplies import (
     images,
     installer,
     packages,
-    release,
     runner,
     versions,
 )
@@ -59,7 +58,7 @@ def get_kubernetes(version: str, from_: str, download: bool, build: bool, flanne
     if from_:
         source = getting.from_directory(Path(from_))
     elif download:
-        source = release.download
+        source = getting.download
     elif build:
         source = debian.build
     without = flannel == NO_FLANNELD

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.access import memfd
+from testbed.access import scratch
 from testbed.access.local import Local
 from testbed.access.place import CommandError, InNamespace, Node, Place, Within, in_parallel
 from testbed.access.remote import RemotePod
@@ -20,7 +20,7 @@ from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import Namespaces, lifetime
 from testbed.clusters.survey import ask, survey
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes.layout import ADMIN, IN_CELL
+from testbed.kubernetes.control_plane import ADMIN_KUBECONFIG, IN_CELL
 from testbed.kubernetes.worker import KUBELETS, way_into
 from testbed.orchestrators.clusters.pods import Pods
 from testbed.scenario import ScenarioError
@@ -152,11 +152,11 @@ class PodsOnMachines:
         """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
         master = self._scenario.clusters[cluster].master
         try:
-            text = self.entered[cluster, master].run(["cat", ADMIN]).stdout
+            text = self.entered[cluster, master].run(["cat", ADMIN_KUBECONFIG]).stdout
         except CommandError as error:
             raise LookupError(
                 f"{master} is not a master of cluster {cluster!r} ({error}): {PROVISION}"
             ) from None
-        file = self._kubeconfigs.enter_context(memfd.file())
+        file = self._kubeconfigs.enter_context(scratch.file())
         file.write_text(text, encoding="utf-8")
         return Outside(cluster, Local(), kubeconfigs.kubectl(), str(file))

@@ -16,15 +16,11 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Ways
 from testbed.clusters.survey import Ground, facts
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes.attachment import Attached
 from testbed.kubernetes.client import PodError
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.runtime.cni import NetworkList
+from testbed.runtime.cni import Attached, NetworkList, attachments
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
-
-# What libcni keeps of each attachment (libcni/api.go, CacheDir): a line for each file.
-RESULTS = 'for file in /var/lib/cni/results/*-eth0; do [ ! -e "$file" ] || { cat "$file"; echo; }; done'
 
 
 class Pods:
@@ -65,7 +61,7 @@ class Pods:
     def networks(self) -> dict[str, InNamespace]:
         """The networks of pods of which their nodes know the attachment, entered from there."""
         return {
-            name: InNamespace(name, one.cell, one.namespace, one.address, one.host_interface)
+            name: InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
             for name, one in self.attached.items()
         }
 
@@ -158,9 +154,8 @@ class Pods:
         names = {(pod.cluster, name_of(name)): name for name, pod in self._scenario.pods.items()}
         found = {}
         for (cluster, _), node in self._nodes.entered.items():
-            for line in node.run(["sh", "-c", RESULTS], check=False).stdout.splitlines():
-                one = Attached(node, json.loads(line or "{}"))
-                if not line or one.arguments.get("K8S_POD_NAMESPACE") != NAMESPACE:
+            for one in attachments(node):
+                if one.arguments.get("K8S_POD_NAMESPACE") != NAMESPACE:
                     continue
                 name = names.get((cluster, one.arguments.get("K8S_POD_NAME", "")))
                 if name is not None and one.arguments.get("K8S_POD_UID") in {*uids, None}:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.access.features import Feature
+from testbed.access.place import Feature
 from testbed.links import interfaces
 from testbed.overlays import seen
 from testbed.overlays.per_node import PerNode

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.clocks import Clock
-from testbed.access.features import Feature
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import InNamespace, Node, Place, in_parallel
+from testbed.access.place import Feature, InNamespace, Node, Place, in_parallel
 from testbed.links import underlay
 from testbed.links.trunks import ALL, RELAY, Means, Running, Trunk, trunks
 from testbed.providers.netns import limits

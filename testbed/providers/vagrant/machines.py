@@ -25,7 +25,7 @@ from testbed import resources
 from testbed.access.place import in_parallel
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
-from testbed.providers.vagrant import accelerator, requirements
+from testbed.providers.vagrant import requirements
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.box import NAME
@@ -187,12 +187,12 @@ class Machines(Made):
         """Return what the Vagrantfile is told of emulation, if it is not told already."""
         if requirements.hypervisor() != requirements.LIBVIRT or "CONCORDE_DRIVER" in os.environ:
             return {}
-        if accelerator.kvm_works():
+        if requirements.kvm_works():
             return {}
         say("KVM runs no guests on this machine: the nodes are emulated, which is slow")
-        if accelerator.DEVICE.exists():
-            say(f"libvirt tries {accelerator.DEVICE} again at every call: take it away, and all goes faster")
-        return accelerator.EMULATED
+        if requirements.DEVICE.exists():
+            say(f"libvirt tries {requirements.DEVICE} again at every call: take it away, and all goes faster")
+        return requirements.EMULATED
 
     def _learn_keys(self, machines: Mapping[str, Machine]) -> None:
         """Note the keys of machines that are new; between them and us is only this host's own network."""

@@ -20,7 +20,7 @@ from bench.studies.promise.frames import End, Frame
 from bench.studies.promise.probes import streams
 from bench.studies.promise.probes.programs import inject as program
 from bench.studies.promise.records import Round
-from testbed.access import memfd
+from testbed.access import scratch
 from testbed.access.place import PodPlace, held_back, waits
 from testbed.overlays.backends.vxlan import Overlay
 from testbed.testbed import Testbed
@@ -104,7 +104,7 @@ def flooding(attacker: PodPlace, frames: Sequence[Frame], options: Mapping[str, 
     command = held_back(["nice", "-n", "10", *CONTAINED, "python3", "-IS", "-c", program_text, file])
     sent: list[int] = []
     what = f"{attacker.name}: what attacks"
-    with memfd.file() as out, memfd.file() as errors:
+    with scratch.file() as out, scratch.file() as errors:
         process = attacker.start(command, stdout=out, stderr=errors, held=True)
         try:
             streams.until(what, process, errors, lambda: waits(errors))

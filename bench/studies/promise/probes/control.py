@@ -12,7 +12,7 @@ from bench.measurement.transfers import READY_SECONDS
 from bench.studies.promise.probes import streams
 from bench.studies.promise.probes.programs import asking as program
 from bench.studies.promise.records import Asked, Asking
-from testbed.access import memfd
+from testbed.access import scratch
 from testbed.access.place import Place, Process
 from testbed.scenario import ports
 from testbed.testbed import Testbed
@@ -63,7 +63,7 @@ def _wishes(testbed: Testbed, to: str) -> dict[str, object]:
 @contextmanager
 def _running(place: Place, wishes: dict[str, object]) -> Iterator[tuple[Process, Path]]:
     """Have the program in its place until the end of the block; gives it, and where it says what it finds."""
-    with memfd.file() as out, memfd.file() as errors:
+    with scratch.file() as out, scratch.file() as errors:
         command = ["python3", "-IS", "-c", PROGRAM.read_text(encoding="utf-8"), json.dumps(wishes)]
         process = place.start(command, stdout=out, stderr=errors, held=True)
         try:

@@ -19,7 +19,7 @@ from bench.observations.procfs import packets_dropped
 from bench.recording import queues
 from bench.studies.promise import records
 from bench.studies.promise.records import Datapath, Point, Round, Watched
-from testbed.access import memfd
+from testbed.access import scratch
 from testbed.access.place import Place, Process, held_back, waits
 from testbed.scenario import Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
@@ -42,7 +42,7 @@ def listening(testbed: Testbed, label: str) -> Iterator[None]:
     tool = generator_of(testbed.scenario, transfer)
     place = plan.place(testbed, transfer.destination, tool)
     listens, network = tool.ready(testbed.addressing, transfer), testbed.network(transfer.destination)
-    with memfd.file() as out, memfd.file() as errors:
+    with scratch.file() as out, scratch.file() as errors:
         command = tool.receiver(testbed.addressing, transfer, interval)
         receiver = place.start(command, stdout=out, stderr=errors)
         try:
@@ -64,7 +64,7 @@ def sender(testbed: Testbed, label: str, held: bool = True) -> Iterator[Process]
     tool, address = generator_of(testbed.scenario, transfer), testbed.address_for(transfer)
     place = plan.place(testbed, transfer.source, tool)
     command = tool.sender(testbed.addressing, transfer, address, interval)
-    with memfd.file() as out, memfd.file() as errors:
+    with scratch.file() as out, scratch.file() as errors:
         begun = place.start(held_back(command) if held else command, stdout=out, stderr=errors, held=held)
         try:
             if held:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.access import memfd, scratch
+from testbed.access import scratch
 from tests.paths import ROOT
 from tests.waiting import until
 
 MAKER = """
 import sys
-from testbed.access import memfd, scratch
-with scratch.directory() as directory, memfd.file() as file:
+from testbed.access import scratch
+from testbed.access import scratch
+with scratch.directory() as directory, scratch.file() as file:
     (directory / "below").mkdir()
     (directory / "below" / "file").write_text("x")
     file.write_text("x")
@@ -59,7 +60,7 @@ def test_without_room_for_it_the_reason_is_said(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_nameless_file_can_be_read_as_it_is_written() -> None:
-    with memfd.file() as file, file.open() as reader:
+    with scratch.file() as file, file.open() as reader:
         with file.open("w") as writer:
             writer.write("one")
         assert reader.read() == "one"

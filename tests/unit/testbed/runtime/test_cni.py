@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 
 from testbed.access.place import Result
-from testbed.runtime.cni import Attachment, CniError, NetworkList, Runtime, cached, cached_name
-from tests.doubles import RecordingNode, in_turn, shown
+from testbed.runtime.cni import (
+    RESULTS,
+    Attached,
+    Attachment,
+    CniError,
+    NetworkList,
+    Runtime,
+    attachments,
+    cached,
+    cached_name,
+)
+from tests.doubles import Asked, RecordingNode, in_turn, said, shown
 
 NETWORK = NetworkList(
     "net", [{"type": "one", "capabilities": {"bandwidth": True, "other": False}}, {"type": "two"}]
@@ -74,3 +84,61 @@ def test_what_is_kept_of_an_attachment_is_what_libcni_keeps() -> None:
     assert json.loads(b64decode(info["config"]))["plugins"] == NETWORK.plugins
     assert info["capabilityArgs"] == ATTACHMENT.capabilities
     assert cached_name(NETWORK, ATTACHMENT) == "net-c1-eth0"
+
+
+CACHED: dict[str, Any] = {
+    "containerId": "0123",
+    "ifName": "eth0",
+    "networkName": "cluster-a",
+    "cniArgs": [["IgnoreUnknown", "1"], ["K8S_POD_NAME", "a-1"]],
+    "capabilityArgs": {"bandwidth": {"EgressRate": 1}},
+    "result": {
+        "interfaces": [
+            {"name": "cni-a"},
+            {"name": "veth1"},
+            {"name": "eth0", "sandbox": "/var/run/netns/cni-1"},
+        ],
+        "ips": [{"address": "172.16.1.2/24", "interface": 2}],
+    },
+}
+CLUSTER_NETWORK = NetworkList("cluster-a", [{"type": "concorde", "capabilities": {"bandwidth": True}}])
+
+
+@pytest.fixture
+def cell() -> RecordingNode:
+    return RecordingNode()
+
+
+def test_what_is_kept_says_where_a_pod_is(cell: RecordingNode) -> None:
+    attached = Attached(cell, CACHED)
+    assert attached.address == "172.16.1.2"
+    assert attached.namespace == "/var/run/netns/cni-1"
+    assert attached.host_interface == "veth1"
+    assert attached.arguments == {"IgnoreUnknown": "1", "K8S_POD_NAME": "a-1"}
+
+
+def test_the_plugin_checks_a_pod_as_it_was_attached(cell: RecordingNode) -> None:
+    assert Attached(cell, CACHED).complaint(CLUSTER_NETWORK, ["/opt/cni/bin"]) is None
+    (asked,) = cell.asked
+    assert asked.env["CNI_COMMAND"] == "CHECK"
+    assert asked.env["CNI_CONTAINERID"] == "0123"
+    assert asked.env["CNI_NETNS"] == "/var/run/netns/cni-1"
+    assert asked.env["CNI_ARGS"] == "IgnoreUnknown=1;K8S_POD_NAME=a-1"
+    configuration = json.loads(asked.stdin)
+    assert configuration["prevResult"] == CACHED["result"]
+    assert configuration["runtimeConfig"] == {"bandwidth": {"EgressRate": 1}}
+
+
+def test_what_the_plugin_finds_wrong_is_said() -> None:
+    refusal = Result(1, json.dumps({"code": 106, "msg": "no class 1:1 on eth0"}), "")
+    attached = Attached(RecordingNode(answer=lambda _: refusal), CACHED)
+    complaint = attached.complaint(CLUSTER_NETWORK, ["/opt/cni/bin"])
+    assert complaint == 'plugin type="concorde" failed (check): no class 1:1 on eth0'
+
+
+def test_a_pod_that_goes_while_it_is_looked_for_is_left_out() -> None:
+    def answer(asked: Asked) -> Result:
+        assert asked.argv[-1] == RESULTS
+        return said(f"\n{json.dumps(CACHED)}\n")
+
+    assert [one.cached for one in attachments(RecordingNode(answer=answer))] == [CACHED]

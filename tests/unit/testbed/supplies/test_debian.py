@@ -128,7 +128,7 @@ def test_without_debians_source_the_message_says_why(
 ) -> None:
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list").write_text(sources, encoding="utf-8")
-    monkeypatch.setattr(debian, "APT_SOURCES", tmp_path)
+    monkeypatch.setattr(debian, "SOURCES", tmp_path)
     (tmp_path / "scratch").mkdir()
     with pytest.raises(error, match=words):
         debian.Workshop(tmp_path / "scratch").fetch_source(Version(20, 2))

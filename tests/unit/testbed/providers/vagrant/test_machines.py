@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.assembly import assemble
-from testbed.providers.vagrant import accelerator, machines, requirements
+from testbed.providers.vagrant import machines, requirements
 from testbed.providers.vagrant.machines import Machines, MachinesError, base_of, remove_unused_images
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
@@ -158,16 +158,16 @@ def test_where_ruby_was_does_not_hide_vagrants_words(programs: Path, tmp_path: P
 def test_kvm_counts_when_a_guest_has_run(
     status: int, works: bool, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program(programs, accelerator.EMULATOR, f"exit {status}")
-    monkeypatch.setattr(accelerator, "DEVICE", Path(os.devnull))
-    assert accelerator.kvm_works() is works
-    monkeypatch.setattr(accelerator, "DEVICE", programs / "nothing")
-    assert not accelerator.kvm_works()
+    program(programs, requirements.EMULATOR, f"exit {status}")
+    monkeypatch.setattr(requirements, "DEVICE", Path(os.devnull))
+    assert requirements.kvm_works() is works
+    monkeypatch.setattr(requirements, "DEVICE", programs / "nothing")
+    assert not requirements.kvm_works()
 
 
-@pytest.mark.skipif(shutil.which(accelerator.EMULATOR) is None, reason="needs QEMU")
+@pytest.mark.skipif(shutil.which(requirements.EMULATOR) is None, reason="needs QEMU")
 def test_what_is_tried_is_right() -> None:
-    assert accelerator.runs("tcg", accelerator.EMULATED["CONCORDE_CPU_MODEL"])
+    assert requirements.runs("tcg", requirements.EMULATED["CONCORDE_CPU_MODEL"])
 
 
 def test_the_base_of_a_disk() -> None:
