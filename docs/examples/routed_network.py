@@ -1,6 +1,6 @@
 """A pod network: every node routes to the other nodes' pods, and nothing is put around their packets.
 
-Of ``PodNetwork`` it says what is its own, and has the rest in common with all that give each node a subnet.
+Of ``PodNetwork`` it says what is its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from testbed.overlays import seen
-from testbed.overlays.per_node import PerNode
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import register
-from testbed.overlays.seen import Seen
 from testbed.scenario.networks import Network
 from testbed.scenario.words import Part
 
@@ -27,7 +27,7 @@ class Routes(Part):
 
 
 @dataclass(frozen=True)
-class Routed(PerNode):
+class Routed(PodNetwork):
     """One cluster's routes; see testbed.overlays.pod_network.PodNetwork."""
 
     settings: Routes
@@ -37,10 +37,10 @@ class Routed(PerNode):
         how = f"dev {self.addressing.uplink(node)} metric {self.settings.metric}"
         return "".join(f"route add {subnet} via {via} {how}\n" for subnet, via in self.ways(node))
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield these routes, so that a testbed's check finds one that is gone."""
         for subnet, via in self.ways(node):
-            yield seen.route(subnet, via, self.addressing.uplink(node))
+            yield kernel_state.route(subnet, via, self.addressing.uplink(node))
 
 
 register(Network("routed", settings=Routes()), Routed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.kubernetes.certificates import Authority, Subject, render_kubeconfig
+from testbed.overlays.pod_network import etcd_arguments
 from testbed.scenario import ports
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.binaries import Binaries
@@ -52,7 +53,8 @@ class ControlPlane:
         """Start what needs no waiting for: etcd; and make the identities that all others need."""
         self.master.run(["mkdir", "-p", self.directory])
         etcd_port = ports.ETCD_PORT + 2 * ports.position(self._addressing, self.cluster)
-        self._start("etcd", ["etcd", *etcd_arguments(f"{self.directory}/etcd/data", etcd_port)])
+        etcd = etcd_arguments(f"{self.directory}/etcd/data", f"http://127.0.0.1:{etcd_port}", etcd_port + 1)
+        self._start("etcd", ["etcd", *etcd])
         self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
         serving = Subject(
             "kube-apiserver",
@@ -109,21 +111,6 @@ class ControlPlane:
 
     def _write(self, name: str, text: str) -> None:
         self.master.run(["tee", f"{self.directory}/{name}"], stdin=text)
-
-
-def etcd_arguments(data: str, port: int) -> list[str]:
-    """Return etcd's arguments: alone, on this node, and in no fear of a power failure."""
-    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{port + 1}"
-    return [
-        f"--data-dir={data}",
-        f"--listen-client-urls={client}",
-        f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=default={peer}",
-        "--unsafe-no-fsync",
-        "--log-level=warn",
-    ]
 
 
 def api_server_arguments(directory: str, address: str, port: int, etcd_port: int) -> list[str]:

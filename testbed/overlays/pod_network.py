@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from testbed.access.place import Feature, Node
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.model import Cluster
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,21 @@ class Daemon:
     leave: Sequence[str] = ()  # one that tells the others, once it has ended, that its node is no more there
 
 
+def etcd_arguments(data: str, client: str, peer_port: int) -> list[str]:
+    """Return etcd's arguments: alone, asked at a URL, and in no fear of a power failure."""
+    peer = f"http://127.0.0.1:{peer_port}"
+    return [
+        f"--data-dir={data}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
 @dataclass(frozen=True)
 class Api:
     """A cluster's API, in which daemons can keep what they tell each other."""
@@ -37,41 +57,65 @@ class Api:
     name_of: Callable[[str], str]  # what a node of the scenario is called there
 
 
-class PodNetwork(Protocol):
-    """One cluster's pod network, as it is made on the cluster's nodes."""
+@dataclass(frozen=True)
+class PodNetwork(ABC):
+    """One cluster's pod network, as it is made on the cluster's nodes; each has a subnet of its own.
 
+    What a kind does not say is as with routes alone: by the uplink, made once, without anybody's help.
+    """
+
+    addressing: Addressing
+    cluster: str
+
+    @abstractmethod
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text that makes a node's devices, routes and neighbours."""
 
+    @abstractmethod
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
+        """Yield what a node should have but its subnet's file, in the words of testbed.overlays.kernel_state.
+
+        ``found`` is what all nodes of the cluster have.
+        """
+
     def forwarding(self, node: str) -> str:
-        """Return the ``bridge -batch`` text that is run after that."""
+        """Return the ``bridge -batch`` text that is run after ``links``; nothing if no frame is wrapped."""
+        return ""
 
     def files(self, node: str) -> Mapping[str, str]:
-        """Return the files that a node then needs, by their paths; CNI plugins read them."""
+        """Return the files that a node then needs, by their paths: what flannel writes for CNI plugins."""
+        return {self.addressing.subnet_file(self.cluster): self.subnet_env(node)}
 
     def devices(self, node: str) -> Sequence[str]:
-        """Return the names of the devices that it makes on a node."""
+        """Return the names of the devices that it makes on a node; with none, packets leave by the uplink."""
+        return []
 
     def routes(self, node: str) -> Sequence[IPv4Network]:
-        """Return the networks that a node then has routes into."""
+        """Return the networks that a node then has routes into: that of all the cluster's pods."""
+        return [self.own.pod_cidr]
 
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return what runs on a node, in the order in which it is started; after all of the above."""
+        return []
 
     def rights(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the RBAC rules that daemons on a node need at a cluster's API, where it is called so.
 
         Nothing if they have no use for an API.
         """
+        return []
 
     def by_api(self, api: Api) -> PodNetwork:
         """Return the same network with daemons that tell each other what they know by an API."""
+        return self
 
     def flannel(self) -> Mapping[str, Any] | None:
         """Return what the real flanneld is told to make the same; None if it does not know this kind."""
+        return None
 
     def features(self) -> Sequence[Feature]:
         """Return what the kernel must be able to, if not all kernels are."""
+        return []
 
     def lacking(self, nodes: Mapping[str, Node]) -> list[str]:
         """Return, in words, each with its node, what should be on the cluster's nodes and is not.
@@ -79,3 +123,33 @@ class PodNetwork(Protocol):
         It is asked again and again until a testbed is up, and once more after the traffic. Raises
         CommandError for a node that cannot be reached.
         """
+        own = {name: nodes[name] for name in self.own.nodes}
+        return kernel_state.lacking(self._wanted, own, [self.addressing.subnet_file(self.cluster)])
+
+    @property
+    def own(self) -> Cluster:
+        """The cluster, as the scenario has it."""
+        return self.addressing.scenario.clusters[self.cluster]
+
+    def others(self, node: str) -> list[str]:
+        """Return the other nodes of the cluster."""
+        return [other for other in self.own.nodes if other != node]
+
+    def ways(self, node: str) -> Iterator[tuple[IPv4Network, IPv4Address]]:
+        """Yield the pod subnet of every other node, with that node's address on the underlay."""
+        for other in self.others(node):
+            yield self.addressing.pod_subnet(self.cluster, other), self.addressing.address(other)
+
+    def subnet_env(self, node: str) -> str:
+        """Return what flannel writes of a node's subnet for CNI plugins."""
+        subnet = self.addressing.pod_subnet(self.cluster, node)
+        return (
+            f"FLANNEL_NETWORK={self.own.pod_cidr}\n"
+            f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
+            f"FLANNEL_MTU={self.addressing.overlay_mtu(self.cluster)}\n"
+            "FLANNEL_IPMASQ=false\n"
+        )
+
+    def _wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
+        yield from self.subnet_env(node).splitlines()
+        yield from self.wanted(node, found)

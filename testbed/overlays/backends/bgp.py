@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.overlays import seen
-from testbed.overlays.per_node import PerNode
-from testbed.overlays.pod_network import Daemon
-from testbed.overlays.seen import Seen
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import Daemon, PodNetwork
 from testbed.scenario import networks
 from testbed.scenario.model import Bgp
 
@@ -32,7 +31,7 @@ SCAN_SECONDS = 2  # its "scan time": how often BIRD looks whether the kernel sti
 
 
 @dataclass(frozen=True)
-class Bird(PerNode):
+class Bird(PodNetwork):
     """One cluster's BIRDs; see testbed.overlays.pod_network.PodNetwork."""
 
     def links(self, node: str) -> str:
@@ -56,12 +55,12 @@ class Bird(PerNode):
             )
         ]
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield the rule, and the routes that BIRD writes."""
         table = str(self.table)
-        yield seen.rule(str(self.own.pod_cidr), table)
+        yield kernel_state.rule(str(self.own.pod_cidr), table)
         for subnet, via in self.ways(node):
-            yield seen.route(subnet, via, self.addressing.uplink(node), table)
+            yield kernel_state.route(subnet, via, self.addressing.uplink(node), table)
 
     @property
     def table(self) -> int:

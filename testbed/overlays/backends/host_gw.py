@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.overlays import seen
-from testbed.overlays.per_node import PerNode
-from testbed.overlays.seen import Seen
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import PodNetwork
 
 
 @dataclass(frozen=True)
-class Gateways(PerNode):
+class Gateways(PodNetwork):
     """One cluster's routes; see testbed.overlays.pod_network.PodNetwork."""
 
     def links(self, node: str) -> str:
@@ -29,7 +29,7 @@ class Gateways(PerNode):
         """Return flannel's configuration of its host-gw backend."""
         return {"Type": "host-gw"}
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield these routes."""
         for subnet, via in self.ways(node):
-            yield seen.route(subnet, via, self.addressing.uplink(node))
+            yield kernel_state.route(subnet, via, self.addressing.uplink(node))

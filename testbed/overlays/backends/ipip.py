@@ -16,9 +16,9 @@ from typing import Any
 
 from testbed.access.place import Feature
 from testbed.links import interfaces
-from testbed.overlays import seen
-from testbed.overlays.per_node import PerNode
-from testbed.overlays.seen import Seen
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import PodNetwork
 
 DEVICE = "flannel.ipip"
 FEATURE = Feature(
@@ -30,7 +30,7 @@ FEATURE = Feature(
 
 
 @dataclass(frozen=True)
-class Tunnels(PerNode):
+class Tunnels(PodNetwork):
     """One cluster's tunnels; see testbed.overlays.pod_network.PodNetwork."""
 
     def links(self, node: str) -> str:
@@ -56,13 +56,13 @@ class Tunnels(PerNode):
         """Return flannel's configuration of its ipip backend."""
         return {"Type": "ipip"}
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield the device and these routes."""
-        yield seen.tunnel(DEVICE, "ipip", str(self.addressing.address(node)), "any", self._mtu)
-        yield seen.is_up(DEVICE)
-        yield seen.has_address(DEVICE, self._address(node))
+        yield kernel_state.tunnel(DEVICE, "ipip", str(self.addressing.address(node)), "any", self._mtu)
+        yield kernel_state.is_up(DEVICE)
+        yield kernel_state.has_address(DEVICE, self._address(node))
         for subnet, via in self.ways(node):
-            yield seen.route(subnet, via, DEVICE)
+            yield kernel_state.route(subnet, via, DEVICE)
 
     def _address(self, node: str) -> str:
         return f"{self.addressing.pod_subnet(self.cluster, node).network_address}/32"

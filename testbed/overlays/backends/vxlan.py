@@ -19,9 +19,9 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.links import interfaces
-from testbed.overlays import seen
-from testbed.overlays.per_node import PerNode
-from testbed.overlays.seen import Seen
+from testbed.overlays import kernel_state
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import PodNetwork
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,12 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Overlay(PerNode):
+class Overlay(PodNetwork):
     """One cluster's overlay; see testbed.overlays.pod_network.PodNetwork."""
 
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP, with its routes and neighbours."""
-        addressing, vxlan = self.addressing, self.own.flannel
-        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
-        lines = [
-            f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
-            f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
-            f"dstport {vxlan.port} nolearning\n",
-            *(f"{line}\n" for line in interfaces.without_link_local(vtep)),
-            f"link set {vtep} up\n",
-            f"address add {self.vtep_address(node)}/32 dev {vtep}\n",
-        ]
-        return "".join(lines) + "".join(text for other, text in self._entries.items() if other != node)
+        return self.device(node) + "".join(text for other, text in self._entries.items() if other != node)
 
     def forwarding(self, node: str) -> str:
         """Return the ``bridge -batch`` text that says behind which node each remote VTEP is."""
@@ -64,18 +54,47 @@ class Overlay(PerNode):
         """Return flannel's configuration of its vxlan backend."""
         return {"Type": "vxlan", "VNI": self.own.flannel.vni, "Port": self.own.flannel.port}
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield the VTEP, and three entries for each other node, at the MAC that its VTEP has."""
-        addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
-        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
-        yield seen.vtep(vtep, flannel.vni, flannel.port, address, addressing.uplink(node), mtu)
-        yield seen.is_up(vtep)
-        yield seen.has_address(vtep, f"{self.vtep_address(node)}/32")
+        vtep = self.addressing.vtep(self.cluster)
+        yield from self.wanted_device(node)
         for remote in self.remotes(node):
             mac = found[remote.node].macs.get(vtep, "")
-            yield seen.neighbour(str(remote.vtep), mac, vtep)
-            yield seen.forwarding(mac, str(remote.address), vtep)
-            yield seen.route(str(remote.subnet), str(remote.vtep), vtep)
+            yield kernel_state.neighbour(str(remote.vtep), mac, vtep)
+            yield kernel_state.forwarding(mac, str(remote.address), vtep)
+            yield kernel_state.route(str(remote.subnet), str(remote.vtep), vtep)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the device is told besides, in the order of testbed.overlays.kernel_state."""
+        return ()
+
+    def interface(self, node: str) -> str:
+        """Return the VTEP's address with its prefix."""
+        return f"{self.vtep_address(node)}/32"
+
+    def device(self, node: str) -> str:
+        """Return the ``ip -batch`` text that makes a node's VTEP."""
+        addressing, vxlan = self.addressing, self.own.flannel
+        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
+        lines = [
+            f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
+            f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
+            f"dstport {vxlan.port} {' '.join(('nolearning', *self.flags))}",
+            *interfaces.without_link_local(vtep),
+            f"link set {vtep} up",
+            f"address add {self.interface(node)} dev {vtep}",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    def wanted_device(self, node: str) -> Iterator[str]:
+        """Yield that the VTEP is there, and as it was made."""
+        addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
+        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
+        uplink = addressing.uplink(node)
+        yield kernel_state.vtep(vtep, flannel.vni, flannel.port, address, uplink, mtu, *self.flags)
+        yield kernel_state.is_up(vtep)
+        yield kernel_state.has_address(vtep, self.interface(node))
 
     def remotes(self, node: str) -> list[Remote]:
         """Return what a node must know of each other node of the cluster."""

@@ -21,11 +21,10 @@ from edge.overlay import leases
 from testbed import resources
 from testbed.access import batch
 from testbed.access.place import Node, in_parallel
-from testbed.links import interfaces
-from testbed.overlays import seen
+from testbed.overlays import kernel_state
 from testbed.overlays.backends.vxlan import Overlay
-from testbed.overlays.pod_network import Api, Daemon
-from testbed.overlays.seen import Seen
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import Api, Daemon, etcd_arguments
 from testbed.scenario.model import Resolve
 from testbed.scenario.networks import etcd_port
 
@@ -52,18 +51,7 @@ class Resolved(Overlay):
 
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP; without routes all pods are its neighbours."""
-        addressing, vxlan = self.addressing, self.own.flannel
-        vtep, mtu = addressing.vtep(self.cluster), addressing.overlay_mtu(self.cluster)
-        flags = "".join(f" {flag}" for flag in self._flags)
-        lines = [
-            f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
-            f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
-            f"dstport {vxlan.port} nolearning{flags}",
-            *interfaces.without_link_local(vtep),
-            f"link set {vtep} up",
-            f"address add {self._interface(node)} dev {vtep}",
-        ]
-        return "\n".join(lines) + "\n"
+        return self.device(node)
 
     def forwarding(self, node: str) -> str:
         """Return nothing: forwarding entries are the resolver's."""
@@ -93,16 +81,12 @@ class Resolved(Overlay):
         """Return nothing: flannel does it no more."""
         return None
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> Iterator[str]:
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
         """Yield the VTEP, a replica of all leases, and what is made ahead."""
-        addressing, flannel, vtep = self.addressing, self.own.flannel, self.addressing.vtep(self.cluster)
-        address, mtu = str(addressing.address(node)), addressing.overlay_mtu(self.cluster)
-        uplink = addressing.uplink(node)
-        yield seen.vtep(vtep, flannel.vni, flannel.port, address, uplink, mtu, *self._flags)
-        yield seen.is_up(vtep)
-        yield seen.has_address(vtep, self._interface(node))
+        addressing, vtep = self.addressing, self.addressing.vtep(self.cluster)
+        yield from self.wanted_device(node)
         if self._asks:
-            yield seen.route(str(self.own.pod_cidr), "", vtep)
+            yield kernel_state.route(str(self.own.pod_cidr), "", vtep)
         for other in self.own.nodes:
             mac = found[other].macs.get(vtep, "")
             subnet = addressing.pod_subnet(self.cluster, other)
@@ -110,16 +94,16 @@ class Resolved(Overlay):
         for remote in self.remotes(node):
             mac = found[remote.node].macs.get(vtep, "")
             if self.resolve.l2 == AHEAD:
-                yield seen.forwarding(mac, str(remote.address), vtep)
+                yield kernel_state.forwarding(mac, str(remote.address), vtep)
             if self.resolve.l3 == AHEAD:
-                yield seen.neighbour(str(remote.vtep), mac, vtep)
-                yield seen.route(str(remote.subnet), str(remote.vtep), vtep)
+                yield kernel_state.neighbour(str(remote.vtep), mac, vtep)
+                yield kernel_state.route(str(remote.subnet), str(remote.vtep), vtep)
 
     def lacking(self, nodes: Mapping[str, Node]) -> list[str]:
         """Return what should be on the cluster's nodes and is not; see PodNetwork."""
         own = {name: nodes[name] for name in self.own.nodes}
         files = [self.addressing.subnet_file(self.cluster), self._report]
-        lacking = seen.lacking(self._wanted, own, files)
+        lacking = kernel_state.lacking(self._wanted, own, files)
         return lacking + self._unasked(own) if self._asks else lacking
 
     def _unasked(self, own: Mapping[str, Node]) -> list[str]:
@@ -137,13 +121,13 @@ class Resolved(Overlay):
         return self.resolve.l3 != AHEAD
 
     @property
-    def _flags(self) -> tuple[str, ...]:
-        """What the device is told besides, in the order of testbed.overlays.seen."""
+    def flags(self) -> tuple[str, ...]:
+        """That it says what it misses, and keeps ARP to itself; see Overlay."""
         if self.resolve.l2 == AHEAD:
             return ()
         return ("proxy", "l2miss") if self._asks else ("l2miss",)
 
-    def _interface(self, node: str) -> str:
+    def interface(self, node: str) -> str:
         """Return the VTEP's address with its prefix: as long as all pods' network if they are neighbours."""
         length = self.own.pod_cidr.prefixlen if self._asks else 32
         return f"{self.vtep_address(node)}/{length}"
@@ -159,21 +143,9 @@ class Resolved(Overlay):
     def _etcd(self) -> Daemon:
         directory = f"{self.directory}/etcd"
         port = etcd_port(self.addressing.scenario, self.cluster)
-        peer = f"http://127.0.0.1:{port + 1}"
-        argv = [
-            "etcd",
-            f"--data-dir={directory}/data",
-            f"--listen-client-urls={self._etcd_url}",
-            f"--advertise-client-urls={self._etcd_url}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            # Alone, it waits this long before it takes itself for the leader; ms.
-            "--heartbeat-interval=20",
-            "--election-timeout=200",
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-        ]
+        # Alone, it waits this long before it takes itself for the leader; ms.
+        alone = ["--heartbeat-interval=20", "--election-timeout=200"]
+        argv = ["etcd", *etcd_arguments(f"{directory}/data", self._etcd_url, port + 1), *alone]
         return Daemon(f"etcd of cluster {self.cluster}'s overlay", directory, argv, package="etcd-server")
 
     @property

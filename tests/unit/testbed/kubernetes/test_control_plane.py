@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from testbed.kubernetes.control_plane import api_server_arguments, client_arguments, endpoint, etcd_arguments
+from testbed.kubernetes.control_plane import api_server_arguments, client_arguments, endpoint
+from testbed.overlays.pod_network import etcd_arguments
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import versions
 from tests.unit.testbed.builders import addressed
@@ -28,7 +29,8 @@ def test_nothing_serves_that_need_not_and_no_flag_is_used_that_a_version_lacks()
 
 
 def test_api_server_and_etcd_find_each_other() -> None:
-    assert "--listen-client-urls=http://127.0.0.1:2379" in etcd_arguments("/data", 2379)
+    url = "http://127.0.0.1:2379"
+    assert f"--listen-client-urls={url}" in etcd_arguments("/data", url, 2380)
     arguments = api_server_arguments("/run/kubernetes/a", "192.168.56.11", 6443, 2379)
     assert "--etcd-servers=http://127.0.0.1:2379" in arguments
     assert "--authorization-mode=Node,RBAC" in arguments

@@ -11,9 +11,8 @@ from testbed.access.components import ComponentError
 from testbed.access.place import Node, Result
 from testbed.overlays import daemons
 from testbed.overlays.daemons import Joining
-from testbed.overlays.per_node import PerNode
-from testbed.overlays.pod_network import Daemon
-from testbed.overlays.seen import Seen
+from testbed.overlays.kernel_state import KernelState
+from testbed.overlays.pod_network import Daemon, PodNetwork
 from testbed.scenario.addressing import Addressing
 from tests.doubles import Asked, RecordingNode, said
 from tests.unit.testbed.builders import addressed
@@ -21,7 +20,7 @@ from tests.unit.testbed.builders import addressed
 WORKERS = ("worker-01", "worker-02")
 
 
-class Told(PerNode):
+class Told(PodNetwork):
     """A network whose daemons, one a worker, make everything; how far they are is said from outside."""
 
     left: list[list[str]]  # what is lacking each time that somebody asks; in the end nothing
@@ -29,7 +28,7 @@ class Told(PerNode):
     def links(self, node: str) -> str:
         return ""
 
-    def wanted(self, node: str, found: Mapping[str, Seen]) -> list[str]:  # type: ignore[override]
+    def wanted(self, node: str, found: Mapping[str, KernelState]) -> list[str]:  # type: ignore[override]
         return []
 
     def daemons(self, node: str) -> list[Daemon]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.overlays import seen
+from testbed.overlays import kernel_state
 from testbed.overlays.backends.ipip import Tunnels
 from testbed.runtime import containers
 from testbed.scenario import ScenarioError
@@ -56,7 +56,7 @@ def test_what_a_node_has_is_what_is_wanted() -> None:
         return [LINK] if "address" in asked.argv else routes if "route" in asked.argv else []
 
     node = RecordingNode(answer=lambda asked: in_batch(asked, lambda one: shown(tell(one))))
-    words = seen.look(node, []).words
+    words = kernel_state.look(node, []).facts
     assert [wish for wish in network.wanted("worker-01", {}) if wish not in words] == []
 
 

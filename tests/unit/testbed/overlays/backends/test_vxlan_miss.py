@@ -10,8 +10,8 @@ from edge.overlay import settings
 from testbed import resources
 from testbed.access.place import Result
 from testbed.overlays.backends.vxlan_miss import Resolved
+from testbed.overlays.kernel_state import KernelState
 from testbed.overlays.pod_network import Api
-from testbed.overlays.seen import Seen
 from testbed.scenario import ScenarioError, networks, ports
 from tests.doubles import Asked, RecordingNode, said
 from tests.unit.testbed.builders import addressed
@@ -138,7 +138,7 @@ def test_other_backends_have_no_use_for_its_settings() -> None:
 
 
 def wanted(one: Resolved) -> set[str]:
-    macs = {node: Seen({"flannel.1": one.mac(node)}) for node in one.own.nodes}
+    macs = {node: KernelState({"flannel.1": one.mac(node)}) for node in one.own.nodes}
     return set(one.wanted("worker-01", macs))
 
 

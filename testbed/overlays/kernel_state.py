@@ -18,15 +18,15 @@ FLAGS = ("learning", "proxy", "l2miss", "l3miss")  # of a VXLAN device
 
 
 @dataclass(frozen=True)
-class Seen:
+class KernelState:
     """What a node has."""
 
     macs: Mapping[str, str] = field(default_factory=dict)  # of its devices
-    words: frozenset[str] = frozenset()
+    facts: frozenset[str] = frozenset()
 
 
 # What a node should have: given its name, and what all nodes have.
-Wanted = Callable[[str, Mapping[str, Seen]], Iterable[str]]
+Wanted = Callable[[str, Mapping[str, KernelState]], Iterable[str]]
 
 
 def lacking(wanted: Wanted, nodes: Mapping[str, Node], files: Sequence[str]) -> list[str]:
@@ -34,14 +34,14 @@ def lacking(wanted: Wanted, nodes: Mapping[str, Node], files: Sequence[str]) -> 
 
     The lines of ``files``, which are paths, count as words too. Raises CommandError.
     """
-    looks = in_parallel(lambda node: look(node, files), nodes.values())
-    seen = dict(zip(nodes, looks, strict=True))
+    states = in_parallel(lambda node: look(node, files), nodes.values())
+    found = dict(zip(nodes, states, strict=True))
     return [
-        f"{node}: {words}" for node in nodes for words in wanted(node, seen) if words not in seen[node].words
+        f"{node}: {fact}" for node in nodes for fact in wanted(node, found) if fact not in found[node].facts
     ]
 
 
-def look(node: Node, files: Sequence[str]) -> Seen:
+def look(node: Node, files: Sequence[str]) -> KernelState:
     """Return what a node has. Raises CommandError if it cannot be reached."""
     commands = (
         ["ip", "-d", "-j", "address", "show"],
@@ -52,13 +52,13 @@ def look(node: Node, files: Sequence[str]) -> Seen:
     )
     shown = batch.look(node, [*commands, *(["cat", file] for file in files)])
     links, routes, neighbours, entries, rules = (_json(one) for one in shown[: len(commands)])
-    words = {line for one in shown[len(commands) :] if one.status == 0 for line in one.stdout.splitlines()}
-    words |= {word for link in links for word in _of_link(link)}
-    words |= {_of_route(one) for one in routes}
-    words |= {neighbour(one["dst"], one.get("lladdr", ""), one["dev"]) for one in neighbours}
-    words |= {forwarding(one["mac"], one["dst"], one["ifname"]) for one in entries if "dst" in one}
-    words |= {rule(_network(one), one["table"]) for one in rules if "dst" in one}
-    return Seen({link["ifname"]: link.get("address", "") for link in links}, frozenset(words))
+    facts = {line for one in shown[len(commands) :] if one.status == 0 for line in one.stdout.splitlines()}
+    facts |= {fact for link in links for fact in _of_link(link)}
+    facts |= {_of_route(one) for one in routes}
+    facts |= {neighbour(one["dst"], one.get("lladdr", ""), one["dev"]) for one in neighbours}
+    facts |= {forwarding(one["mac"], one["dst"], one["ifname"]) for one in entries if "dst" in one}
+    facts |= {rule(_network(one), one["table"]) for one in rules if "dst" in one}
+    return KernelState({link["ifname"]: link.get("address", "") for link in links}, frozenset(facts))
 
 
 def is_up(device: str) -> str:
