@@ -81,13 +81,13 @@ def _own(addressing: Addressing, enforcement: Enforcement, provider: Provider) -
 
 
 def _on_machines(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
-    from testbed.orchestrators.clusters.on_machines import PodsOnMachines
+    from testbed.orchestrators.clusters import PodsOnMachines
 
     return PodsOnMachines(addressing, enforcement, provider.nodes)
 
 
 def _on_clusters(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
-    from testbed.orchestrators.clusters.pods import Pods
+    from testbed.orchestrators.clusters import Pods
     from testbed.providers.helpers.provider import HelpersProvider
 
     assert isinstance(provider, HelpersProvider)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from testbed.enforcements.described import Described
-from testbed.enforcements.enforcement import Up
+from testbed.enforcements.enforcement import Enforcement, Up
 from testbed.enforcements.registry import register
 from testbed.scenario.enforcements import Kind
 from testbed.scenario.words import Part
@@ -23,7 +22,7 @@ class Bucket(Part):
 
 
 @dataclass(frozen=True)
-class TokenBucket(Described):
+class TokenBucket(Enforcement):
     """See testbed.enforcements.enforcement.Enforcement; pods are attached as without any."""
 
     settings: Bucket

@@ -17,8 +17,7 @@ from ipaddress import IPv4Address
 from math import isclose
 
 from testbed.access.place import CommandError, Place
-from testbed.enforcements.described import Described
-from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Footprint, Up
+from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Enforcement, Footprint, Up
 from testbed.links import interfaces
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
@@ -58,7 +57,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class AtInterface(Described):
+class AtInterface(Enforcement):
     """See testbed.enforcements.enforcement.Enforcement. The plugin only attaches the pods."""
 
     def install(self, up: Up) -> None:

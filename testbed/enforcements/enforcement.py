@@ -1,16 +1,25 @@
-"""What keeps the promises of one scenario's pods, as the rest of the testbed knows it; one module a kind."""
+"""What keeps the promises of one scenario's pods: plugins, as a description says, or what is made in code."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from testbed import resources
 from testbed.access.place import Place, PodPlace
 from testbed.runtime.cni import Attachment, NetworkList
-from testbed.scenario import Pod
-from testbed.scenario.faults import Fault
+from testbed.scenario import Pod, enforcements, links, placeholders, ports
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.described import OURS
+from testbed.scenario.description import BANDWIDTH, Description
+from testbed.scenario.faults import Fault, meant
+from testbed.scenario.faults import Path as FaultPath
+from testbed.scenario.frames import frame_bytes, of_full_frames, payload_bytes
+from testbed.scenario.quantities import format_rate
 
 # The paper's burst: 10 MiB at 1 Gbit/s (fig. 10), and as long at lower rates.
 BURST = 10 * 2**20  # bytes
@@ -51,64 +60,286 @@ class Footprint:
     trees: Sequence[str] = ()  # interfaces of the node whose root qdisc is its own
 
 
-class Enforcement(Protocol):
-    """Keeps the promises of one scenario's pods."""
+@dataclass(frozen=True)
+class Enforcement:
+    """Keeps the promises of one scenario's pods: by the plugins of a network that a description says.
+
+    What is made in code derives from it: its pods are attached by the network ``none``.
+    """
+
+    addressing: Addressing
+
+    @property
+    def description(self) -> Description:
+        """What the scenario says of the network."""
+        return enforcements.description_of(self.addressing.scenario)
 
     @property
     def programs(self) -> Path | None:
         """The directory of CNI plugins that nodes must be brought, once ``prepare`` has made it."""
+        plugins = self.description.plugins
+        if plugins is None:
+            return None
+        return resources.BUILT_PLUGIN if plugins == OURS else Path(plugins)
 
     @property
     def installed(self) -> bool:
         """Whether nodes that exist must have it installed, and configured as the scenario says."""
-
-    def missing(self, here: bool) -> Iterable[Fault]:
-        """Return what is missing to attach pods so, with the scenario's field that asks for it.
-
-        ``here`` says whether the plugins are called on this machine; what others have is not known.
-        """
-
-    def refused(self, pods: Collection[str]) -> Iterable[Fault]:
-        """Return the promises for which there is no room where all of these pods come, by arithmetic alone.
-
-        It is what their plugins would refuse, pod by pod in the scenario's order.
-        """
+        return self.description.installed
 
     def prepare(self) -> None:
-        """Make what nodes are brought. Raises CalledProcessError."""
+        """Make what nodes are brought: build the plugin, if it is ours. Raises CalledProcessError."""
+        if self.description.plugins == OURS:
+            resources.build_plugin()
 
     def network_list(self, cluster: str, node: str) -> NetworkList:
         """Return the configuration of one cluster's pod network on one of its nodes."""
+        conflist = self.description.conflist
+        assert conflist is not None, "missing() says so"
+        open_ones = placeholders.used(conflist) | {"name"}
+        whole = placeholders.filled(
+            {"name": "${name}", **conflist}, {name: self._value(name, cluster, node) for name in open_ones}
+        )
+        return NetworkList(
+            whole["name"],
+            whole["plugins"],
+            whole.get("cniVersion", "1.0.0"),
+            disable_check=bool(whole.get("disableCheck", False)),
+        )
 
     def attachment(self, pod: str) -> Attachment:
         """Return a pod's attachment to its cluster's network, with what a runtime offers to plugins."""
+        scenario = self.addressing.scenario
+        return Attachment(
+            container_id=f"{scenario.name}-{pod}",
+            namespace=self.addressing.namespace(pod),
+            capabilities=by_capabilities(self.description, scenario.pods[pod]),
+            arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
+        )
 
     def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
+        return by_annotations(self.description, pod)
 
     def capacity(self, cluster: str, node: str) -> int | None:
         """Return what a worker can promise a cluster's pods, bits per second as guarantees count.
 
-        None if that is not known.
+        That is its link, or its classes less the reserve. None if that is not known, and for another's
+        plugins: what asks the scheduler for room belongs to Concorde.
         """
+        if self.description.plugins != OURS:
+            return None
+        link = self.description.link
+        if link is None:
+            return links.rate_of(self.addressing.scenario, node)
+        return int(self._room(node) / self._on_uplink(cluster))
+
+    def refused(self, pods: Collection[str]) -> Iterable[Fault]:
+        """Yield the promises for which there is no room where all of these pods come, by arithmetic alone.
+
+        It is what their plugins would refuse, pod by pod in the scenario's order.
+        """
+        link, scenario = self.description.link, self.addressing.scenario
+        if self.description.plugins != OURS or link is None:
+            return
+        taken: Counter[str] = Counter()
+        for name, pod in scenario.pods.items():
+            if name not in pods or not pod.promised or links.rate_of(scenario, pod.node) is None:
+                continue
+            takes = math.ceil(pod.promised * self._on_uplink(pod.cluster))
+            free = int(self._room(pod.node)) - taken[pod.node]
+            if takes <= free:
+                taken[pod.node] += takes
+                continue
+            yield Fault(
+                ("pods", name, "guarantee" if pod.guarantee else "answers"),
+                f"no room for {format_rate(pod.promised)} on {pod.node}: with headers it takes "
+                f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
+            )
 
     def install(self, up: Up) -> None:
-        """Do what is to be done once the pods are up. Raises CommandError."""
+        """Do what is to be done once the pods are up, if the plugins have not. Raises CommandError."""
 
     def withdraw(self, up: Up) -> None:
         """Undo what ``install`` has done, while the pods stay as they are. Raises CommandError."""
 
     def check(self, up: Up) -> list[str]:
-        """Return, in words, every way in which the kernel's state is not as it was installed."""
+        """Return, in words, every way in which the kernel's state is not as it was installed.
+
+        What the plugins check themselves is not looked at.
+        """
+        return []
 
     def guarded(self, up: Up) -> Mapping[str, Guarded]:
-        """Return every interface that must have classes, by what people call it."""
+        """Return every interface that must have classes, by what people call it.
+
+        It is eth0 of each pod with a guarantee, or the uplink of each node with such a pod.
+        """
+        pods = self.addressing.scenario.pods
+        promised = {name: pod.node for name, pod in pods.items() if pod.guarantee is not None}
+        match self.description.guards:
+            case "pod":
+                return {f"pod {name}": Guarded(up.pods[name], up.pods[name].interface) for name in promised}
+            case "uplink":
+                return {
+                    f"node {node}": Guarded(up.nodes[node], self.addressing.uplink(node))
+                    for node in dict.fromkeys(promised.values())
+                }
+            case None:
+                return {}
 
     def counters(self, up: Up) -> Mapping[str, str]:
         """Return what the kernel says of classes that no pod's own interface has, for the recording."""
+        return {}
 
     def footprint(self, node: str) -> Footprint:
-        """Return what it makes on a node that runs pods."""
+        """Return what it makes on a node that runs pods, as the description says."""
+        remains = self.description.remains
+        trees = placeholders.filled(remains.trees, {"uplink": self.addressing.uplink(node)})
+        return Footprint(tuple(remains.state), tuple(remains.tables), tuple(trees))
+
+    def missing(self, here: bool) -> Iterable[Fault]:
+        """Yield what is missing to attach pods so, with the scenario's field that asks for it.
+
+        That may be a configuration list, a directory, a plugin. ``here`` says whether they are called on this
+        machine; what others have is not known.
+        """
+        field: FaultPath = ("enforcement",)
+        description = self.description
+        if description.conflist is None:
+            words = (
+                f"network {description.name} has no conflist: it is for clusters that exist (--kubeconfig)"
+            )
+            yield Fault(field, words)
+        elif description.plugins not in (None, OURS) and not Path(description.plugins or "").is_dir():
+            yield Fault((*field, "plugins"), f"no directory {description.plugins}")
+        elif here:
+            stated = not isinstance(self.addressing.scenario.enforcement, str)
+            for at, words in self._missing_plugins(description.conflist):
+                yield Fault((*field, "conflist", *at) if stated else field, words)
+
+    def _missing_plugins(self, conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
+        brought = {OURS} if self.description.plugins == OURS else set()
+        own = [self.description.plugins] if self.description.plugins and not brought else []
+        directories = [*own, *resources.REFERENCE_PLUGINS]
+        there = brought | {file.name for one in directories for file in Path(one).glob("*")}
+        for at, kind in _programs(conflist):
+            if kind not in there:
+                yield at, f"no plugin {kind!r} in {', '.join(directories)}{meant(kind, there)}"
+
+    def _classes(self, node: str) -> int:
+        """Return the rate that the classes of a node use, bits per second."""
+        rate, link = links.rate_of(self.addressing.scenario, node), self.description.link
+        assert rate is not None, "testbed.scenario.rules"
+        assert link is not None, "testbed.scenario.description"
+        return round(rate * link.share)
+
+    def _room(self, node: str) -> float:
+        """Return what a node can promise, bits per second of full frames.
+
+        What offloaded packets do not count is given up, as the plugin does (concorde/node/records.py).
+        """
+        classes, link = self._classes(node), self.description.link
+        assert link is not None, "testbed.scenario.description"
+        more = self.addressing.scenario.underlay.frame_overhead
+        return of_full_frames(of_full_frames(classes, more) - classes * link.reserve, more)
+
+    def _on_uplink(self, cluster: str) -> float:
+        """Return what a promise of one bit takes on a node's link, in bits of frames with all their headers.
+
+        A promise counts frames as the pod sends them, or their payload; see testbed.scenario.frames.
+        """
+        mtu = self.addressing.pod_mtu(cluster)
+        counted = (
+            frame_bytes(mtu) if self.addressing.scenario.count == "layer2" else payload_bytes(mtu, "tcp")
+        )
+        return frame_bytes(mtu, self.addressing.overhead(cluster)) / counted
+
+    def _value(self, placeholder: str, cluster: str, node: str) -> Any:
+        """Return what stands for a placeholder (testbed.scenario.placeholders) on a node."""
+        where, scenario = self.addressing, self.addressing.scenario
+        values: dict[str, Callable[[], Any]] = {
+            "name": lambda: where.network_name(cluster),
+            "cluster": lambda: cluster,
+            "node": lambda: node,
+            "bridge": lambda: where.bridge(cluster),
+            "subnet": lambda: str(where.pod_range(cluster, node).subnet),
+            "gateway": lambda: str(where.pod_range(cluster, node).gateway),
+            "range_start": lambda: str(where.pod_range(cluster, node).first),
+            "range_end": lambda: str(where.pod_range(cluster, node).last),
+            "subnet_file": lambda: where.subnet_file(cluster),
+            "mtu": lambda: where.pod_mtu(cluster),
+            "overhead": lambda: where.overhead(cluster),
+            "frame_overhead": lambda: scenario.underlay.frame_overhead,
+            "uplink": lambda: where.uplink(node),
+            "capacity": lambda: str(self._classes(node)),
+            "control_ports": lambda: ports.control(where, node),
+            "count": lambda: scenario.count,
+        }
+        return values[placeholder]()
+
+
+def _programs(conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
+    """Yield every plugin that a configuration list names, each with the path to its name there."""
+    for index, plugin in enumerate(conflist["plugins"]):
+        yield ("plugins", index, "type"), plugin["type"]
+        ipam = plugin.get("ipam")
+        if isinstance(ipam, dict) and isinstance(ipam.get("type"), str):
+            yield ("plugins", index, "ipam", "type"), ipam["type"]
+
+
+# The capability by which containerd hands on all of a pod's annotations.
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+LEAST_BURST = 40_000  # bits
+
+
+def by_annotations(description: Description, pod: Pod) -> dict[str, str]:
+    """Return what a pod's manifest says about its bandwidth."""
+    if description.told == "nothing":
+        return {}
+    keys = description.annotations
+    limit = _limit(description, pod)
+    rates = {
+        keys.guarantee: pod.guarantee,
+        keys.answers: pod.answers,
+        keys.ceiling: limit if "egress" in description.direction else None,
+        keys.ingress: limit if "ingress" in description.direction else None,
+    }
+    return {key: format_rate(rate) for key, rate in rates.items() if key is not None and rate is not None}
+
+
+def by_capabilities(description: Description, pod: Pod) -> dict[str, Any]:
+    """Return what a runtime hands to plugins that declare these capabilities, in containerd's spelling.
+
+    The burst is the paper's unless the network says another: containerd's own, 2^32 - 1 bits, lets a pod send
+    for seconds without any limit (kubernetes/kubernetes#90839), which would be no comparison.
+    """
+    offered: dict[str, Any] = {ANNOTATIONS: by_annotations(description, pod)}
+    limit = _limit(description, pod)
+    if limit is not None and description.told != "nothing":
+        bits = burst(description, limit)
+        inward, outward = ("ingress" in description.direction), ("egress" in description.direction)
+        offered[BANDWIDTH] = {
+            "IngressRate": limit if inward else 0,
+            "IngressBurst": bits if inward else 0,
+            "EgressRate": limit if outward else 0,
+            "EgressBurst": bits if outward else 0,
+        }
+    return offered
+
+
+def burst(description: Description, limit: int) -> int:
+    """Return the bits that a pod may send at once beside a limit in bits per second."""
+    if description.burst is not None:
+        return description.burst
+    return min(8 * BURST, max(limit * BURST_MILLISECONDS // 1000, LEAST_BURST))
+
+
+def _limit(description: Description, pod: Pod) -> int | None:
+    """Return what a pod is limited to, bits per second; what knows only limits is told promises as such."""
+    if description.annotations.guarantee is not None or pod.guarantee is None:
+        return pod.ceiling
+    return pod.guarantee
 
 
 def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:

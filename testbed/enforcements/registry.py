@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from testbed.enforcements.at_interface import AtInterface
-from testbed.enforcements.described import Described
 from testbed.enforcements.enforcement import Enforcement
 from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
@@ -29,4 +28,4 @@ def of(addressing: Addressing) -> Enforcement:
         return AtInterface(addressing)
     named = scenario.enforcement if isinstance(scenario.enforcement, str) else ""
     handed = enforcements.KINDS.handed(named, scenario.settings)
-    return MAKERS.get(named, Described)(addressing, *handed)
+    return MAKERS.get(named, Enforcement)(addressing, *handed)

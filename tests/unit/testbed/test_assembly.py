@@ -12,7 +12,7 @@ from testbed.assembly import CNI, OrchestratorKind, ProviderKind, assemble, dema
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import requirements
 from testbed.orchestrators import Orchestrator
-from testbed.orchestrators.clusters.on_machines import PodsOnMachines
+from testbed.orchestrators.clusters import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.enforcements.described import by_annotations, by_capabilities
+from testbed.enforcements.enforcement import by_annotations, by_capabilities
 from testbed.scenario import Pod
 from testbed.scenario.description import Annotations, Description
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed import resources
-from testbed.enforcements.described import Described
+from testbed.enforcements.enforcement import Enforcement
 from testbed.scenario import placeholders, render_yaml
 from testbed.scenario.faults import render_path
 from testbed.scenario.placeholders import MEANINGS
@@ -16,8 +16,8 @@ from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
 
-def described(said: str, *overrides: str) -> Described:
-    return Described(addressed("contmec", f"enforcement={said}", *overrides))
+def described(said: str, *overrides: str) -> Enforcement:
+    return Enforcement(addressed("contmec", f"enforcement={said}", *overrides))
 
 
 def missing(said: str, here: bool = True) -> list[str]:

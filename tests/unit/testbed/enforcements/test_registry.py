@@ -6,13 +6,13 @@ import pytest
 
 from testbed.enforcements import registry
 from testbed.enforcements.at_interface import AtInterface
-from testbed.enforcements.described import Described
+from testbed.enforcements.enforcement import Enforcement
 from testbed.scenario import ScenarioError, described
 from testbed.scenario.enforcements import Kind
 from tests.unit.testbed.builders import addressed
 
 
-class Fabric(Described):
+class Fabric(Enforcement):
     """An enforcement of the network's own."""
 
 
@@ -25,8 +25,8 @@ def fabric(own_parts: None) -> None:
 @pytest.mark.parametrize("name", [*described.shipped()])
 def test_shipped_networks_are_what_their_descriptions_say(name: str) -> None:
     addressing = addressed("congested", f"enforcement={name}")
-    assert registry.of(addressing) == Described(addressing)
-    assert Described(addressing).description == described.of_name(name)
+    assert registry.of(addressing) == Enforcement(addressing)
+    assert Enforcement(addressing).description == described.of_name(name)
 
 
 def test_shaping_at_an_interface_goes_before_the_enforcement() -> None:
@@ -46,4 +46,4 @@ def test_a_name_is_taken_once(fabric: None) -> None:
     with pytest.raises(ValueError, match="there is an enforcement 'none' already"):
         registry.register(Kind("none"), Fabric)
     none = addressed("contmec", "enforcement=none")
-    assert registry.of(none) == Described(none)
+    assert registry.of(none) == Enforcement(none)

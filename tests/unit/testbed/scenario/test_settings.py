@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.enforcements import registry
-from testbed.enforcements.described import Described
+from testbed.enforcements.enforcement import Enforcement
 from testbed.scenario import Scenario, ScenarioError, load, parse, render_schema, render_yaml
 from testbed.scenario.enforcements import KINDS, Kind
 from testbed.scenario.words import Part
@@ -27,7 +27,7 @@ class Fabric(Part):
 
 @pytest.fixture(autouse=True)
 def _fabric(own_parts: None) -> None:
-    registry.register(Kind("fabric", settings=Fabric()), Described)
+    registry.register(Kind("fabric", settings=Fabric()), Enforcement)
 
 
 def given(scenario: Scenario) -> tuple[Fabric, ...]:

@@ -10,7 +10,7 @@ import pytest
 from testbed.access.place import Result
 from testbed.clusters import kubeconfigs
 from testbed.enforcements import registry
-from testbed.orchestrators.clusters.on_machines import PodsOnMachines
+from testbed.orchestrators.clusters import PodsOnMachines
 from testbed.scenario.addressing import Addressing
 from tests.doubles import RecordingNode, said
 

@@ -5,22 +5,29 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed import resources
-from testbed.access.place import InNamespace, Place, in_parallel
+from testbed.access import scratch
+from testbed.access.local import Local
+from testbed.access.place import CommandError, InNamespace, Node, Place, PodPlace, Within, in_parallel
 from testbed.access.remote import RemotePod
-from testbed.clusters import manifests
+from testbed.clusters import kubeconfigs, manifests
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
-from testbed.clusters.namespaces import READY_SECONDS, Ways
-from testbed.clusters.survey import Ground, facts
+from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Ways, lifetime
+from testbed.clusters.survey import Ground, ask, facts, survey
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.client import PodError
+from testbed.kubernetes.control_plane import ADMIN_KUBECONFIG, IN_CELL
 from testbed.kubernetes.manifests import Manifest, name_of
+from testbed.kubernetes.worker import KUBELETS, way_into
 from testbed.runtime.cni import Attached, NetworkList, attachments
+from testbed.scenario import ScenarioError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
+from testbed.supplies.images import TRAFFIC
 
 
 class Pods:
@@ -104,7 +111,7 @@ class Pods:
         """Leave a node as it is: what runs there is other people's; see Orchestrator."""
         return []
 
-    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, RemotePod]:
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
         """Return the containers; they have come with the pods."""
         return self._containers
 
@@ -201,3 +208,98 @@ def _configuration(cached: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mtu(pod: Place) -> int:
     return int(pod.run(["cat", "/sys/class/net/eth0/mtu"]).stdout)
+
+
+PROVISION = "./invokew provision, with the same provider and scenario, makes it"
+
+
+@dataclass(frozen=True)
+class CellOnMachine(Within):
+    """A cluster's part of a machine, as its containerd and kubelet see it."""
+
+    cluster: str
+    cgroup: str = ""  # nothing is made there
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the machine into the cell."""
+        return [IN_CELL, self.cluster]
+
+
+class PodsOnMachines(Pods):
+    """Runs a scenario's pods by the clusters of its machines.
+
+    Pods are made through the API, as in any cluster that exists; but the nodes are entered by SSH, so no pod
+    has to help, and the containers are on the machines' own network, which is made for the run as ever.
+    """
+
+    overlay: str | None = "flannel's, as the machines were provisioned"
+    brings_containers = False
+
+    def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
+        # To the clusters the containers are nothing but other traffic.
+        scenario = addressing.scenario.model_copy(update={"containers": {}})
+        super().__init__(Addressing(scenario), enforcement, self, Ground({}, {}, {}), {}, TRAFFIC)
+        self.seconds = lifetime(scenario)
+        self.entered: Mapping[tuple[str, str], Node] = {
+            (cluster, name): CellOnMachine(name, node, cluster)
+            for name, node in nodes.items()
+            for cluster in addressing.clusters_of(name)
+        }
+        self._kubeconfigs = ExitStack()
+        self._namespaces: Namespaces | None = None
+
+    def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
+        """Look at the clusters, and start the pods; on failure none of them stays.
+
+        Raises ScenarioError and LookupError for all that speaks against a run there, RuntimeError for pods.
+        """
+        try:
+            progress(f"the APIs of clusters {', '.join(self._scenario.clusters)}")
+            self._survey()
+            return super().up(progress, without)
+        except BaseException:
+            with suppress(RuntimeError):
+                self.down()
+            raise
+
+    def _survey(self) -> None:
+        """Learn where pods will run, and claim the clusters' namespaces."""
+        names = list(self._scenario.clusters)
+        clients = dict(zip(names, in_parallel(self._client, names), strict=True))
+        answers = dict(zip(names, in_parallel(ask, clients.values()), strict=True))
+        self._ground, faults = survey(self._scenario, self._enforcement, answers)
+        if faults:
+            raise ScenarioError(f"scenario {self._scenario.name}", faults)
+        self._clients = clients
+        self._namespaces = Namespaces(clients.values(), self.seconds)
+        self._namespaces.claim()
+
+    def way_into(self, name: str, client: Outside, pod: Mapping[str, Any]) -> tuple[Place, Sequence[str]]:
+        """Return the way by SSH and containerd, on which nothing is lost when an API is late; see Ways."""
+        (status,) = pod["status"]["containerStatuses"]
+        cell = self.entered[client.cluster, self._scenario.pods[name].node]
+        return cell, way_into(KUBELETS, status["containerID"].rpartition("/")[2])
+
+    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
+        """Leave the containers as they are: network namespaces beside Kubernetes."""
+        return containers
+
+    def down(self) -> None:
+        """Remove all pods, with their namespaces."""
+        if self._namespaces:
+            self._namespaces.remove()
+        self._kubeconfigs.close()
+
+    def _client(self, cluster: str) -> Outside:
+        """Return what asks a cluster's API from here, as its administrator. Raises LookupError."""
+        master = self._scenario.clusters[cluster].master
+        try:
+            text = self.entered[cluster, master].run(["cat", ADMIN_KUBECONFIG]).stdout
+        except CommandError as error:
+            raise LookupError(
+                f"{master} is not a master of cluster {cluster!r} ({error}): {PROVISION}"
+            ) from None
+        file = self._kubeconfigs.enter_context(scratch.file())
+        file.write_text(text, encoding="utf-8")
+        return Outside(cluster, Local(), kubeconfigs.kubectl(), str(file))

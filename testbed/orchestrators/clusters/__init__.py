@@ -1,1 +1,0 @@
-"""Clusters that exist already run the pods."""
