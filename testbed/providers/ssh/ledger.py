@@ -12,16 +12,141 @@ import re
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from testbed.access.place import CommandError, Node
-from testbed.providers.ssh import artefacts
-from testbed.providers.ssh.artefacts import Artefact
+from testbed.access.place import CommandError, Node, Result
 from testbed.providers.ssh.node import MARK, mark
-from testbed.providers.ssh.survey import MOUNTED, root_handles
 from testbed.runtime.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.scenario.addressing import NAMESPACES
+from testbed.scenario.description import StateDirectory
+
+
+class _Artefact(BaseModel):
+    """A kind of thing that a testbed makes on a machine; as text it is what people know it by."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Link(_Artefact):
+    """A network interface; its other end, and what is routed over it, go with it."""
+
+    kind: Literal["link"] = "link"
+    name: str
+
+    def __str__(self) -> str:
+        return f"interface {self.name}"
+
+
+class Namespace(_Artefact):
+    """A named network namespace: a pod or a container."""
+
+    kind: Literal["namespace"] = "namespace"
+    name: str
+
+    def __str__(self) -> str:
+        return f"network namespace {self.name}"
+
+
+class Attached(_Artefact):
+    """A pod's attachment to its network, which the CNI plugins undo: leases, classes, devices."""
+
+    kind: Literal["attachment"] = "attachment"
+    network: dict[str, Any]  # of testbed.runtime.cni.NetworkList
+    attachment: dict[str, Any]  # of testbed.runtime.cni.Attachment
+    directories: list[str]
+
+    def __str__(self) -> str:
+        return f"attachment of {self.attachment['container_id']}"
+
+
+class Table(_Artefact):
+    """An nftables table."""
+
+    kind: Literal["table"] = "table"
+    family: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"nftables table {self.family} {self.name}"
+
+
+class Tree(_Artefact):
+    """What shapes an interface of the machine's own; without it the kernel's default is back."""
+
+    kind: Literal["tree"] = "tree"
+    interface: str
+
+    def __str__(self) -> str:
+        return f"root qdisc of {self.interface}"
+
+
+class Routes(_Artefact):
+    """Routes by an interface of the machine's own into a network that had none."""
+
+    kind: Literal["routes"] = "routes"
+    network: str
+    interface: str
+
+    def __str__(self) -> str:
+        return f"routes into {self.network} by {self.interface}"
+
+
+class Setting(_Artefact):
+    """A kernel setting, to be given back its former value unless somebody else has changed it since."""
+
+    kind: Literal["setting"] = "setting"
+    path: str
+    value: str
+    former: str
+
+    def __str__(self) -> str:
+        return f"{self.path} = {self.value} (was {self.former})"
+
+
+class File(_Artefact):
+    """A file."""
+
+    kind: Literal["file"] = "file"
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class State(_Artefact):
+    """A directory in which CNI plugins keep their state, with all in it."""
+
+    kind: Literal["state"] = "state"
+    path: StateDirectory
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Directory(_Artefact):
+    """A directory that was not there; it stays if somebody else has put something into it."""
+
+    kind: Literal["directory"] = "directory"
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Mount(_Artefact):
+    """The mount that ``ip netns`` makes of its directory at first; it stays as long as that is used."""
+
+    kind: Literal["mount"] = "mount"
+    path: str
+
+    def __str__(self) -> str:
+        return f"mount {self.path}"
+
+
+Artefact = Link | Namespace | Attached | Table | Tree | Routes | Setting | File | State | Directory | Mount
+
 
 ROOT = "/var/lib/concorde-testbed"
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -144,6 +269,13 @@ def _boot(node: Node) -> str:
     return node.run(["cat", BOOT]).stdout.strip()
 
 
+# Whether something is mounted at a path, as one gets there: the kernel has the mount's number for every
+# open file (proc(5), /proc/pid/fdinfo). ``mountpoint`` looks paths up in the table of mounts, where what a
+# later mount hides still stands. In a process of its own, for a mount on which something is open is in use.
+MOUNTED = """(
+    number() { grep mnt_id "/proc/self/fdinfo/$1"; }
+    exec 3<"$1" 4<"$1/.." && [ "$(number 3)" != "$(number 4)" ]
+)"""
 # Arguments: the setting, what it was set to, what it was. To take away what is gone already is no fault: a
 # crash may have come before it was made, and somebody may have done it by hand.
 RESTORE = '[ "$(cat "$1")" != "$2" ] || printf "%s\\n" "$3" >"$1"'
@@ -151,32 +283,41 @@ UNMOUNT = f'[ ! -d "$1" ] || ! {MOUNTED} || [ -n "$(ls -A "$1")" ] || umount "$1
 REMOVE_EMPTY = '[ ! -d "$1" ] || rmdir --ignore-fail-on-non-empty "$1"'
 
 
-def remove(node: Node, thing: artefacts.Artefact) -> None:
+def remove(node: Node, thing: Artefact) -> None:
     """Take a thing away, if it is there. Raises CommandError."""
     match thing:
-        case artefacts.Link(name=name):
+        case Link(name=name):
             _delete(node, ["ip", "link", "delete", "dev", name], ["ip", "link", "show", "dev", name])
-        case artefacts.Namespace(name=name):
+        case Namespace(name=name):
             _delete(node, ["ip", "netns", "delete", name], ["test", "-e", f"{NAMESPACES}/{name}"])
-        case artefacts.Table(family=family, name=name):
+        case Table(family=family, name=name):
             _delete(node, ["nft", "delete", "table", family, name], ["nft", "list", "table", family, name])
-        case artefacts.Attached():
+        case Attached():
             _detach(node, thing)
-        case artefacts.Tree(interface=interface):
+        case Tree(interface=interface):
             if interface in root_handles(node.run(["tc", "-j", "qdisc", "show"])):
                 node.run(["tc", "qdisc", "delete", "dev", interface, "root"])
-        case artefacts.Routes(network=network, interface=interface):
+        case Routes(network=network, interface=interface):
             node.run(["ip", "route", "flush", "root", network, "dev", interface])
-        case artefacts.Setting(path=path, value=value, former=former):
+        case Setting(path=path, value=value, former=former):
             node.run(["sh", "-c", RESTORE, "sh", path, value, former])
-        case artefacts.File(path=path):
+        case File(path=path):
             node.run(["rm", "-f", path])
-        case artefacts.State(path=path):
+        case State(path=path):
             node.run(["rm", "-rf", path])
-        case artefacts.Directory(path=path):
+        case Directory(path=path):
             node.run(["sh", "-c", REMOVE_EMPTY, "sh", path])
-        case artefacts.Mount(path=path):
+        case Mount(path=path):
             node.run(["sh", "-c", UNMOUNT, "sh", path])
+
+
+def root_handles(shown: Result) -> dict[str, str]:
+    """Return the handle of each interface's root qdisc, from ``tc -j qdisc show``.
+
+    The kernel's own choice has none.
+    """
+    roots = (qdisc for qdisc in shown.json() if qdisc.get("root"))
+    return {qdisc["dev"]: qdisc["handle"] for qdisc in roots if qdisc["handle"] != "0:"}
 
 
 def _delete(node: Node, delete: list[str], show: list[str]) -> None:
@@ -186,7 +327,7 @@ def _delete(node: Node, delete: list[str], show: list[str]) -> None:
         raise CommandError(node.name, delete, done.status, done.stderr)
 
 
-def _detach(node: Node, attached: artefacts.Attached) -> None:
+def _detach(node: Node, attached: Attached) -> None:
     """Let the plugins undo an attachment; a pod without a namespace has none."""
     attachment = Attachment(**attached.attachment)
     if node.run(["test", "-e", attachment.namespace], check=False).status != 0:

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.providers.netns.sandbox import Entrance, Sandbox
-from testbed.providers.ssh.artefacts import Mount
-from testbed.providers.ssh.ledger import remove
-from testbed.providers.ssh.survey import MOUNTED
+from testbed.providers.ssh.ledger import MOUNTED, Mount, remove
 from testbed.scenario.addressing import NAMESPACES
 from tests import mounts
 

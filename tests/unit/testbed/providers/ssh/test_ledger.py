@@ -8,8 +8,7 @@ import pytest
 
 from testbed.access.place import CommandError, Result
 from testbed.providers.ssh import ledger, plan
-from testbed.providers.ssh.artefacts import Artefact, Link, Namespace
-from testbed.providers.ssh.ledger import Ledger
+from testbed.providers.ssh.ledger import Artefact, Ledger, Link, Namespace
 from tests.doubles import Asked, RecordingNode, SilentNode, said
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.providers.ssh.builders import EMPTY

@@ -6,9 +6,8 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 
 from testbed.providers.ssh import plan
-from testbed.providers.ssh.artefacts import Directory, Mount, Routes, Setting, Tree
-from testbed.providers.ssh.ledger import remove
-from testbed.providers.ssh.survey import Interface, Seen
+from testbed.providers.ssh.ledger import Directory, Mount, Routes, Setting, Tree, remove
+from testbed.providers.ssh.plan import Interface, MachineState
 from tests.doubles import RecordingNode
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.providers.ssh.builders import EMPTY, UPLINK
@@ -69,14 +68,14 @@ def test_the_uplink_is_in_the_plan_only_if_it_is_shaped() -> None:
 
 def test_what_was_there_is_not_taken_away() -> None:
     there = frozenset({"/run/netns", "/run/flannel"})
-    seen = Seen((UPLINK,), (), frozenset(), True, frozenset(), {}, there, "1")
+    seen = MachineState((UPLINK,), (), frozenset(), True, frozenset(), {}, there, "1")
     made = plan.everything(addressed("contmec"), "worker-01", seen, "/d")
     assert not any(isinstance(thing, (Directory, Mount, Setting)) for thing in made)
 
 
 def test_obstacles_are_named() -> None:
     vxlan = Interface("vx", 1450, (), vxlan=(1, 8472))
-    seen = Seen(
+    seen = MachineState(
         (UPLINK, Interface("cni-a", 1450, ()), vxlan), (IPv4Network("172.16.0.0/24"),), frozenset({"A-1"}),
         True, frozenset({("ip", "containers")}), {"eth0": "1:"}, frozenset({"/run/concorde"}), "1",
     )  # fmt: skip
