@@ -88,7 +88,7 @@ def _on_machines(addressing: Addressing, enforcement: Enforcement, provider: Pro
 
 def _on_clusters(addressing: Addressing, enforcement: Enforcement, provider: Provider) -> Orchestrator:
     from testbed.orchestrators.clusters import Pods
-    from testbed.providers.helpers.provider import HelpersProvider
+    from testbed.providers.helpers import HelpersProvider
 
     assert isinstance(provider, HelpersProvider)
     return Pods(addressing, enforcement, provider, provider.ground, provider.clients, provider.image)
@@ -115,13 +115,13 @@ def _vagrant(addressing: Addressing, source: str, clusters_exist: bool) -> Provi
 
 
 def _existing(addressing: Addressing, source: str, _clusters_exist: bool) -> Provider:
-    from testbed.providers.helpers.provider import on_clusters
+    from testbed.providers.helpers import on_clusters
 
     return on_clusters(addressing, source)
 
 
 def _pods_persistence() -> Persistence:
-    from testbed.providers.helpers.persistence import PodsPersistence
+    from testbed.providers.helpers import PodsPersistence
 
     return PodsPersistence()
 
@@ -133,7 +133,7 @@ def _ssh_persistence() -> Persistence:
 
 
 def _vagrant_persistence() -> Persistence:
-    from testbed.providers.vagrant.persistence import VagrantPersistence
+    from testbed.providers.vagrant.provider import VagrantPersistence
 
     return VagrantPersistence()
 
@@ -146,7 +146,7 @@ def _ssh_machines(source: str, scenario: Scenario | None) -> Mapping[str, Machin
 
 def _vagrant_machines(_source: str, scenario: Scenario | None) -> Mapping[str, Machine]:
     from testbed.providers.ssh import inventory
-    from testbed.providers.vagrant.persistence import VagrantPersistence
+    from testbed.providers.vagrant.provider import VagrantPersistence
 
     return inventory.chosen(VagrantPersistence().at("", scenario, None).made.inventory(), scenario)
 

@@ -49,6 +49,17 @@ class Provider(Protocol):
         """Remove everything this provider made, and nothing else."""
 
 
+class ThereBefore:
+    """What providers have in common whose machines, with the links between them, were there before."""
+
+    hops: Sequence[Place] = ()  # whatever there is, it is not ours
+    trunks: Sequence[Running] = ()
+    hosts: Sequence[Place] = ()  # none that is known of: nodes may be machines of their own
+
+    def settle(self, networks: Sequence[Place]) -> None:
+        """Leave everything as it is."""
+
+
 @runtime_checkable
 class Together(Protocol):
     """A provider all of whose nodes have one kernel: one process can have sockets in all their networks."""

@@ -77,11 +77,12 @@ class CommandLine(NamedTuple):
 
 
 class Persisted(Protocol):
-    """A testbed that stays up, or machines that are there."""
+    """A testbed that stays up, or machines that are there.
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
+    What a provider does not say is as for machines that were there before, and are no clusters.
+    """
+
+    name: str  # what it is called
 
     def state(self) -> State:
         """Return what it holds. Raises LookupError or RuntimeError with why that cannot be told."""
@@ -94,21 +95,25 @@ class Persisted(Protocol):
 
         Raises LookupError where there are machines and nothing else.
         """
+        raise LookupError(f"{self.name!r} has machines and no pods: bench measures there")
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell at a location, or to a command, as people use it."""
 
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
-        """Return what leads to a tcpdump in a location's network. Raises LookupError if there is none."""
+        """Return what leads to its node's tcpdump in a location's network. Raises LookupError for none."""
+        return self.command(location.network, tcpdump_on(location.node, interface, arguments))
 
     def kubeconfig(self, cluster: str) -> str:
         """Return a kubeconfig that works on this machine. Raises LookupError for an unknown cluster."""
+        raise unknown_cluster(self.name, cluster, [])
 
     def down(self) -> str:
         """Take it down, and return in words what has become of it. Raises RuntimeError with what is left."""
 
     def destroy(self) -> str:
         """Take down for good what would come up again as it was. Raises LookupError if nothing would."""
+        raise LookupError("--destroy is for machines that the testbed has made: --provider vagrant")
 
 
 BringUp = Callable[[Provider], AbstractContextManager[State]]
@@ -119,6 +124,7 @@ class Persistence(Protocol):
 
     def default_name(self, scenario: Scenario) -> str:
         """Return what a testbed of a scenario is called if nobody says."""
+        return DEFAULT
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, progress: Callable[[str], None]
@@ -132,9 +138,11 @@ class Persistence(Protocol):
 
     def names(self) -> list[str]:
         """Return what its testbeds are called; some may turn out to be gone."""
+        return []
 
     def find(self, name: str) -> Persisted | None:
-        """Return a testbed that is up, by name."""
+        """Return a testbed that is up, by name; None if there is none."""
+        return None
 
     def at(self, source: str, scenario: Scenario | None, name: str | None) -> Persisted | None:
         """Return what is meant by the provider itself, with a source, a scenario, or a name.
@@ -188,13 +196,3 @@ def unknown_cluster(name: str, cluster: str, clusters: Sequence[str]) -> LookupE
     """Return what to raise for a cluster that a testbed has not."""
     found = ", ".join(clusters) or "none; --orchestrator kubernetes makes some"
     return LookupError(f"testbed {name!r} has no Kubernetes cluster {cluster!r} (clusters: {found})")
-
-
-def no_pods(name: str) -> LookupError:
-    """Return what to raise where there are machines, and no pods of a testbed."""
-    return LookupError(f"{name!r} has machines and no pods: bench measures there")
-
-
-def nothing_to_destroy() -> LookupError:
-    """Return what to raise where nothing outlives ``down``."""
-    return LookupError("--destroy is for machines that the testbed has made: --provider vagrant")

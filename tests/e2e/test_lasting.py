@@ -15,7 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from testbed import lasting
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
-from testbed.providers.helpers.persistence import LIFETIME_SECONDS, PersistedPods
+from testbed.providers.helpers import LIFETIME_SECONDS, PersistedPods
 from testbed.supplies import binaries
 from tests.e2e.conftest import invoke
 from tests.leftovers import added, host_state

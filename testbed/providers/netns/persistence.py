@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
@@ -25,6 +24,8 @@ from testbed.providers.persistence import (
     Cluster,
     CommandLine,
     Location,
+    Persisted,
+    Persistence,
     State,
     StoredRoute,
     valid_name,
@@ -33,12 +34,8 @@ from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
 
-class SandboxPersistence:
+class SandboxPersistence(Persistence):
     """Keeps testbeds whose nodes are namespaces; see testbed.providers.persistence.Persistence."""
-
-    def default_name(self, _scenario: Scenario) -> str:
-        """Any scenario's is called the same."""
-        return persistence.DEFAULT
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]
@@ -73,16 +70,11 @@ class SandboxPersistence:
         return self.find(name or persistence.DEFAULT)
 
 
-@dataclass(frozen=True)
-class PersistedSandbox:
-    """A sandbox that was told to stay; see testbed.providers.persistence.Persisted."""
+class PersistedSandbox(Persisted):
+    """A sandbox that stays."""
 
-    box: Sandbox
-
-    @property
-    def name(self) -> str:
-        """The sandbox's."""
-        return self.box.name
+    def __init__(self, box: Sandbox) -> None:
+        self.box, self.name = box, box.name
 
     def state(self) -> State:
         """Return what was written into it."""
@@ -131,10 +123,6 @@ class PersistedSandbox:
             in_parallel(lambda item: self._empty(*item), list(self.state().clusters.items()))
         self.box.stop()
         return f"testbed {self.name!r} is down"
-
-    def destroy(self) -> str:
-        """Nothing of a sandbox outlives it."""
-        raise persistence.nothing_to_destroy()
 
     def _empty(self, name: str, cluster: Cluster) -> None:
         """Remove the pods of a cluster."""

@@ -6,13 +6,19 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import PodPlace
 from testbed.providers import persistence
-from testbed.providers.persistence import BringUp, CommandLine, Location, Persisted, State, StoredRoute
+from testbed.providers.persistence import (
+    BringUp,
+    CommandLine,
+    Location,
+    Persisted,
+    Persistence,
+    State,
+    StoredRoute,
+)
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.scenario import Scenario
@@ -21,7 +27,7 @@ from testbed.scenario import Scenario
 AS_ROOT = '[ "$(id -u)" != 0 ] || exec "$@"; exec sudo -n -- "$@"'
 
 
-class MachinesPersistence:
+class MachinesPersistence(Persistence):
     """Keeps no testbeds, and leads to machines; see testbed.providers.persistence.Persistence."""
 
     def default_name(self, scenario: Scenario) -> str:
@@ -37,25 +43,16 @@ class MachinesPersistence:
             "--provider ssh:INVENTORY ssh, exec and capture enter them"
         )
 
-    def names(self) -> list[str]:
-        """Return nothing: they have no testbeds' names."""
-        return []
-
-    def find(self, name: str) -> Persisted | None:
-        """Return nothing: they have no testbeds' names."""
-        return None
-
     def at(self, source: str, scenario: Scenario | None, name: str | None) -> MachinesThere:
         """Return the machines of an inventory, or of a scenario with addresses."""
         return MachinesThere(source or "ssh", inventory.chosen(Path(source) if source else None, scenario))
 
 
-@dataclass(frozen=True)
-class MachinesThere:
-    """Machines that exist; see testbed.providers.persistence.Persisted."""
+class MachinesThere(Persisted):
+    """Machines that exist."""
 
-    name: str
-    machines: Mapping[str, Machine]
+    def __init__(self, name: str, machines: Mapping[str, Machine]) -> None:
+        self.name, self.machines = name, machines
 
     def state(self) -> State:
         """Return the nodes, which are all that is known of them."""
@@ -66,21 +63,9 @@ class MachinesThere:
         """Return what leads to a command by ssh, as root."""
         return _as_root(self.machines[route.node], [*route.command, *argv])
 
-    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
-        """Refuse: there are machines, and no pods."""
-        raise persistence.no_pods(self.name)
-
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell, or a command, by ssh, as the user who logs in."""
         return _login(self.machines[location.node], argv)
-
-    def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
-        """Return what leads to the machine's own tcpdump."""
-        return self.command(location.network, persistence.tcpdump_on(location.node, interface, arguments))
-
-    def kubeconfig(self, cluster: str) -> str:
-        """Of clusters that machines have become nothing is known here."""
-        raise persistence.unknown_cluster(self.name, cluster, [])
 
     def down(self) -> str:
         """Take away what any run has left there."""
@@ -91,10 +76,6 @@ class MachinesThere:
             words = (f"{name}: not taken away: {'; '.join(faults)}" for name, faults in left.items())
             raise MachinesError("\n".join(words))
         return f"nothing of a testbed is left on {', '.join(self.machines)}"
-
-    def destroy(self) -> str:
-        """They were there before."""
-        raise persistence.nothing_to_destroy()
 
 
 def _login(machine: Machine, command: Sequence[str]) -> CommandLine:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import TypeVar
 import paramiko
 
 from testbed.access.clocks import Clock, Reading, estimate
-from testbed.access.place import CommandError, Node, Place, in_parallel
-from testbed.links.trunks import Running
+from testbed.access.place import CommandError, Node, in_parallel
+from testbed.providers import ThereBefore
 from testbed.providers.ssh import inventory, ledger, plan
 from testbed.providers.ssh.connection import Connection
 from testbed.providers.ssh.inventory import Machine
@@ -38,7 +38,7 @@ class MachinesError(RuntimeError):
     """Machines cannot be used, or not be left as they were: a line for each, with which and why."""
 
 
-class SshProvider:
+class SshProvider(ThereBefore):
     """Brings a scenario's nodes up on machines; see testbed.providers.Provider."""
 
     def __init__(self, scenario: Scenario, inventory_file: Path | None, provisioned: bool = False) -> None:
@@ -53,21 +53,6 @@ class SshProvider:
     def nodes(self) -> dict[str, Node]:
         """The machines, by the nodes' names."""
         return {name: one.node for name, one in self._claimed.items()}
-
-    @property
-    def hops(self) -> list[Place]:
-        """Nothing: machines have a network of their own."""
-        return []
-
-    @property
-    def trunks(self) -> Sequence[Running]:
-        """None: the links are not ours."""
-        return ()
-
-    @property
-    def hosts(self) -> list[Place]:
-        """Nothing that is known of: they may be machines of their own."""
-        return []
 
     def clocks(self) -> dict[str, Clock]:
         """Compare each machine's clock with ours, now."""
@@ -87,9 +72,6 @@ class SshProvider:
         seen = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
         _on_each(self._claimed, lambda one: one.open(made, seen[one.name]))
         return found
-
-    def settle(self, networks: Sequence[Place]) -> None:
-        """Leave the machines as they are."""
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""

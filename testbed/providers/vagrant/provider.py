@@ -7,20 +7,34 @@ They end by ``./invokew down --provider vagrant``, with ``--destroy`` for good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
-from testbed.access.place import Node, Place
-from testbed.links.trunks import Running
-from testbed.providers.ssh.provider import SshProvider
-from testbed.providers.vagrant import requirements
-from testbed.providers.vagrant.machines import usable
+from testbed.access.place import Node
+from testbed.providers import ThereBefore
+from testbed.providers.persistence import (
+    BringUp,
+    CommandLine,
+    Location,
+    Persisted,
+    Persistence,
+    State,
+    StoredRoute,
+)
+from testbed.providers.ssh.persistence import MachinesThere
+from testbed.providers.vagrant import machines, requirements
+from testbed.providers.vagrant.machines import Made, usable
 from testbed.scenario import Scenario
 from testbed.scenario.found import Found
 
+if TYPE_CHECKING:
+    from testbed.providers.ssh.provider import SshProvider
 
-class VagrantProvider:
+
+class VagrantProvider(ThereBefore):
     """Brings a scenario's nodes up on machines of its own; see testbed.providers.Provider."""
 
     def __init__(self, scenario: Scenario, provisioned: bool = False) -> None:
@@ -28,26 +42,13 @@ class VagrantProvider:
         self._provisioned = provisioned
         self._scenario = scenario
         self._ssh: SshProvider | None = None
+        # They see only what the hypervisor gives them.
+        self.hosts = [Local()] if requirements.is_local() else []
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """The machines, by the nodes' names."""
         return self._ssh.nodes if self._ssh else {}
-
-    @property
-    def hops(self) -> Sequence[Place]:
-        """Nothing: the bridge between the machines is the hypervisor's."""
-        return []
-
-    @property
-    def trunks(self) -> Sequence[Running]:
-        """None: the links are not ours."""
-        return ()
-
-    @property
-    def hosts(self) -> Sequence[Place]:
-        """This machine, unless the hypervisor is another one's: they see only what it gives them."""
-        return [Local()] if requirements.is_local() else []
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare each machine's clock with ours, now."""
@@ -55,14 +56,104 @@ class VagrantProvider:
 
     def up(self) -> Found:
         """Bring up the machines that are not, and log in."""
+        from testbed.providers.ssh.provider import SshProvider  # paramiko takes its time
+
         self._machines.up()
         self._ssh = SshProvider(self._scenario, self._machines.inventory(), self._provisioned)
         return self._ssh.up()
-
-    def settle(self, networks: Sequence[Place]) -> None:
-        """Leave the machines as they are."""
 
     def down(self) -> None:
         """Take away what the run has made on the machines; they stay."""
         if self._ssh:
             self._ssh.down()
+
+
+DEFAULT = "contmec"  # the scenario whose machines are meant if nothing is said
+
+
+class VagrantPersistence(Persistence):
+    """Keeps virtual machines; see testbed.providers.persistence.Persistence."""
+
+    def default_name(self, scenario: Scenario) -> str:
+        """Return what they were called before, or else what their scenario is called."""
+        return Made(scenario.name).name
+
+    def up(
+        self, scenario: Scenario, source: str, name: str, _bring_up: BringUp, progress: Callable[[str], None]
+    ) -> PersistedMachines:
+        """Make the machines that are missing, and start those that are off."""
+        _no(source)
+        other = _called(name)
+        if other and other.scenario_name != scenario.name:
+            raise LookupError(
+                f"the machines of scenario {other.scenario_name} are called {name!r}: choose another --name"
+            )
+        made = machines.usable(scenario)
+        made.up(progress)
+        made.call(name)
+        return PersistedMachines(made)
+
+    def names(self) -> list[str]:
+        """Return what machines are called of which there is an inventory, as there is while they are up."""
+        return [made.name for made in machines.known() if made.is_listed()]
+
+    def find(self, name: str) -> PersistedMachines | None:
+        """Return machines by what they are called, if any of them answers."""
+        made = _called(name)
+        return PersistedMachines(made) if made and made.is_listed() and made.answers() else None
+
+    def at(self, source: str, scenario: Scenario | None, name: str | None) -> PersistedMachines:
+        """Return a scenario's machines, or those of a name, whether they are up or not."""
+        _no(source)
+        if scenario is None and name is not None:
+            made = _called(name)
+            if made is None:
+                known = ", ".join(one.name for one in machines.known()) or "none"
+                raise LookupError(f"no virtual machines are called {name!r} (there are: {known})")
+            return PersistedMachines(made)
+        return PersistedMachines(Made(scenario.name if scenario else DEFAULT))
+
+
+class PersistedMachines(Persisted):
+    """A scenario's virtual machines."""
+
+    def __init__(self, made: Made) -> None:
+        self.made, self.name = made, made.name
+
+    @cached_property
+    def _there(self) -> MachinesThere:
+        return MachinesThere(self.name, self.made.machines())
+
+    def state(self) -> State:
+        """Return the nodes, and where the inventory is."""
+        scenario = self.made.scenario_name
+        note = f"machines of scenario {scenario} are up; inventory: {self.made.inventory()}"
+        return self._there.state().model_copy(update={"scenario": scenario, "notes": [note]})
+
+    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a command by ssh, as root."""
+        return self._there.command(route, argv)
+
+    def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
+        """Return what leads to a shell, or a command, by ssh, as Vagrant's user."""
+        return self._there.login(location, argv)
+
+    def down(self) -> str:
+        """Switch them off."""
+        self.made.halt()
+        return f"machines of scenario {self.made.scenario_name} are off"
+
+    def destroy(self) -> str:
+        """Remove them, with all that is on them."""
+        self.made.destroy()
+        return f"machines of scenario {self.made.scenario_name} are gone"
+
+
+def _called(name: str) -> Made | None:
+    """Return the machines that are called this, up or not."""
+    return next((made for made in machines.known() if made.name == name), None)
+
+
+def _no(source: str) -> None:
+    if source:
+        raise LookupError(f"--provider vagrant:{source}: machines are the scenario's: --provider vagrant")

@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 
 from testbed import assembly, lasting
-from testbed.access.place import PodPlace
 from testbed.providers import Provider, persistence
 from testbed.providers.persistence import BringUp, CommandLine, Location, State, StoredRoute
 from testbed.registry import Registry
@@ -21,8 +20,8 @@ from tests.paths import ROOT
 SCENARIO = load(ROOT / "scenarios" / "kubernetes.yaml")
 
 
-@dataclass(frozen=True)
-class Persisted:
+@dataclass
+class Persisted(persistence.Persisted):
     """A testbed with one node; what leads there says so."""
 
     name: str
@@ -39,17 +38,11 @@ class Persisted:
     def capture(self, location: Location, interface: str, arguments: Sequence[str]) -> CommandLine:
         return CommandLine(["capture", location.node, interface, *arguments])
 
-    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
-        raise NotImplementedError
-
     def kubeconfig(self, cluster: str) -> str:
         return f"kubeconfig of {cluster}"
 
     def down(self) -> str:
         return "down"
-
-    def destroy(self) -> str:
-        raise persistence.nothing_to_destroy()
 
 
 @dataclass

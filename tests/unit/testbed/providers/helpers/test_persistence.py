@@ -15,10 +15,13 @@ from testbed.clusters import kubeconfigs, manifests, namespaces
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import Record
 from testbed.clusters.survey import survey
-from testbed.providers import Provider
-from testbed.providers.helpers import persistence
-from testbed.providers.helpers.persistence import LIFETIME_SECONDS, PersistedPods, PodsPersistence
-from testbed.providers.helpers.provider import HelpersProvider
+from testbed.providers import Provider, helpers
+from testbed.providers.helpers import (
+    LIFETIME_SECONDS,
+    HelpersProvider,
+    PersistedPods,
+    PodsPersistence,
+)
 from testbed.providers.persistence import Location, State, StoredRoute
 from tests.doubles import Asked, RecordingNode, SilentNode, said, shown
 from tests.unit.testbed.clusters.builders import answers, enforcement, scenario
@@ -65,7 +68,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PodsPersistence:
     """What knows of one testbed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(kubeconfigs, "kubectl", lambda: "kubectl")
-    persistence.remember("lab", {"a": "/a.conf"})
+    helpers.remember("lab", {"a": "/a.conf"})
     return PodsPersistence()
 
 
@@ -139,7 +142,7 @@ def test_commands_go_by_kubectl() -> None:
     kubectl = ["kubectl", "--kubeconfig=/a.conf", "--namespace=concorde-bench", "exec", "--stdin"]
     where = there.state().places["A-1"]
     assert there.command(where.entry, ["ip", "route"]).words == [*kubectl, "a-1", "--", "ip", "route"]
-    assert there.login(where, []).words == [*kubectl, "a-1", "--", *persistence.SHELL]
+    assert there.login(where, []).words == [*kubectl, "a-1", "--", *helpers.SHELL]
     captured = list(there.capture(where, "eth0", ["tcp"]).words)
     assert captured[:9] == [*kubectl, "node.worker-01", "--", "nsenter", "--"]
     assert captured[-6:] == ["worker-01", "-n", "-l", "-i", "eth0", "tcp"]
@@ -188,12 +191,12 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
         node = Location(kind="node", node="worker-01", address="192.168.56.13", entry=route, network=route)
         yield State(scenario="contmec", enforcement="node", places={"worker-01": node})
 
-    monkeypatch.setattr(persistence, "on_clusters", on_clusters)
+    monkeypatch.setattr(helpers, "on_clusters", on_clusters)
     made = known.up(wanted, "a=/a.conf,b=/b.conf", "new", bring_up, print)
 
     assert made.name == "new"
     assert lifetimes == [("a=/a.conf,b=/b.conf", LIFETIME_SECONDS)]
-    assert persistence.remembered("new") == {"a": "/a.conf", "b": "/b.conf"}
+    assert helpers.remembered("new") == {"a": "/a.conf", "b": "/b.conf"}
     written = [one for one in cluster.applied() if one["kind"] == "ConfigMap"]
     assert [one["data"]["cluster"] for one in written] == ["a", "b"]  # type: ignore[index]
     (text,) = {one["data"]["state"] for one in written}  # type: ignore[index]

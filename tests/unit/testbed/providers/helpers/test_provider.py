@@ -9,7 +9,7 @@ import pytest
 from testbed.access.place import CommandError
 from testbed.clusters import kubeconfigs, manifests
 from testbed.clusters.survey import survey
-from testbed.providers.helpers.provider import HelpersProvider
+from testbed.providers.helpers import HelpersProvider
 from tests.unit.testbed.clusters.builders import (
     Api,
     answers,

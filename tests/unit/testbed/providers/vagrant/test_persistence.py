@@ -14,7 +14,7 @@ from testbed.providers import Provider
 from testbed.providers.persistence import State, StoredRoute
 from testbed.providers.ssh.persistence import AS_ROOT
 from testbed.providers.vagrant import machines
-from testbed.providers.vagrant.persistence import VagrantPersistence
+from testbed.providers.vagrant.provider import VagrantPersistence
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 

@@ -1,1 +1,0 @@
-"""Nodes of clusters that exist, entered by a helper pod on each."""
