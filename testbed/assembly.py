@@ -15,7 +15,6 @@ from testbed import doctor
 from testbed.clusters.kubeconfigs import joined
 from testbed.enforcements import registry as enforcements
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import requirements
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.cni import CniOrchestrator
 from testbed.overlays import registry as overlays
@@ -184,13 +183,13 @@ def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
 OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
     "BIRD (backend bgp)": lambda: packages.missing("bird2"),
     "etcd (backend vxlan-miss)": lambda: packages.missing("etcd-server"),
-    "real Kubernetes (--orchestrator kubernetes)": requirements.missing,
+    "real Kubernetes (--orchestrator kubernetes)": doctor.missing_for_kubernetes,
     "virtual machines (--provider vagrant)": _missing_for_machines,
 }
 
 CNI = OrchestratorKind(_cni, quick=True, refuse=_refused_by_cni)
 CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
-OWN = OrchestratorKind(_own, requirements.demand, has_agents=True, refuse=_refused_by_own)
+OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, refuse=_refused_by_own)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
 

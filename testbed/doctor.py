@@ -6,14 +6,17 @@ container without permissions and a hardened distribution all look alike from ou
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed import resources
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Feature, Place, lacks
+from testbed.kubernetes import cell
 from testbed.links.trunks import NETEM, RELAY
 from testbed.overlays.backends import ipip
 from testbed.overlays.pod_network import PodNetwork
@@ -21,13 +24,22 @@ from testbed.overlays.registry import of_cluster
 from testbed.providers.netns.sandbox import Sandbox, SandboxError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
-from testbed.supplies import packages
+from testbed.supplies import binaries, images, packages
 
 OPTIONAL_TOOLS = {
     "tcpdump": ("tcpdump", "./invokew capture"),
     "ping": ("iputils-ping", "./invokew exec POD ping"),
     "ethtool": ("ethtool", "the offloads in environment.json"),
 }
+KUBERNETES_PROGRAMS = {
+    "etcd": "etcd-server",
+    "containerd": "containerd",
+    "containerd-shim-runc-v2": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "openssl": "openssl",
+}
+LOOPBACK_PACKAGE = "containernetworking-plugins"
 
 
 # The table of neighbours is one for the machine, its sandboxes and all their pods. The plugin says how many
@@ -175,13 +187,45 @@ def _impossible(network: PodNetwork) -> Iterable[str]:
         box.stop()
 
 
+def demand_kubernetes() -> None:
+    """Raise LookupError with all that is missing for real Kubernetes, and what to do about it."""
+    if found := list(missing_for_kubernetes()):
+        raise LookupError("--orchestrator kubernetes: " + "\n".join(found))
+
+
+def missing_for_kubernetes() -> Iterator[str]:
+    """Yield, in words, what real Kubernetes needs of this machine and has not."""
+    if os.geteuid() != 0:
+        yield (
+            "needs root: containerd and kubelet make cgroups and overlay mounts; run it with sudo, "
+            "or use --orchestrator cni"
+        )
+        return
+    absent = {package for name, package in KUBERNETES_PROGRAMS.items() if not _found(name)}
+    absent |= {package for name, package in images.TOOLS.items() if not _found(name)}
+    if not any(Path(directory, "loopback").exists() for directory in resources.REFERENCE_PLUGINS):
+        absent.add(LOOPBACK_PACKAGE)
+    if absent:
+        yield f"packages are missing: apt-get install {' '.join(sorted(absent))}"
+    if not cell.hierarchies(Path("/proc/self/mounts").read_text(encoding="utf-8")):
+        yield f"no cgroups are mounted at {cell.CGROUPS}"
+    if not Path("/dev/kmsg").exists():
+        yield "there is no /dev/kmsg, which a kubelet reads; a container must be given it"
+    try:
+        binaries.find()
+    except (LookupError, RuntimeError) as error:
+        yield str(error)
+
+
+def _found(program: str) -> bool:
+    return shutil.which(program, path=ENVIRONMENT["PATH"]) is not None
+
+
 def _tools() -> Iterator[Finding]:
     for tool, package in packages.SANDBOX.items():
-        found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
-        yield Finding(f"program {tool}", found, f"apt-get install {package}")
+        yield Finding(f"program {tool}", _found(tool), f"apt-get install {package}")
     for tool, (package, use) in OPTIONAL_TOOLS.items():
-        found = shutil.which(tool, path=ENVIRONMENT["PATH"]) is not None
-        yield Finding(f"program {tool} ({use})", found, f"apt-get install {package}", needed=False)
+        yield Finding(f"program {tool} ({use})", _found(tool), f"apt-get install {package}", needed=False)
 
 
 def _neighbours(root: Path = Path("/proc/sys/net")) -> Iterator[Finding]:

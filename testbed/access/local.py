@@ -42,17 +42,7 @@ class Local(Runs):
 
         The kernel could see to that (``setpriv --pdeathsig``), but at the end of the thread that started it.
         """
-        with stdout.open("wb") as out, stderr.open("wb") as err:
-            return LocalProcess(
-                subprocess.Popen(
-                    argv,
-                    stdin=subprocess.PIPE if held else subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                    env=surroundings(),
-                )
-            )
+        return LocalProcess(started(argv, surroundings(), stdout, stderr, held))
 
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
         """Start a client; see Place."""
@@ -71,6 +61,21 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "TMPDIR": "/run",
 }
+
+
+def started(
+    argv: Sequence[str], env: Mapping[str, str], stdout: Path, stderr: Path, held: bool
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, whose output goes to files; ``held`` leaves its input open."""
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE if held else subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=env,
+            start_new_session=True,
+        )
 
 
 class LocalProcess:

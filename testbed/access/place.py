@@ -280,11 +280,7 @@ class PodPlace(Place, Protocol):
 
 @dataclass(frozen=True)
 class Feature:
-    """A kernel feature, and the command that shows whether it is there; it leaves what it makes.
-
-    It is tried, not guessed from versions: a kernel without loadable modules, a container without permissions
-    and a hardened distribution all look alike from outside.
-    """
+    """A kernel feature, and the command that shows whether it is there; it leaves what it makes."""
 
     name: str
     command: tuple[str, ...]

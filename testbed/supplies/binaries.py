@@ -6,17 +6,14 @@ program is found before it runs, and not by the strange cluster it makes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.access.place import in_parallel
 from testbed.supplies import cache, versions
 from testbed.supplies.versions import Version
 
@@ -71,8 +68,8 @@ def find(version: str = versions.DEFAULT) -> Binaries:
         raise LookupError(f"no Kubernetes {wanted} in {cache.root()}: run {remedy}") from None
     except (ValueError, KeyError, TypeError):
         raise RuntimeError(f"{directory / MANIFEST} is damaged: run {remedy}") from None
-    found = _digests(directory, recorded)
-    changed = sorted(program for program in recorded if found[program] != recorded[program])
+    found = cache.sha256(directory, (name for name in recorded if os.access(directory / name, os.X_OK)))
+    changed = sorted(program for program in recorded if found.get(program) != recorded[program])
     missing = sorted(set(PROGRAMS) - set(recorded))
     if changed or missing:
         names = ", ".join(changed + missing)
@@ -92,7 +89,7 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
         (staged / program).chmod(0o755)
         if program in PROGRAMS:
             _confirm(staged / program, version)
-    manifest = {"version": str(version), "source": source, "sha256": _digests(staged, programs)}
+    manifest = {"version": str(version), "source": source, "sha256": cache.sha256(staged, programs)}
     flanneld = _ask(staged / FLANNELD).partition("\n")[0] if FLANNELD in programs else ""
     if flanneld:
         manifest[FLANNELD] = flanneld
@@ -102,19 +99,6 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
         directory.rename(staged.with_name("replaced"))
     staged.rename(directory)
     return Binaries(version, directory, source, programs, flanneld)
-
-
-def _digests(directory: Path, programs: Iterable[str]) -> dict[str, str]:
-    names = list(programs)
-    return dict(zip(names, in_parallel(lambda name: _digest(directory / name), names), strict=True))
-
-
-def _digest(file: Path) -> str:
-    """Return a program's SHA-256; nothing for what is no program."""
-    if not os.access(file, os.X_OK):
-        return ""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _confirm(program: Path, version: Version) -> None:

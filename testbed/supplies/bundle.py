@@ -6,17 +6,15 @@ from this machine's etcd, as the pods' are: no registry is asked, and no machine
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed import resources
-from testbed.access.place import in_parallel
-from testbed.supplies import images, versions
+from testbed.supplies import cache, images, versions
 from testbed.supplies.binaries import FLANNELD, Binaries
 from testbed.supplies.images import Entry
 from testbed.supplies.versions import Version
@@ -93,7 +91,7 @@ def make(programs: Binaries, directory: Path) -> Bundle:
             "version": str(programs.version),
             "source": programs.source,
             "images": {one.name: {"file": one.file, "digest": one.digest} for one in archives},
-            "sha256": _digests(staged, _listed(staged)),
+            "sha256": cache.sha256(staged, _listed(staged)),
         }
         (staged / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         if directory.exists():
@@ -116,7 +114,7 @@ def read(directory: Path) -> Bundle:
         raise LookupError(f"--from: {directory / MANIFEST} is damaged: {remedy}") from None
     if missing := [file for file in recorded if not (directory / file).is_file()]:
         raise LookupError(f"--from: {directory} has no {', '.join(missing)}: {remedy}")
-    found = _digests(directory, recorded)
+    found = cache.sha256(directory, recorded)
     if changed := [file for file in recorded if found[file] != recorded[file]]:
         raise LookupError(f"--from: {directory}: changed files: {', '.join(changed)}: {remedy}")
     return Bundle(directory.absolute(), version, recorded, archives)
@@ -168,13 +166,3 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
 
 def _listed(directory: Path) -> list[str]:
     return sorted(str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file())
-
-
-def _digests(directory: Path, files: Iterable[str]) -> dict[str, str]:
-    names = list(files)
-
-    def digest(name: str) -> str:
-        with (directory / name).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-
-    return dict(zip(names, in_parallel(digest, names), strict=True))

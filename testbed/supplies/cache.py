@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testbed import resources
 from testbed.access import locks
+from testbed.access.place import in_parallel
 
 Say = Callable[[str], None]  # told what is being done now
 
@@ -71,3 +73,14 @@ def _clear(directory: Path) -> None:
             entry.unlink()
     with suppress(OSError):  # there is nothing, or Go's cache is in it
         directory.rmdir()
+
+
+def sha256(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of files in a directory, hexadecimal, by their names."""
+
+    def digest(name: str) -> str:
+        with (directory / name).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    wanted = list(names)
+    return dict(zip(wanted, in_parallel(digest, wanted), strict=True))

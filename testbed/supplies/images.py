@@ -22,6 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from testbed import resources
+from testbed.access import scratch
+from testbed.access.local import ENVIRONMENT
 from testbed.supplies import cache
 from testbed.supplies.binaries import architecture
 
@@ -49,8 +51,7 @@ TOOLS = {
     "sleep": "coreutils",
     "grep": "grep",
 }
-# Debian keeps ip, tc and ethtool where an ordinary user's PATH does not look.
-SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEARCHED = ENVIRONMENT["PATH"]
 PROGRAMS = "usr/bin"  # in an image
 LINK, DIRECTORY = tarfile.SYMTYPE, tarfile.DIRTYPE
 
@@ -236,3 +237,42 @@ def _digest(blob: bytes) -> str:
 
 def _json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
+
+
+# The installer's image: the plugin, the script that puts it on a node, and the programs that takes. Manifests
+# that use it are in ``plugin/deploy``; see docs/howto/existing-clusters.md.
+INSTALLER = f"testbed.local/concorde:{resources.version()}"
+INSTALLER_SCRIPT = resources.PLUGIN / "deploy" / "install.sh"
+HOME = "opt/concorde"  # in the installer's image
+INSTALLER_TOOLS = {
+    WAITING: "catatonit",
+    "sh": "dash",
+    "cmp": "diffutils",
+    "grep": "grep",
+    **dict.fromkeys(
+        ("cat", "chmod", "chroot", "cp", "head", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort", "sync"),
+        "coreutils",
+    ),
+}
+
+
+def provide_installer() -> Image:
+    """Build the plugin and assemble the installer's image; raises LookupError if a program is missing."""
+    with scratch.directory() as built:
+        resources.build_plugin(built)
+        return assemble(INSTALLER, installer_files(built))
+
+
+def installer_files(built: Path) -> list[Entry]:
+    """Return the files of the installer's image, given the directory of a built plugin."""
+    own = [
+        Entry(f"{HOME}/{path.relative_to(built)}", path.read_bytes(), mode=path.stat().st_mode & 0o777)
+        for path in sorted(built.rglob("*"))
+        if path.is_file()
+    ]
+    return [
+        Entry("bin", kind=LINK, target=PROGRAMS),
+        Entry(f"{HOME}/install.sh", INSTALLER_SCRIPT.read_bytes(), mode=0o755),
+        *own,
+        *programs(INSTALLER_TOOLS),
+    ]

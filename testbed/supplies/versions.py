@@ -31,11 +31,6 @@ class Version:
         return f"1.{self.minor}.{self.patch}"
 
     @property
-    def was_run(self) -> bool:
-        """Whether this very version was run here; others are expected to work."""
-        return str(self) in RUN_HERE
-
-    @property
     def assumes_docker(self) -> bool:
         """Whether the kubelet needs ``--container-runtime=remote``.
 
@@ -95,19 +90,6 @@ class Version:
     def has_timeouts_in_configuration(self) -> bool:
         """Whether kubeadm is told in one place how long it waits for what; from v1beta4 on (#122529)."""
         return self.minor >= 31
-
-    @property
-    def has_token_secrets(self) -> bool:
-        """Whether each service account gets a secret with a token by itself; not since 1.24 (#108309)."""
-        return self.minor < 24
-
-    @property
-    def needs_containerd_1(self) -> bool:
-        """Whether the kubelet speaks only CRI v1alpha2, which containerd 2 does not.
-
-        CRI v1 came with 1.23 (containerd's RELEASES.md, "Kubernetes Support").
-        """
-        return self.minor < 23
 
 
 def parse(text: str) -> Version:

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from testbed import resources
+from testbed import doctor, resources
 from testbed.access.place import Node
 from testbed.assembly import assemble
-from testbed.kubernetes import requirements
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests import waiting
@@ -38,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _kubernetes_is_possible() -> None:
-    if found := list(requirements.missing()):
+    if found := list(doctor.missing_for_kubernetes()):
         pytest.skip("; ".join(found))
 
 

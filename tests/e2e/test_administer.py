@@ -26,7 +26,7 @@ from testbed.kubernetes.worker import CONTAINERD_SOCKET, Cell
 from testbed.orchestrators.own import KubernetesOrchestrator
 from testbed.runtime.cni import attachments
 from testbed.scenario import load
-from testbed.supplies import installer
+from testbed.supplies import images
 from testbed.testbed import Testbed
 from tests.e2e import versions
 from tests.e2e.conftest import PATIENCE_SECONDS, brought_up, until
@@ -272,7 +272,7 @@ class Administered:
 
     def bring(self, directory: Path) -> None:
         """Have the images of this version and of another on the nodes."""
-        for image in (installer.provide(), versions.image(directory)):
+        for image in (images.provide_installer(), versions.image(directory)):
             for cell in self.cells.values():
                 cell.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
 
@@ -459,7 +459,7 @@ def another_version_and_back(
     assert held == {node: {f"default/promised-{node[-1]}": versions.PROMISE} for node in WORKERS}
     for line, words, image in (
         ("kubectl -n concorde set image", {"VERSION": versions.VERSION}, versions.VERSION),
-        ("kubectl -n concorde rollout undo", {}, installer.IMAGE.rpartition(":")[2]),
+        ("kubectl -n concorde rollout undo", {}, images.INSTALLER.rpartition(":")[2]),
     ):
         together.wait()
         one.type(line, **words)

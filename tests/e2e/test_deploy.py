@@ -22,7 +22,7 @@ from testbed.access.local import Local
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
-from testbed.supplies import binaries, images, installer
+from testbed.supplies import binaries, images
 from tests.e2e.conftest import invoke, until
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
@@ -82,7 +82,7 @@ class Existing:
     def without_network(self) -> None:
         """Take plugin and configuration away, as if the testbed had not brought them."""
         self.client.run("delete", "pods", "--all", "--namespace=default", "--wait=false")
-        wanted = (*images.provide(), installer.provide())
+        wanted = (*images.provide(), images.provide_installer())
         for cell in self.cells:
             until(partial(is_empty, cell))
             cell.run(["sh", "-c", f"rm {DIRECTORY}/net.d/* {DIRECTORY}/bin/concorde*"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from testbed.supplies import images, installer
+from testbed.supplies import images
 from testbed.supplies.images import Image
 from tests import installation
 
@@ -17,7 +17,8 @@ PROMISE = 20_000_000  # bits per second
 def image(directory: Path) -> Image:
     """The installer's image with another version of the plugin."""
     built = installation.build(directory, VERSION, other_kernel=True)
-    return images.assemble(f"{installer.IMAGE.rpartition(':')[0]}:{VERSION}", installer.files(built.parent))
+    name = images.INSTALLER.rpartition(":")[0]
+    return images.assemble(f"{name}:{VERSION}", images.installer_files(built.parent))
 
 
 def pod(name: str, node: str, annotations: dict[str, str]) -> dict[str, Any]:

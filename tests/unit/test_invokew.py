@@ -12,7 +12,7 @@ import pytest
 
 from bench.cli import pages
 from bench.cli.table import SHORT, VERBS
-from testbed.kubernetes import requirements
+from testbed import doctor
 from testbed.resources import version
 from testbed.supplies import images, packages, runner
 from testbed.supplies.box import building
@@ -38,7 +38,7 @@ IMAGE = listed("image='", "'")
     ("installed", "needed"),
     [
         (BASE, packages.SANDBOX),
-        (BASE | KUBERNETES, {**requirements.PROGRAMS, **images.TOOLS}),
+        (BASE | KUBERNETES, {**doctor.KUBERNETES_PROGRAMS, **images.TOOLS}),
         (BOX, building.TOOLS),
         (BASE | IMAGE, {**runner.TOOLS, **{package: package for package in runner.WHOLE}}),
     ],
@@ -51,7 +51,7 @@ def test_it_installs_all_packages_that_are_looked_for(
 
 
 def test_it_and_the_testbed_agree_on_the_package_of_a_program() -> None:
-    known = {**requirements.PROGRAMS, **images.TOOLS, **building.TOOLS, **packages.SANDBOX}
+    known = {**doctor.KUBERNETES_PROGRAMS, **images.TOOLS, **building.TOOLS, **packages.SANDBOX}
     differing = {pair for pair in BASE | KUBERNETES | BOX if known.get(pair[0], pair[1]) != pair[1]}
     assert differing == {("syslinux", "syslinux-common")}  # which has no program
 

@@ -21,7 +21,6 @@ from testbed.supplies import (
     debian,
     getting,
     images,
-    installer,
     packages,
     runner,
     versions,
@@ -102,7 +101,8 @@ def provide_runner() -> int:
 
 def provide_images() -> int:
     """Assemble the images that nodes of clusters which exist need, and say where they are."""
-    wanted = [installer.provide(), *(image for image in images.provide() if image.name == images.TRAFFIC)]
+    traffic = (image for image in images.provide() if image.name == images.TRAFFIC)
+    wanted = [images.provide_installer(), *traffic]
     for image in wanted:
         say(f"image {image.name} is in {image.archive}")
     return HELD

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end
+from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end, started
 from testbed.access.place import Process, Result, Route, Runs
 from testbed.providers.netns.processes import INIT, first_processes
 
@@ -90,17 +90,8 @@ class Entrance(Runs):
 
     def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
         """Start a command there; see testbed.access.place.Place."""
-        with stdout.open("wb") as out, stderr.open("wb") as err:
-            return EnteredProcess(
-                subprocess.Popen(
-                    [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv],
-                    stdin=subprocess.PIPE if held else subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    env=ENVIRONMENT,
-                    start_new_session=True,
-                )
-            )
+        command = [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv]
+        return EnteredProcess(started(command, ENVIRONMENT, stdout, stderr, held))
 
     def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
         """Start a client there; see testbed.access.place.Place."""

@@ -18,15 +18,13 @@ from typing import IO
 
 import paramiko
 
+from testbed.access import local
 from testbed.access.place import CommandError, Process, Result, Route, Runs
 from testbed.access.remote import END_SECONDS, GUARD
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
 
 SUDO = ("sudo", "-n", "--")
-ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "LC_ALL": "C.UTF-8",
-}
+ENVIRONMENT = {name: local.ENVIRONMENT[name] for name in ("PATH", "LC_ALL")}
 # In the environment of every process that a run starts, so that those which outlive it are known for its own.
 MARK = "CONCORDE_TESTBED"
 LOST = 255  # the exit status of the ssh program, too, when there was none

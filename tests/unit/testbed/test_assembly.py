@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from testbed import assembly
+from testbed import assembly, doctor
 from testbed.assembly import CNI, OrchestratorKind, ProviderKind, assemble, demand, register_provider
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import requirements
 from testbed.orchestrators import Orchestrator
 from testbed.orchestrators.clusters import PodsOnMachines
 from testbed.orchestrators.cni import CniOrchestrator
@@ -51,7 +50,7 @@ def test_pods_without_kubernetes_run_anywhere(provider: str) -> None:
 
 
 def test_clusters_are_made_on_namespaces_and_found_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements, "missing", lambda: iter(()))
+    monkeypatch.setattr(doctor, "missing_for_kubernetes", lambda: iter(()))
     assert not demand("netns", "kubernetes").finds_clusters
     assert demand("ssh:hosts.yaml", "kubernetes").finds_clusters
 

@@ -23,20 +23,13 @@ def test_a_version_is_written_as_it_was_read() -> None:
     assert str(versions.parse("1.20.2")) == "1.20.2"
 
 
-def test_only_what_was_run_is_said_to_be() -> None:
-    assert versions.parse("1.20.2").was_run
-    assert not versions.parse("1.20.15").was_run
-
-
 @pytest.mark.parametrize(
     ("difference", "last_with_it"),
     [
         ("assumes_docker", "1.23.17"),
         ("has_insecure_ports", "1.23.17"),
-        ("has_token_secrets", "1.23.17"),
         ("can_forgo_device_plugins", "1.25.16"),
         ("limits_disks_by_gate", "1.24.17"),
-        ("needs_containerd_1", "1.22.17"),
     ],
 )
 def test_a_difference_ends_with_a_minor_version(difference: str, last_with_it: str) -> None:

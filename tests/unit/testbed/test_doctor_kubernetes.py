@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed import doctor
 from testbed.assembly import demand
-from testbed.kubernetes import requirements
 from testbed.supplies import binaries
 
 
@@ -22,7 +22,8 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr("testbed.resources.REFERENCE_PLUGINS", (str(tmp_path),))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("etcd", "runc") else name)
-    assert "packages are missing: apt-get install etcd-server runc" in ", ".join(requirements.missing())
+    missing = ", ".join(doctor.missing_for_kubernetes())
+    assert "packages are missing: apt-get install etcd-server runc" in missing
 
 
 def test_missing_programs_are_named_with_what_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +32,7 @@ def test_missing_programs_are_named_with_what_gets_them(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(binaries, "find", find)
-    assert list(requirements.missing())[-1].endswith("run ./invokew kubernetes.get")
+    assert list(doctor.missing_for_kubernetes())[-1].endswith("run ./invokew kubernetes.get")
 
 
 def test_cni_needs_nothing_of_all_this() -> None:
