@@ -19,8 +19,7 @@ from rich.text import Text
 
 from bench.cli.terminal import say
 from bench.measurement.rates import OnRates, Rates, names
-from bench.presentation.wording import verbatim
-from bench.studies import remaining
+from bench.presentation.wording import estimate, verbatim
 from testbed.resources import as_typed
 from testbed.scenario import Scenario
 
@@ -101,7 +100,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
             now = time.monotonic()
             if not console.is_terminal and now - last >= LINE_SECONDS and done < total:
                 last = now
-                left = f", {remaining.words((now - begun) / done * (total - done))} left" if done else ""
+                left = f", {estimate((now - begun) / done * (total - done))} left" if done else ""
                 say(f"{what}: {done} of {total} runs{left}", console=console)
 
         yield tell

@@ -136,3 +136,14 @@ def longest(machine: Machine) -> str:
 def verbatim(words: str, style: str = "") -> Text:
     """Return words from outside as Rich shows them, in tables and elsewhere."""
     return Text(escaped(words), style)
+
+
+def estimate(seconds: float) -> str:
+    """Return a time as people estimate it: ``about 40 s``, ``about 4 min``, ``about 2 h 10 min``."""
+    if seconds < 60:
+        return f"about {max(round(seconds / 5), 1) * 5} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"about {minutes} min"
+    hours, minutes = divmod(round(minutes / 10) * 10, 60)
+    return f"about {hours} h {minutes} min" if minutes else f"about {hours} h"

@@ -12,10 +12,11 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench.recording import atomic
 from bench.recording.records import (
@@ -30,6 +31,8 @@ from testbed.scenario.found import Found
 UNFINISHED = ".unfinished"
 BESIDE = "measured"  # in a study's directory: what it measured beside its recordings, if it did
 CRATE = "ro-crate-metadata.json"  # what RO-Crate calls it, in whatever directory
+UNKNOWN = "unknown"
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+")
 # A scenario as run has every default filled in, and this is its last field.
 _SCENARIO_END = re.compile(r"\n  attainment: \S+\n\Z")
 
@@ -301,3 +304,34 @@ def _environment(recording: Recording) -> Iterator[tuple[str, str]]:
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(texts.read_bytes(file)).hexdigest()
+
+
+def part_of(environment: Any, name: str) -> Mapping[str, Any]:
+    """Return a part of what ``environment.json`` says, such as ``host``; an empty one if there is none.
+
+    What is not there, in recordings of earlier versions or in a damaged file, is simply not known.
+    """
+    found = environment.get(name) if isinstance(environment, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def machine_traits(environment: Any) -> dict[str, Any]:
+    """Return by what a machine is known, as far as it is: nothing that another boot changes."""
+    host = part_of(environment, "host")
+    memory, kernel = host.get("memory_bytes"), _RELEASE.match(str(host.get("kernel")))
+    found = {
+        "architecture": host.get("machine"),
+        "processors": host.get("processors_usable"),
+        "processor models": sorted({str(model) for model in host.get("processors") or ()}),
+        "memory in GiB": round(memory / 2**30) if isinstance(memory, int) else None,
+        "hypervisor": host.get("hypervisor"),
+        "kernel": kernel[0] if kernel else None,
+    }
+    return {name: value for name, value in found.items() if value is not None} if host else {}
+
+
+def commit_of(environment: Any) -> str:
+    """Return the commit of the harness, and whether there was more than that."""
+    harness = part_of(environment, "harness")
+    changed = " with uncommitted changes" if harness.get("uncommitted_changes") else ""
+    return f"{harness.get('commit', UNKNOWN)}{changed}"

@@ -16,11 +16,11 @@ from bench import pipeline
 from bench.analysis import summary
 from bench.measurement import experiment
 from bench.measurement.display import Display, Displays
+from bench.presentation.wording import estimate
 from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, Recording, begin_directory, finish_directory
 from bench.recording.records import Request, StudyRequest
-from bench.studies import remaining
-from bench.studies.study import REQUEST, Case, Row, Study, Visit
+from bench.studies.study import REQUEST, Case, Row, Study, Visit, left_s, traffic_s
 from testbed.access import locks
 from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.texts import is_file
@@ -42,7 +42,7 @@ class _Plan:
             scenario = self.cases[visit.case].scenario
             if scenario is not None:
                 until = scenario.measurement.repetitions if visit.until is None else visit.until
-                found.append((visit, scenario, remaining.traffic_s(scenario, until - made[visit.case])))
+                found.append((visit, scenario, traffic_s(scenario, until - made[visit.case])))
                 made[visit.case] = until
         return found
 
@@ -134,7 +134,7 @@ def _run_missing(plan: _Plan, rows: Sequence[Row], directory: Path, displays: Di
         if _visited(visit, scenario, left):
             continue
         display = displays(case.name)
-        remain = remaining.words(remaining.left_s(planned, took, number))
+        remain = estimate(left_s(planned, took, number))
         display.stage(
             f"{'case' if visit.until is None else 'visit'} {number + 1} of {len(visits)}, {remain} left"
         )

@@ -16,9 +16,8 @@ from bench import pipeline
 from bench.analysis import samples, summary
 from bench.analysis.compare import Run
 from bench.recording import archive, atomic, directory
-from bench.recording.directory import UNFINISHED, Recording
+from bench.recording.directory import UNFINISHED, Recording, commit_of, machine_traits
 from bench.recording.records import RunRecord
-from bench.studies import surroundings
 from bench.studies.known import STUDIES
 from testbed.scenario import Scenario
 from testbed.scenario.texts import is_file
@@ -127,11 +126,11 @@ def _read(recording: Recording) -> Run:
         scenario=recording.asked_scenario(),
         summary=summary.read(recording.summary_file),
         machine=machine(environment),
-        commit=surroundings.commit(environment),
+        commit=commit_of(environment),
     )
 
 
 def machine(environment: Any) -> dict[str, Any]:
     """Return by what a machine is known, to be told what differs; nothing if nothing is known."""
-    traits = surroundings.traits(environment)
+    traits = machine_traits(environment)
     return {**traits, "processor models": ", ".join(traits["processor models"])} if traits else {}

@@ -7,10 +7,12 @@ is which case; and ``request.json``, what was asked for. Tables, figures and pag
 from __future__ import annotations
 
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -256,3 +258,54 @@ def blocks(cells: Sequence[int], number: int, seed: int) -> list[list[int]]:
     """
     drawn = random.Random(seed)
     return [sorted(cells, key=lambda _: drawn.random()) for _ in range(number)]
+
+
+def chosen(asked: StudyRequest, choice: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return what is asked for of what there is: all of it, where nothing is said.
+
+    Raises LookupError for what there is not.
+    """
+    there = tuple(known)
+    names = tuple(asked.choices.get(choice) or there)
+    for name in names:
+        if name not in there:
+            raise LookupError(f"--{choice}: no {choice} {name!r} ({choice}s: {', '.join(there)})")
+    return names
+
+
+def numbers(asked: StudyRequest, choice: str, allowed: range) -> list[int]:
+    """Return the numbers that are asked for. Raises LookupError for what is not allowed."""
+    words = asked.choices.get(choice) or ()
+    for word in words:
+        if not re.fullmatch("[0-9]{1,10}", word) or int(word) not in allowed:
+            raise LookupError(
+                f"--{choice}: must be an integer from {allowed[0]} to {allowed[-1]}, not {word!r}"
+            )
+    return [int(word) for word in words]
+
+
+def number(asked: StudyRequest, choice: str, allowed: range) -> int | None:
+    """Return the one that is asked for, if any is. Raises LookupError, for several too."""
+    found = numbers(asked, choice, allowed)
+    if len(found) > 1:
+        raise LookupError(f"--{choice}: {' and '.join(map(str, found))} are several numbers; write one")
+    return found[0] if found else None
+
+
+def traffic_s(scenario: Scenario, repetitions: int | None = None) -> float:
+    """Return how long a scenario's traffic flows, all repetitions together or so many, in seconds."""
+    return scenario.duration * (scenario.measurement.repetitions if repetitions is None else repetitions)
+
+
+def left_s(planned: Sequence[float], took: Sequence[float | None], number: int) -> float:
+    """Return the seconds that the cases from ``number`` on will take that did not take any yet.
+
+    Each takes its traffic, and beyond that what those before took on average: nothing, before the first.
+    """
+    beyond = [real - plan for plan, real in zip(planned, took, strict=True) if real is not None]
+    each = fmean(beyond) if beyond else 0.0
+    return sum(
+        max(plan + each, 0.0)
+        for plan, real in zip(planned[number:], took[number:], strict=True)
+        if real is None
+    )

@@ -16,8 +16,7 @@ from bench.recording import atomic
 from testbed.resources import HOME
 
 if TYPE_CHECKING:
-    from bench.studies.reproduction.claims import Claim, Claims
-    from bench.studies.reproduction.trial import Trial
+    from bench.studies.reproduction.claims import Claim, Claims, Trial
 
 
 def figures(
@@ -93,16 +92,16 @@ def check_all_figures(reports: Path, document: Document) -> int:
 def _pages(reports: Path) -> list[tuple[Path, bytes]]:
     """Return the pages of the docs that are made, and not as they should be, with what they should be."""
     from bench.studies.backends import sheets as backends
-    from bench.studies.promise import published
-    from bench.studies.reproduction import claims, page, versions
+    from bench.studies.promise import report as promises
+    from bench.studies.reproduction import claims, pages
 
     if reports.resolve() != claims.REFERENCE.parent:
         return []
     made = {
-        page.FILE: page.render(claims.read()),
+        pages.FILE: pages.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
-        published.FILE: published.render(reports),
-        versions.FILE: versions.render(claims.REFERENCE),
+        promises.PUBLISHED: promises.published(reports),
+        pages.VERSIONS_FILE: pages.versions(claims.REFERENCE),
     }
     contents = [(file, text.encode()) for file, text in made.items() if text is not None]
     return [
@@ -172,10 +171,10 @@ def _recorded(known: Claims) -> list[Claim]:
 
 def _read_again(wanted: Sequence[Claim]) -> tuple[int, Path | None]:
     """Try claims on the recordings that are kept; see ``_tried``."""
-    from bench.studies.reproduction import claims, trial
+    from bench.studies.reproduction import claims
 
     with progress.counted("read again") as counted:
-        tried = list(trial.recorded(wanted, claims.REFERENCE, extensions.load, counted))
+        tried = list(claims.recorded(wanted, claims.REFERENCE, extensions.load, counted))
     return _tried(tried)
 
 
@@ -184,12 +183,12 @@ def _measured_again(
 ) -> tuple[int, Path | None]:
     """Try claims on new recordings; see ``_tried``. Raises LookupError before anything is started."""
     from bench.recording.directory import begin_directory, finish_directory
-    from bench.studies.reproduction import trial
+    from bench.studies.reproduction import claims
 
     for claim in wanted:
-        trial.command_of(claim, quick, seed)
+        claims.command_of(claim, quick, seed)
     directory = begin_directory(reports, "reproduction")
-    status, doubted = _tried(trial.again(wanted, directory, quick, seed, say))
+    status, doubted = _tried(claims.again(wanted, directory, quick, seed, say))
     finished = finish_directory(directory)
     say(f"recordings: {finished}")
     return status, doubted and finished / doubted.relative_to(directory)
@@ -199,12 +198,12 @@ def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
     """Show trials, each as soon as it is there; return the status of all, and the recording that decided."""
     from rich.console import Console
 
-    from bench.studies.reproduction import page
+    from bench.studies.reproduction import pages
 
     console = Console()
     found: dict[str, list[Trial]] = {name: [] for name in ("confirmed", "outside", "invalid")}
     for tried in trials:
-        console.print(page.of(tried))
+        console.print(pages.table_of(tried))
         found[tried.outcome].append(tried)
     say(", ".join(f"{len(each)} {name}" for name, each in found.items()))
     status = VIOLATED if found["outside"] else INVALID if found["invalid"] else HELD

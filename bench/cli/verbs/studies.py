@@ -16,8 +16,9 @@ from bench.cli.progress import Display
 from bench.cli.terminal import lead, say
 from bench.cli.verbs import asked
 from bench.presentation import following
+from bench.presentation.wording import estimate
 from bench.recording.records import StudyRequest
-from bench.studies import known, loop, remaining
+from bench.studies import known, loop
 from bench.studies.study import Promised, Study
 from testbed.assembly import admit
 from testbed.scenario.addressing import Addressing
@@ -64,9 +65,9 @@ def _say_planned(study: Study, wanted: StudyRequest, resume: str) -> int:
         say(f"{case.name}: {f'{scenario.duration:g} s of traffic' if scenario else 'cannot be run here'}")
     beside = study.beside(wanted)
     for what, seconds in beside.items():
-        say(f"{what}: {remaining.words(seconds)}")
+        say(f"{what}: {estimate(seconds)}")
     if beside:
-        say(f"beside recordings {remaining.words(sum(beside.values()))}, where testbeds are namespaces")
+        say(f"beside recordings {estimate(sum(beside.values()))}, where testbeds are namespaces")
     return statuses.HELD
 
 

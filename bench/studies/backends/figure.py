@@ -11,7 +11,6 @@ from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, broken, extent
 from bench.presentation.figures.sheet import SMALL, Grid, Sheet
 from bench.presentation.figures.style import Look, look
-from bench.studies.backends.convergence import too_late
 from bench.studies.backends.index import Backends, PacketCost, Size
 
 if TYPE_CHECKING:
@@ -176,5 +175,5 @@ def _of(costs: list[PacketCost], kind: tuple[int, int]) -> PacketCost | None:
 
 
 def _arrive(event: str, size: Size) -> float | None:
-    told = (one for one in size.events if one.event == event and one.arrive_s and not too_late(one))
+    told = (one for one in size.events if one.event == event and one.arrive_s and not one.too_late)
     return next((one.arrive_s for one in told), None)

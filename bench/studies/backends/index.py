@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,16 @@ from bench.studies.study import Stored, read_index
 from testbed.scenario.words import Title
 
 INDEX = "backends.json"
+# What can be measured of a datapath, in the order in which it is.
+GUARANTEE: Final = "guarantee"
+ROUND_TRIP: Final = "round-trip"
+THROUGHPUT: Final = "throughput"
+COST: Final = "cost"
+FIRST: Final = "first"
+NODES: Final = "nodes"
+# A time says nothing if the probes were late meanwhile by more than this, and by more than a tenth of it.
+LATE_S, LATE_SHARE = 0.02, 0.1
+PARTS = (GUARANTEE, ROUND_TRIP, THROUGHPUT, COST, FIRST, NODES)
 
 
 class Spread(Stored):
@@ -68,6 +78,11 @@ class Convergence(Stored):
     gone_s: float | None = None  # until no other node has an entry that leads there
     given_s: float  # how long was waited
     late_s: float  # by how much the probes were late meanwhile, at most; 0: by less than 10 ms
+
+    @property
+    def too_late(self) -> bool:
+        """Whether the probes were too late for the time that it says."""
+        return self.arrive_s is not None and self.late_s > max(LATE_S, LATE_SHARE * self.arrive_s)
 
 
 class Size(Stored):

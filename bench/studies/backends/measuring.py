@@ -1,5 +1,6 @@
-"""Measures what is no recording, as far as it is not there yet: a file for each thing that was done.
+"""Which datapaths are compared: every backend, and settings of one that change what is measured.
 
+And what of them is no recording, measured as far as it is not there yet: a file for each thing that was done.
 Where a machine drifts, backends take turns: throughput is measured on all of them side by side, and each
 round of the others has them in an order of its own.
 """
@@ -12,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -19,11 +21,12 @@ from bench.measurement.probe import talking
 from bench.recording import atomic
 from bench.recording.directory import BESIDE
 from bench.recording.records import slug
-from bench.studies.backends.datapaths import COST, FIRST, NODES, THROUGHPUT, Datapath
-from bench.studies.backends.probes import PROGRAMS, nodes, others, packets, scenarios
-from bench.studies.backends.probes.scenarios import ground, network_of
+from bench.studies.backends.index import COST, FIRST, NODES, PARTS, THROUGHPUT
+from bench.studies.backends.probes import PROGRAMS, nodes, packets, scenarios
+from bench.studies.backends.probes.scenarios import MASTER, ground, network_of
 from bench.studies.backends.records import Cost, Exchange, Exchanges, Flow, Kind, Nodes, Throughput
 from bench.studies.study import blocks
+from testbed.scenario.networks import KINDS
 
 PAIR = 3  # nodes: a master, and two workers whose pods talk
 FIRST_NODES, FIRST_PODS = 7, 2  # a master, one worker that asks, and five that are asked; pods of each
@@ -31,6 +34,58 @@ MOST_SECONDS = 8.0  # that one exchange may take; a neighbour that is not there 
 TURNS, SECONDS = 3, 1  # flows on each fresh pair, and how long each lasts
 
 Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Datapath:
+    """A backend with its settings."""
+
+    name: str
+    cluster: Mapping[str, Any]  # what its cluster says
+    parts: Sequence[str] = PARTS
+
+    def overrides(self, cluster: str) -> tuple[str, ...]:
+        """Return what a scenario's cluster is to say, as for ``--set``."""
+        return tuple(_settings(f"clusters.{cluster}", self.cluster))
+
+
+def _bgp(name: str, **settings: Any) -> Datapath:
+    return Datapath(f"bgp, {name}", {"backend": "bgp", "bgp": settings}, (NODES,))
+
+
+def _misses(name: str, **settings: str) -> Datapath:
+    return Datapath(f"vxlan-miss, {name}", {"backend": "vxlan-miss", "resolve": settings}, (FIRST,))
+
+
+# Settings that matter for one question alone: a dead daemon, a mesh that grows as the square of its nodes,
+# and flannel's second and third generation, of which less is left to be missed.
+SETTINGS = (
+    _misses("L3 by miss", l2="ahead", l3="miss"),
+    _misses("all ahead", l2="ahead", l3="ahead"),
+    _bgp("no graceful restart", graceful_restart=False),
+    _bgp("route reflector", route_reflector=MASTER),
+)
+
+
+def known() -> dict[str, Datapath]:
+    """Return all datapaths, by name: of the backends that are registered, each followed by its settings."""
+    found: dict[str, Datapath] = {}
+    for backend in KINDS:
+        found[backend] = Datapath(backend, {"backend": backend})
+        found |= {datapath.name: datapath for datapath in SETTINGS if datapath.cluster["backend"] == backend}
+    return found
+
+
+def _settings(path: str, values: Mapping[str, Any]) -> Sequence[str]:
+    return [
+        setting
+        for key, value in values.items()
+        for setting in (
+            _settings(f"{path}.{key}", value)
+            if isinstance(value, Mapping)
+            else [f"{path}.{key}={str(value).lower() if isinstance(value, bool) else value}"]
+        )
+    ]
 
 
 @dataclass(frozen=True)
@@ -112,9 +167,9 @@ def throughput(datapaths: Sequence[Datapath], number: int, seed: int) -> Through
         for order in blocks(range(len(datapaths)), TURNS, seed + number):
             for place in order:
                 source, destination = pairs[place].values()
-                before = others.look()
+                before = packets.look()
                 rate = packets.throughput(source, destination, SECONDS)
-                beside = others.since(before, others.look())
+                beside = packets.since(before, packets.look())
                 flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=beside))
     return Throughput(round=number, flows=flows)
 

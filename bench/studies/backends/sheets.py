@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bench.presentation.sheet import Sheet
-from bench.studies.backends.convergence import too_late
-from bench.studies.backends.datapaths import GUARANTEE
 from bench.studies.backends.index import (
+    GUARANTEE,
     INDEX,
     Backends,
     Convergence,
@@ -213,7 +212,7 @@ def _event(size: Size, event: str, what: Callable[[Convergence], float | None]) 
     if one is None:
         return NOTHING
     seconds = what(one)
-    if size.invalid or (what is _arrive and too_late(one)):
+    if size.invalid or (what is _arrive and one.too_late):
         return "invalid"
     return f"not in {one.given_s:.0f} s" if seconds is None else duration(seconds)
 

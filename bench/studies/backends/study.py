@@ -6,7 +6,6 @@ The study is a directory of ordinary recordings - promises on a full link, reque
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,24 +15,29 @@ from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
-from bench.studies.backends import convergence, cost, datapaths
-from bench.studies.backends.datapaths import (
+from bench.studies.backends import measuring, results
+from bench.studies.backends.index import (
     COST,
     FIRST,
     GUARANTEE,
+    INDEX,
     NODES,
     PARTS,
     ROUND_TRIP,
     THROUGHPUT,
-    Datapath,
+    Backends,
+    Measured,
+    RecordedPart,
+    Row,
+    Spread,
+    read,
 )
-from bench.studies.backends.exchanges import firsts, round_trips
-from bench.studies.backends.index import INDEX, Backends, Measured, RecordedPart, Row, Spread, read
-from bench.studies.backends.measuring import PAIR, Wanted, files, measure, throughput_files
+from bench.studies.backends.measuring import PAIR, Datapath, Wanted, files, measure, throughput_files
 from bench.studies.backends.probes import scenarios
 from bench.studies.backends.probes.scenarios import ORCHESTRATOR, PROVIDER, ground
 from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
-from bench.studies.study import Case, Promised, Study, figure_files
+from bench.studies.backends.results import firsts, round_trips
+from bench.studies.study import Case, Promised, Study, chosen, figure_files, number, numbers
 from testbed.scenario import Scenario, ScenarioError
 
 if TYPE_CHECKING:
@@ -140,7 +144,7 @@ class BackendsStudy(Study):
             row.model_copy(update={"verdict": result.verdict}) if result else row
             for row, result in zip(index.rows, summaries, strict=True)
         ]
-        carried, invalid = cost.throughputs(
+        carried, invalid = results.throughputs(
             atomic.read(file, Throughput) for file in throughput_files(directory)
         )
         beside = next(iter(carried.values()), {})
@@ -152,12 +156,12 @@ class BackendsStudy(Study):
         measured = {
             name: Measured(
                 throughput_bps=Spread.of(carried.get(name, {}).values()),
-                of_first=cost.shares(carried.get(name, {}), beside),
+                of_first=results.shares(carried.get(name, {}), beside),
                 throughput_invalid=[words for words in invalid if f": {name}: " in words],
-                cost=cost.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
+                cost=results.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
                 first=firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),
                 round_trips=asking.get(name, []),
-                sizes=[convergence.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
+                sizes=[results.size(atomic.read(file, Nodes)) for file in files(directory, name, NODES)],
             )
             for name in index.backends
             if name not in index.cannot
@@ -205,25 +209,17 @@ class BackendsStudy(Study):
         return self._lacks[datapath.name]
 
     def _wanted(self, asked: StudyRequest) -> Wanted:
-        known = datapaths.known()
-        chosen = asked.choices.get("backend") or tuple(known)
-        for name in chosen:
-            if name not in known:
-                raise LookupError(f"--backend: no backend {name!r} (backends: {', '.join(known)})")
-        parts = asked.choices.get("part") or PARTS
-        for part in parts:
-            if part not in PARTS:
-                raise LookupError(f"--part: no part {part!r} (parts: {', '.join(PARTS)})")
-        times = _number("repetitions", asked, 1, 1000)
+        known = measuring.known()
+        names = dict.fromkeys(chosen(asked, "backend", known))
+        parts = chosen(asked, "part", PARTS)
+        times = number(asked, "repetitions", range(1, 1001))
         return Wanted(
-            datapaths=[known[name] for name in dict.fromkeys(chosen)],
+            datapaths=[known[name] for name in names],
             parts=[part for part in PARTS if part in parts],
-            rounds={part: times or number for part, number in ROUNDS.items()},
-            sizes=sorted({
-                _whole("nodes", word, LEAST_NODES, MOST_NODES) for word in asked.choices.get("nodes") or ()
-            }) or SIZES,
-            seed=_number("seed", asked, 0, 2**32 - 1) or 0,
-        )  # fmt: skip
+            rounds={part: times or rounds for part, rounds in ROUNDS.items()},
+            sizes=sorted(set(numbers(asked, "nodes", range(LEAST_NODES, MOST_NODES + 1)))) or SIZES,
+            seed=number(asked, "seed", range(2**32)) or 0,
+        )
 
 
 def _request(asked: StudyRequest, datapath: Datapath, part: RecordedPart) -> tuple[Request, Scenario]:
@@ -249,7 +245,7 @@ def _missing(found: Backends) -> Iterator[str]:
         costs = any(one.invalid and one.ns is None for one in measured.cost)
         carried = measured.throughput_invalid and measured.throughput_bps is None
         events = [event for one in measured.sizes for event in one.events]
-        moved = any(one.invalid for one in measured.sizes) or any(map(convergence.too_late, events))
+        moved = any(one.invalid for one in measured.sizes) or any(event.too_late for event in events)
         if costs or carried or moved:
             yield name
 
@@ -261,19 +257,6 @@ def _invalid(found: Backends) -> Iterator[str]:
             more = f" (and {len(words) - 1} more)" if len(words) > 1 else ""
             yield from (f"invalid: {name}: {first}{more}" for first in words[:1])
         for one in measured.sizes:
-            late = [event for event in one.events if convergence.too_late(event)]
+            late = [event for event in one.events if event.too_late]
             words = [f"{event.event}: probes were {event.late_s * 1e3:.0f} ms late" for event in late]
             yield from (f"invalid: {name}: {one.nodes} nodes: {word}" for word in [*one.invalid, *words])
-
-
-def _number(choice: str, asked: StudyRequest, least: int, most: int) -> int | None:
-    words = asked.choices.get(choice) or ()
-    if len(words) > 1:
-        raise LookupError(f"--{choice}: {' and '.join(words)} are several numbers; write one")
-    return _whole(choice, words[0], least, most) if words else None
-
-
-def _whole(choice: str, word: str, least: int, most: int) -> int:
-    if not re.fullmatch("[0-9]{1,10}", word) or not least <= int(word) <= most:
-        raise LookupError(f"--{choice}: must be an integer from {least} to {most}, not {word!r}")
-    return int(word)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
 
 from bench.analysis.phases import QUIET
-from bench.analysis.summary import Summary
-from bench.presentation import again, report, tables
+from bench.analysis.summary import FlowSummary, RequestsPhaseSummary, Summary
+from bench.presentation import again, report, tables, wording
+from bench.presentation.sheet import borderless
+from bench.presentation.tables import STYLES
+from bench.presentation.wording import verbatim
 from bench.recording.directory import UNFINISHED, Recording
 from bench.studies import study
-from bench.studies.matrix import table
-from bench.studies.matrix.index import HEADINGS, Matrix
-from testbed.scenario.units import unit_for
+from bench.studies.matrix.index import HEADINGS, Matrix, MatrixCase
+from testbed.scenario.units import format_digits, unit_for
 
 TITLE = "A panel for each scenario and enforcement: what each guaranteed flow got against time"
 CAPTION = (
@@ -40,10 +46,8 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             symbols=report.SYMBOLS,
             unit=unit_for(rates),
             figure={"png": report.inline(png), "title": TITLE, "caption": CAPTION, "charted": False},
-            requests={
-                scenario: list(table.latencies(index, summaries, scenario)) for scenario in index.scenarios
-            },
-            briefly=table.briefly,
+            requests={scenario: list(latencies(index, summaries, scenario)) for scenario in index.scenarios},
+            briefly=briefly,
             pages={
                 case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
                 for case in index.cells
@@ -73,3 +77,147 @@ def _phases(summaries: dict[tuple[str, str], Summary]) -> dict[tuple[str, str], 
             phases += [phase for phase in flow.phases if phase not in phases]
             phases.sort(key=lambda phase: phase != QUIET)
     return found
+
+
+def rates(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Table:
+    """Return a table with a column for each enforcement: what each flow got, as a share of what it should.
+
+    Of several repetitions each phase has a row of its own, and each mean half of its 95 % interval.
+    """
+    columns = [summaries.get((scenario, enforcement)) for enforcement in index.enforcements]
+    cases = [index.case(scenario, enforcement) for enforcement in index.enforcements]
+    several = index.repetitions > 1
+    what = f"± 95 % {_over(columns)}" if several else "quiet / disturbed"
+    title = f"{scenario}: observed mean in % of the expected goodput, {what}"
+    table = borderless(title, gap=1 if several else 2)
+    table.add_column("flow", overflow="fold")
+    if several:
+        table.add_column("phase", overflow="fold")
+    for enforcement in index.enforcements:
+        table.add_column(enforcement, justify="right", no_wrap=True)
+    for name in dict.fromkeys(flow.name for summary in columns for flow in _promised(summary)):
+        if not several:
+            table.add_row(verbatim(name), *(_attained(summary, name) for summary in columns))
+            continue
+        flows = [_flow(summary, name) for summary in columns]
+        for number, phase in enumerate(
+            dict.fromkeys(phase for flow in flows if flow for phase in flow.phases)
+        ):
+            first = verbatim(name if number == 0 else "")
+            table.add_row(first, verbatim(phase), *(_known(flow, phase) for flow in flows))
+    verdicts = (_verdict(case, summary) for case, summary in zip(cases, columns, strict=True))
+    table.add_row("verdict", *([""] if several else []), *verdicts)
+    return table
+
+
+def _verdict(case: MatrixCase, summary: Summary | None) -> Text:
+    if summary is None:
+        return Text("does not apply" if case.reason else "not run")
+    return Text(summary.verdict, STYLES[summary.verdict])
+
+
+def _promised(summary: Summary | None) -> Sequence[FlowSummary]:
+    return [flow for flow in summary.flows if flow.guarantee_bps] if summary else []
+
+
+def _flow(summary: Summary | None, name: str) -> FlowSummary | None:
+    return next((flow for flow in summary.flows if flow.name == name), None) if summary else None
+
+
+def _attained(summary: Summary | None, name: str) -> str:
+    flow = _flow(summary, name)
+    if flow is None or not flow.expected_goodput_bps:
+        return "-"
+    quiet = [phase.mean_bps for name, phase in flow.phases.items() if name == QUIET]
+    # Of several sets of disturbances the one that took most.
+    disturbed = [phase.mean_bps for name, phase in flow.phases.items() if name != QUIET]
+    means = (min(means, default=None) for means in (quiet, disturbed))
+    return " / ".join(
+        "-" if mean is None else f"{mean / flow.expected_goodput_bps * 100:.0f}" for mean in means
+    )
+
+
+def _known(flow: FlowSummary | None, name: str) -> str:
+    phase = flow.phases.get(name) if flow else None
+    if flow is None or phase is None or not flow.expected_goodput_bps:
+        return "-"
+    mean = f"{phase.mean_bps / flow.expected_goodput_bps * 100:.1f}"
+    if phase.intervals is None:
+        return mean
+    return f"{mean} ± {phase.intervals.mean_bps.half / flow.expected_goodput_bps * 100:.1f}"
+
+
+def _over(summaries: Sequence[Summary | None]) -> str:
+    """Say what intervals are made of."""
+    return tables.over(
+        phase.intervals.mean_bps.unit
+        for summary in summaries
+        for flow in _promised(summary)
+        for phase in flow.phases.values()
+        if phase.intervals
+    )
+
+
+class Latencies(NamedTuple):
+    """One kind of requests in one phase; an entry for each enforcement, in the matrix' order."""
+
+    name: str
+    phase: str
+    took: Sequence[RequestsPhaseSummary | None]
+
+
+def latencies(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Iterator[Latencies]:
+    """Yield what each kind of requests took in each phase; nothing of a scenario without."""
+    columns = [summaries.get((scenario, enforcement)) for enforcement in index.enforcements]
+    phases: dict[tuple[str, str], None] = {}
+    for summary in columns:
+        for one in summary.requests if summary else []:
+            phases |= dict.fromkeys((one.name, phase) for phase in one.phases)
+    names = list(dict.fromkeys(name for name, _ in phases))
+    for name, phase in sorted(phases, key=lambda key: (names.index(key[0]), key[1] != QUIET)):
+        yield Latencies(name, phase, [_phase(summary, name, phase) for summary in columns])
+
+
+def requests(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: str) -> Table | None:
+    """Return a table with a column for each enforcement: both percentiles; None without requests.
+
+    Intervals are left to the page: with them no terminal is wide enough.
+    """
+    known = list(latencies(index, summaries, scenario))
+    if not known:
+        return None
+    table = borderless(f"{scenario}: from due to answered in ms, p50 / p99")
+    table.add_column("requests", overflow="fold")
+    table.add_column("phase", overflow="fold")
+    for enforcement in index.enforcements:
+        table.add_column(enforcement, justify="right", no_wrap=True)
+    last = ""
+    for row in known:
+        table.add_row(verbatim("" if row.name == last else row.name), row.phase, *map(_shortly, row.took))
+        last = row.name
+    return table
+
+
+def briefly(phase: RequestsPhaseSummary | None) -> str:
+    """Return the two percentiles, the second with half of its interval where that is known."""
+    if phase is None:
+        return "-"
+    told = _percentiles(phase)
+    if phase.p99_interval_s:
+        told += f" ± {format_digits(phase.p99_interval_s.half * 1000)}"
+    return f"{told}, {phase.lost} lost" if phase.lost else told
+
+
+def _shortly(phase: RequestsPhaseSummary | None) -> str:
+    if phase is None:
+        return "-"
+    return _percentiles(phase) + (f"\n{phase.lost} lost" if phase.lost else "")
+
+
+def _percentiles(phase: RequestsPhaseSummary) -> str:
+    return f"{wording.percentile(phase.p50_s)} / {wording.percentile(phase.p99_s)}"
+
+
+def _phase(summary: Summary | None, name: str, phase: str) -> RequestsPhaseSummary | None:
+    requests = next((one for one in summary.requests if one.name == name), None) if summary else None
+    return requests.phases.get(phase) if requests else None

@@ -15,7 +15,7 @@ from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Promised, Study, Visit, blocks, figure_files, read_index
+from bench.studies.study import Case, Promised, Study, Visit, blocks, figure_files, number, read_index
 from testbed import assembly
 from testbed.scenario import ScenarioError
 from testbed.scenario.enforcements import shall_hold
@@ -64,10 +64,10 @@ class MatrixStudy(Study):
         if times == 1:
             return super().visits(asked, cases)
         whole = not assembly.demand(asked.provider, asked.orchestrator).quick
-        runs = [number for number, case in enumerate(cases) if case.scenario is not None]
+        runs = [place for place, case in enumerate(cases) if case.scenario is not None]
         order = blocks(runs, 1 if whole else times, _seed(asked))
         return [
-            Visit(case, None if whole else number + 1) for number, block in enumerate(order) for case in block
+            Visit(case, None if whole else place + 1) for place, block in enumerate(order) for case in block
         ]
 
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Matrix:
@@ -91,13 +91,13 @@ class MatrixStudy(Study):
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each scenario, and one more for its requests, if it has any."""
-        from bench.studies.matrix import table
+        from bench.studies.matrix import page
 
         index, summaries = read(directory)
         shown = [
             (
-                table.rates(index, summaries, scenario),
-                table.requests(index, summaries, scenario),
+                page.rates(index, summaries, scenario),
+                page.requests(index, summaries, scenario),
             )
             for scenario in index.scenarios
         ]
@@ -137,21 +137,11 @@ class MatrixStudy(Study):
 
 
 def _repetitions(asked: StudyRequest) -> int:
-    return _number(asked, "repetitions", 1, range(1, 1001))
+    return number(asked, "repetitions", range(1, 1001)) or 1
 
 
 def _seed(asked: StudyRequest) -> int:
-    return _number(asked, "seed", 0, range(2**32))
-
-
-def _number(asked: StudyRequest, choice: str, default: int, allowed: range) -> int:
-    """Return a number that is asked for. Raises LookupError if it is none, or not allowed."""
-    words = asked.choices.get(choice) or (str(default),)
-    if len(words) > 1 or not words[0].isdecimal() or int(words[0]) not in allowed:
-        raise LookupError(
-            f"--{choice}: must be an integer from {allowed[0]} to {allowed[-1]}, not {' and '.join(words)}"
-        )
-    return int(words[0])
+    return number(asked, "seed", range(2**32)) or 0
 
 
 def _repeated(times: int) -> tuple[str, ...]:

@@ -23,10 +23,8 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.analysis.summary import FlowSummary, Summary
 from bench.recording import atomic
-from bench.recording.directory import Recording
+from bench.recording.directory import UNKNOWN, Recording, commit_of, machine_traits, part_of
 from bench.recording.records import RunRecord
-from bench.studies import surroundings
-from bench.studies.surroundings import UNKNOWN
 
 Verdict = Literal["held", "violated", "invalid", "failed"]
 # What speaks of the guarantee itself, and not of whether it could be seen.
@@ -230,7 +228,7 @@ def identity(environment: Mapping[str, Any]) -> str:
 
 
 def _traits(environment: Mapping[str, Any]) -> list[str]:
-    known = surroundings.traits(environment)
+    known = machine_traits(environment)
     models = {_SPEED.sub("", model) for model in known.get("processor models") or [UNKNOWN]}
     memory = known.get("memory in GiB")
     return [
@@ -245,9 +243,9 @@ def _traits(environment: Mapping[str, Any]) -> list[str]:
 
 def beside(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return what may change on one machine, by what it is called."""
-    host, tools, harness = (surroundings.part(environment, name) for name in ("host", "tools", "harness"))
+    host, tools, harness = (part_of(environment, name) for name in ("host", "tools", "harness"))
     return {
-        "commit": surroundings.commit(environment),
+        "commit": commit_of(environment),
         "iperf3": str(tools.get("iperf3", UNKNOWN)),
         "pinned packages": str(harness.get("requirements", UNKNOWN)),
         "kernel": str(host.get("kernel", UNKNOWN)),

@@ -26,8 +26,8 @@ from bench.recording import atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, findings, metrics, night, shifts, trend
-from bench.studies.nightly.acknowledgements import Acknowledgements
+from bench.studies.nightly import findings, metrics, night, shifts, trend
+from bench.studies.nightly.findings import Acknowledgements
 from bench.studies.nightly.night import Attempt, Night, Outcome
 from bench.studies.nightly.report import Report
 from testbed.access import locks
@@ -208,7 +208,7 @@ def conclude(
 def _ready(places: Places, of: str) -> tuple[History, Acknowledgements]:
     """Read what was there before, then make sure that there can be more. Raises LookupError."""
     history = History(places.history, of)
-    acknowledged = acknowledgements.read(places.acknowledgements, of, places.must_exist)
+    acknowledged = findings.read_acknowledgements(places.acknowledgements, of, places.must_exist)
     acknowledged.check(history.nights())
     history.prepare()
     try:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from bench.analysis.summary import FlowSummary
 from bench.recording import atomic, queues
-from bench.recording.directory import BESIDE
+from bench.recording.directory import BESIDE, part_of
 from bench.recording.queues import DEVICE, Queue, Reading
-from bench.studies import surroundings
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short, kept
 from bench.studies.promise.index import Taken, Took
 from bench.studies.promise.records import Datapath, Rounds
@@ -126,7 +125,7 @@ def cpu_s_per_gbit(ran: Ran) -> float | None:
     did: senders, receivers, the watching. None if too little was promised to tell, or it is not known.
     """
     assert ran.recording is not None
-    host = surroundings.part(atomic.read_json(ran.recording.environment_file), "host")
+    host = part_of(atomic.read_json(ran.recording.environment_file), "host")
     processors = host.get("processors_usable")
     record = ran.recording.run_record()
     busy = sum(use.busy * (use.end_s - use.start_s) for one in record.repetitions for use in one.cpu)

@@ -1,8 +1,10 @@
-"""``report.yaml``: what was found of one network, in the form of the Gateway API's conformance reports.
+"""What was found of one network: ``report.yaml``, ``promise.html``, and tables for the terminal.
 
-Theirs (gateway-api, conformance/apis/v1/conformancereport.go) says which implementation in which version was
-tried, and for each profile a result and statistics. This one says besides what each check saw, where it ran,
-and how to do it again. Within an ``apiVersion`` fields may be added, never renamed.
+``report.yaml`` has the form of the Gateway API's conformance reports. Theirs
+(gateway-api, conformance/apis/v1/conformancereport.go) says which implementation in which version was tried,
+and for each profile a result and statistics. This one says besides what each check saw, where it ran, and how
+to do it again. Within an ``apiVersion`` fields may be added, never renamed. The docs have a page of all
+reports that are kept.
 """
 
 from __future__ import annotations
@@ -11,28 +13,45 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+from rich.table import Table
+from rich.text import Text
 from ruamel.yaml import YAML
 
 from bench.presentation import again
+from bench.presentation.report import SYMBOLS, templates
 from bench.recording import atomic
-from bench.recording.directory import Recording
+from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of, part_of
 from bench.recording.records import StudyRequest
-from bench.studies import surroundings
-from bench.studies.promise.check import Profile, State
-from bench.studies.promise.index import SCHEME, NumberResult, Promise, Result, Took
+from bench.studies import study
+from bench.studies.promise.check import PROFILES, Profile, State
+from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Took, read
 from bench.studies.study import REQUEST
+from testbed.resources import HOME
 from testbed.scenario.description import Claim
+from testbed.scenario.units import format_bps
 
 FILE = "report.yaml"
 API_VERSION = "promise.concorde.contmec.dev/v1alpha1"
-STATISTICS: dict[State, str] = {
-    "held": "Held",
-    "violated": "Violated",
-    "invalid": "Invalid",
-    "not claimed": "NotClaimed",
+
+
+class Look(NamedTuple):
+    """How a state is shown."""
+
+    counted: str  # in report.yaml
+    symbol: str
+    class_: str  # of the page's style
+    style: str  # in the terminal
+    short: str  # in the docs
+
+
+LOOKS: dict[State, Look] = {
+    "held": Look("Held", SYMBOLS["held"], "met", "green", "held"),
+    "violated": Look("Violated", SYMBOLS["violated"], "missed", "red", "**violated**"),
+    "invalid": Look("Invalid", SYMBOLS["invalid"], "muted", "yellow", "?"),
+    "not claimed": Look("NotClaimed", "–", "muted", "dim", "–"),
 }
 # As in the Gateway API's reports; the fourth is ours.
 Outcome = Literal["success", "failure", "partial", "notClaimed"]
@@ -111,34 +130,34 @@ def report(directory: Path, found: Promise) -> Report:
     recordings = [Recording(directory / row.recording) for row in found.rows if row.recording]
     records = [one.run_record() for one in recordings]
     environment = atomic.read_json(recordings[-1].environment_file) if recordings else None
-    host = surroundings.part(environment, "host")
+    host = part_of(environment, "host")
     processors = host.get("processors")
     models = sorted({str(model) for model in processors}) if isinstance(processors, list) else []
     return Report(
-        date=max((record.started_at for record in records), default=surroundings.UNKNOWN),
+        date=max((record.started_at for record in records), default=UNKNOWN),
         implementation=Implementation(
             network=found.network,
-            version=surroundings.commit(environment),
+            version=commit_of(environment),
             plugins=_texts(environment, "plugins"),
             packages=_texts(environment, "packages"),
             claims=[f"{claim}: {SENTENCES[claim]}" for claim in found.claims],
         ),
         where=Where(
-            orchestrator=records[-1].orchestrator if records else surroundings.UNKNOWN,
-            provider=records[-1].provider if records else surroundings.UNKNOWN,
-            kernel=str(host.get("kernel", surroundings.UNKNOWN)),
-            processors=f"{host.get('processors_usable', surroundings.UNKNOWN)} x {', '.join(models)}",
+            orchestrator=records[-1].orchestrator if records else UNKNOWN,
+            provider=records[-1].provider if records else UNKNOWN,
+            kernel=str(host.get("kernel", UNKNOWN)),
+            processors=f"{host.get('processors_usable', UNKNOWN)} x {', '.join(models)}",
             links=found.link_bps,
             tools=_texts(environment, "tools"),
         ),
-        reproduce=_commands(directory),
+        reproduce=[again.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
         profiles=[_profile(profile, found.of(profile)) for profile in found.profiles],
     )
 
 
 def _texts(environment: Any, name: str) -> dict[str, str]:
     """Return one part of the environment, whatever its values are, as texts."""
-    return {str(key): str(value) for key, value in surroundings.part(environment, name).items()}
+    return {str(key): str(value) for key, value in part_of(environment, name).items()}
 
 
 def render(told: Report) -> str:
@@ -163,22 +182,19 @@ def outcome(states: Sequence[State]) -> Outcome:
 def statistics(results: Sequence[Result]) -> Mapping[State, int]:
     """Return how many checks ended in which state."""
     counted = Counter(result.state for result in results)
-    return {state: counted[state] for state in STATISTICS}
+    return {state: counted[state] for state in LOOKS}
 
 
-def _commands(directory: Path) -> list[str]:
-    asked = atomic.read(directory / REQUEST, StudyRequest)
-    return [again.study(asked, "promise")]
+def _counted(results: Sequence[Result]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in statistics(results).items() if number)
 
 
 def _profile(profile: Profile, results: Sequence[Result]) -> ProfileReport:
-    counted = statistics(results)
-    told = ", ".join(f"{number} {state}" for state, number in counted.items() if number)
     return ProfileReport(
         name=profile,
         result=outcome([result.state for result in results]),
-        summary=told,
-        statistics={STATISTICS[state]: number for state, number in counted.items()},
+        summary=_counted(results),
+        statistics={LOOKS[state].counted: number for state, number in statistics(results).items()},
         checks=[_checked(result) for result in results],
     )
 
@@ -187,3 +203,120 @@ def _checked(result: Result) -> Checked:
     fields: dict[str, Any] = result.model_dump(exclude={"profile", "claim", "numbers", "took", "threads"})
     threads = [SCHEME + thread for thread in result.threads]
     return Checked(**fields, threads=threads, numbers=result.numbers, took=result.took)
+
+
+TOP = 12  # others that are named
+
+
+def page(directory: Path, found: Promise, told: Report) -> str:
+    """Return ``promise.html``, complete in itself."""
+    name = directory.name.removesuffix(UNFINISHED)
+    return (
+        templates()
+        .get_template("promise.html.j2")
+        .render(
+            run_id=name,
+            found=found,
+            told=told,
+            sentences=SENTENCES,
+            looks=LOOKS,
+            quantity=quantity,
+            top=TOP,
+            figures_again=again.figures(name, study.request(directory)),
+        )
+    )
+
+
+def quantity(number: NumberResult, value: float | None) -> str:
+    """Return a value of a number as people read it; a dash without one."""
+    if value is None:
+        return "–"
+    if number.unit == "bit/s":
+        return str(format_bps(value))
+    if number.unit == "s":
+        return f"{value * 1e3:.2f} ms"
+    if number.unit == "share":
+        return f"{value:.3f}"
+    return f"{value:,.0f} {'' if number.unit == '1' else number.unit}".strip()
+
+
+def tables(found: Promise) -> Sequence[Table]:
+    """Return a table for each profile."""
+    return [_table(found, profile, found.of(profile)) for profile in found.profiles]
+
+
+def _table(found: Promise, profile: str, results: Sequence[Result]) -> Table:
+    table = Table(title=f"network {found.network}, profile {profile}", title_justify="left", box=None)
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("what was seen")
+    table.add_column("CPU s/Gbit", justify="right", no_wrap=True)
+    for one in results:
+        cost = "–" if one.cpu_s_per_gbit is None else f"{one.cpu_s_per_gbit:.2f}"
+        table.add_row(one.name, Text(one.state, LOOKS[one.state].style), Text(one.words), cost)
+    return table
+
+
+PUBLISHED = HOME / "docs" / "reference" / "promises.md"
+KEPT = "promise"  # the directory of what is kept, in that of the recordings
+PUBLISHED_HEAD = """# What networks keep
+
+<!-- Made of reports/promise/ by ./invokew figures --all; what is changed here by hand is lost. -->
+
+Each network was asked by [`./invokew promise`](../howto/promise.md). `–` is not claimed, and has numbers in
+the report; `?` is invalid: the machine may have been the limit. A ceiling says that a pod never gets more,
+and no more than that. A report's pages are made by `./invokew figures reports/promise/NAME`.
+"""
+
+
+def published(reports: Path) -> str:
+    """Return the docs' page of the reports that are kept. Raises StoredError."""
+    found = {file.parent.name: read(file.parent) for file in sorted((reports / KEPT).glob(f"*/{INDEX}"))}
+    if not found:
+        return f"{PUBLISHED_HEAD}\nNo report is kept yet.\n"
+    networks = [
+        [
+            f"[{name}](../../{reports.name}/{KEPT}/{name})",
+            one.network,
+            ", ".join(one.claims) or "nothing",
+            *(_counted(one.of(profile)) or "not asked" for profile in PROFILES),
+        ]
+        for name, one in found.items()
+    ]
+    parts = [PUBLISHED_HEAD, _markdown(["Report", "Network", "Claims", *PROFILES], networks)]
+    for profile in PROFILES:
+        results = {(name, result.name): result for name, one in found.items() for result in one.of(profile)}
+        if results:
+            parts.append(f"## {profile.capitalize()}\n")
+        claimed = {key: result for key, result in results.items() if result.claim}
+        parts += [_states(claimed, list(found))] if claimed else []
+        parts += _seen([(name, result) for (name, _), result in results.items() if not result.claim])
+    return "\n".join(parts)
+
+
+def _states(results: Mapping[tuple[str, str], Result], names: Sequence[str]) -> str:
+    """Return a table of states: a row for each check, a column for each report."""
+    asked = {check: result.asks for (_, check), result in results.items()}
+    rows = [
+        [
+            f"{check}: {asks}",
+            *(LOOKS[results[name, check].state].short if (name, check) in results else "" for name in names),
+        ]
+        for check, asks in asked.items()
+    ]
+    return _markdown(["Check", *names], rows)
+
+
+def _seen(results: Sequence[tuple[str, Result]]) -> list[str]:
+    """Return what was seen of each check that no network can claim, one table a check."""
+    asked = {result.name: result.asks for _, result in results}
+    return [
+        f"{check}: {asks}\n\n"
+        + _markdown(["Report", "Seen"], [[name, one.words] for name, one in results if one.name == check])
+        for check, asks in asked.items()
+    ]
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |\n" for cells in (headings, *rows)]
+    return "".join([lines[0], "|---" * len(headings), "|\n", *lines[1:]])

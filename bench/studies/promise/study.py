@@ -17,15 +17,15 @@ from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
 from bench.generators import promised
 from bench.measurement.display import Displays
+from bench.presentation.wording import estimate
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
-from bench.studies import remaining
 from bench.studies.promise import attribution
 from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run, all_checks
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
 from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
-from bench.studies.study import REQUEST, Case, Promised, Study
+from bench.studies.study import REQUEST, Case, Promised, Study, chosen, left_s
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
 from testbed.scenario.quantities import format_rate, parse_rate
@@ -78,7 +78,7 @@ class PromiseStudy(Study):
             if any(_beside(directory, check, failed).exists() for failed in (False, True)):
                 continue
             stage = displays(check.about.name).stage
-            left = remaining.words(remaining.left_s(planned, took, number))
+            left = estimate(left_s(planned, took, number))
             stage(f"check {number + 1} of {len(checks)}, {left} left")
             begun = time.monotonic()
             _measure(check, ground, directory, stage)
@@ -113,20 +113,20 @@ class PromiseStudy(Study):
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each profile."""
-        from bench.studies.promise import page
+        from bench.studies.promise import report
 
-        return page.tables(read(directory))
+        return report.tables(read(directory))
 
     def outputs(self, directory: Path) -> Mapping[str, bytes]:
         """Return ``promise.json`` with its results, ``report.yaml`` and ``promise.html``."""
-        from bench.studies.promise import page, report
+        from bench.studies.promise import report
 
         found = self.judged(directory)
         told = report.report(directory, found)
         return {
             INDEX: atomic.model_bytes(found),
             report.FILE: report.render(told).encode(),
-            "promise.html": page.render(directory, found, told).encode(),
+            "promise.html": report.page(directory, found, told).encode(),
         }
 
     def judged(self, directory: Path) -> Promise:
@@ -214,16 +214,14 @@ def _link(asked: StudyRequest) -> int | None:
 def _checks(asked: StudyRequest) -> list[Check]:
     """Return the checks that are asked for, in their order. Raises LookupError."""
     all_of_them = all_checks()
-    profiles = asked.choices.get("profile") or PROFILES
-    for name in profiles:
-        if name not in PROFILES:
-            raise LookupError(f"--profile: no profile {name!r} (profiles: {', '.join(PROFILES)})")
-    names = {check.about.name for check in all_of_them}
-    wanted = asked.choices.get("check") or tuple(c.about.name for c in all_of_them if not c.on_request)
-    for name in wanted:
-        if name not in names:
-            raise LookupError(f"--check: no check {name!r} (checks: {', '.join(sorted(names))})")
-    found = [c for c in all_of_them if c.about.profile in profiles and c.about.name in wanted]
+    profiles = chosen(asked, "profile", PROFILES)
+    named = chosen(asked, "check", sorted(check.about.name for check in all_of_them))
+    found = [
+        check
+        for check in all_of_them
+        if check.about.profile in profiles and check.about.name in named
+        if asked.choices.get("check") or not check.on_request
+    ]
     _refuse_attacks(asked, found)
     return found
 

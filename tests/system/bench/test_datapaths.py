@@ -16,8 +16,8 @@ from rich.console import Console
 from bench.cli.progress import Display
 from bench.recording.records import StudyRequest
 from bench.studies import loop
-from bench.studies.backends import convergence, cost, datapaths
-from bench.studies.backends.index import read
+from bench.studies.backends import measuring, results
+from bench.studies.backends.index import NODES, read
 from bench.studies.backends.measuring import PAIR
 from bench.studies.backends.probes import nodes, packets, scenarios
 from bench.studies.backends.study import BackendsStudy
@@ -70,7 +70,7 @@ def test_nodes_have_what_another_scenario_says_and_an_outage_that_is_planted_is_
             probes.talk.expect("arrive", 10)
         streams = probes.streams()
     # It broke somewhere in the middle of a process that took it away, and came back likewise.
-    outage = convergence.arrival_ns(streams.runs, planted, until, streams.interval_ns)
+    outage = results.arrival_ns(streams.runs, planted, until, streams.interval_ns)
     assert outage is not None
     assert 0.3 * SECOND < outage < mended - planted + 0.1 * SECOND
     assert len(streams.runs) == 4  # between the one node and two others, both ways
@@ -99,7 +99,7 @@ def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
     finally:
         hog.kill()
         hog.wait()
-    assert any("processors were busy" in words for words in cost.faults(found)), number
+    assert any("processors were busy" in words for words in results.faults(found)), number
 
 
 @pytest.mark.alone
@@ -147,7 +147,7 @@ def test_every_backend_of_this_machine_is_measured_alike(
     found = read(directory)
     able = [name for name in found.backends if name not in found.cannot]
     assert {"vxlan", "host-gw"} <= set(able)
-    for name in [name for name in able if datapaths.NODES in datapaths.known()[name].parts]:
+    for name in [name for name in able if NODES in measuring.known()[name].parts]:
         (size,) = found.measured[name].sizes
         events = {event.event: event for event in size.events}
         for event in ("join", "change", "return"):

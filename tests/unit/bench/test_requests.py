@@ -24,7 +24,6 @@ from bench.presentation.figures.style import files
 from bench.recording import archive, atomic, directory
 from bench.recording.directory import Recording
 from bench.studies.matrix import page
-from bench.studies.matrix import table as enforcements
 from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario import Requests, Scenario, render_yaml
 from tests.unit.bench.builders import record, scenario
@@ -227,7 +226,7 @@ def test_a_matrix_has_both_percentiles_of_each_enforcement(recording: Recording,
     ]
     index = Matrix(cells=cells)
     summaries = {("small", "pod"): result}
-    shown = enforcements.requests(index, summaries, "small")
+    shown = page.requests(index, summaries, "small")
     assert shown is not None
     stream = io.StringIO()
     Console(file=stream, width=80).print(shown)
@@ -240,8 +239,8 @@ def test_a_matrix_has_both_percentiles_of_each_enforcement(recording: Recording,
     html = page.render(tmp_path, index, summaries, picture.getvalue())
     assert "<td>12 / lost, 6 lost</td><td>-</td>" in html
     nothing = {("small", "pod"): result.model_copy(update={"requests": []})}
-    assert enforcements.requests(index, nothing, "small") is None
-    assert enforcements.rates(index, nothing, "small").row_count == 1
+    assert page.requests(index, nothing, "small") is None
+    assert page.rates(index, nothing, "small").row_count == 1
 
 
 def test_a_line_has_few_points_where_there_are_many_and_all_of_the_last() -> None:

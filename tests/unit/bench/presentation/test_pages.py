@@ -15,7 +15,7 @@ from bench.pipeline import analyse
 from bench.recording.directory import Recording
 from bench.studies.nightly import nightly
 from bench.studies.nightly import trend as trends
-from bench.studies.nightly.acknowledgements import Acknowledgements
+from bench.studies.nightly.findings import Acknowledgements
 from tests.paths import ROOT
 from tests.unit.bench.presentation import pages
 from tests.unit.bench.presentation.browser import Browser

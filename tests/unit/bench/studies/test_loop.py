@@ -16,15 +16,16 @@ from bench.analysis import summary
 from bench.analysis.summary import SecondsSummary, Summary
 from bench.cli.progress import Display
 from bench.measurement import experiment
+from bench.presentation.wording import estimate
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Finished, Repetition, Request, RunRecord, Seconds, StudyRequest
-from bench.studies import loop, remaining
+from bench.studies import loop
 from bench.studies.known import STUDIES, find, named, register
 from bench.studies.matrix.index import Matrix
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
-from bench.studies.study import Study
+from bench.studies.study import Study, left_s, traffic_s
 from testbed import assembly
 from testbed.scenario import Scenario, load, render_yaml
 from tests.paths import ROOT
@@ -323,8 +324,8 @@ def test_once_is_as_it_was(world: World) -> None:
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"repetitions": "0"}, "--repetitions: must be an integer from 1 to 1000, not 0"),
-        ({"seed": "-1"}, "--seed: must be an integer from 0 to 4294967295, not -1"),
+        ({"repetitions": "0"}, "--repetitions: must be an integer from 1 to 1000, not '0'"),
+        ({"seed": "-1"}, "--seed: must be an integer from 0 to 4294967295, not '-1'"),
     ],
 )
 def test_repetitions_and_seeds_are_numbers(
@@ -379,10 +380,10 @@ def test_studies_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_left_is_traffic_and_what_was_needed_beside_it() -> None:
     scenario = load(ROOT / "scenarios" / "contmec.yaml", ["measurement.repetitions=3"])
-    assert remaining.traffic_s(scenario) == 30
-    assert remaining.left_s([30, 30, 10], [None, None, None], 0) == 70
-    assert remaining.left_s([30, 30, 10], [40, None, None], 1) == 20 + 30 + 10 + 0
-    assert remaining.left_s([30, 30, 10, 10], [40, None, 16, None], 1) == 38 + 18
+    assert traffic_s(scenario) == 30
+    assert left_s([30, 30, 10], [None, None, None], 0) == 70
+    assert left_s([30, 30, 10], [40, None, None], 1) == 20 + 30 + 10 + 0
+    assert left_s([30, 30, 10, 10], [40, None, 16, None], 1) == 38 + 18
 
 
 @pytest.mark.parametrize(
@@ -398,4 +399,4 @@ def test_what_is_left_is_traffic_and_what_was_needed_beside_it() -> None:
     ],
 )
 def test_times_are_said_as_people_estimate_them(seconds: float, words: str) -> None:
-    assert remaining.words(seconds) == words
+    assert estimate(seconds) == words

@@ -23,7 +23,7 @@ from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import loop
-from bench.studies.matrix import figure, index, page, table
+from bench.studies.matrix import figure, index, page
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.study import REQUEST
@@ -144,7 +144,7 @@ def test_the_page_shows_a_miss_by_the_repetition_that_missed(directory: Path) ->
 def printed(matrix: Matrix, summaries: dict[tuple[str, str], Summary]) -> str:
     """Return the table of contmec as a terminal of 80 columns shows it."""
     file = io.StringIO()
-    Console(file=file, width=80).print(table.rates(matrix, summaries, "contmec"))
+    Console(file=file, width=80).print(page.rates(matrix, summaries, "contmec"))
     return file.getvalue()
 
 

@@ -17,7 +17,8 @@ from bench.presentation.figures.sheet import PAGE
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
-from bench.studies.places import figure, study, table
+from bench.studies.places import figure
+from bench.studies.places import study as places
 from bench.studies.places.index import CLAIMS, POINTS, UNSHAPED, Places, Row
 from bench.studies.places.study import PlacesStudy, measured
 
@@ -142,8 +143,8 @@ def test_without_the_unshaped_run_there_are_rates_but_no_answers() -> None:
 def test_a_measurement_that_is_missing_is_left_out() -> None:
     flows = [flow for flow in FREE.flows if flow.name not in ("A-1 alone", "to A-2")]
     broken = FREE.model_copy(update={"flows": flows})
-    assert study.rates(broken)["alone"] == {}
-    assert study.rates(broken)["towards"] == {"A-1": 400e6}
+    assert places.rates(broken)["alone"] == {}
+    assert places.rates(broken)["towards"] == {"A-1": 400e6}
 
 
 def test_what_was_not_measured_or_may_be_the_machines_fault_is_no_answer() -> None:
@@ -170,8 +171,8 @@ def test_the_tables_fit_80_columns_and_hold_claims_beside_answers() -> None:
     study = Places(rows=[row(UNSHAPED, FREE), row("bridge-veth", FREE), bad])
     stream = io.StringIO()
     console = Console(file=stream, width=80)
-    console.print(table.rates(study))
-    console.print(table.answers(study))
+    console.print(places.rates_table(study))
+    console.print(places.answers_table(study))
     lines = stream.getvalue().splitlines()
     assert all(len(line) <= 80 for line in lines)
     words = [line.split() for line in lines]

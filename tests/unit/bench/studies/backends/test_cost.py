@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bench.analysis.statistics import percentile
-from bench.studies.backends import cost
-from bench.studies.backends.cost import spent
+from bench.studies.backends import results
 from bench.studies.backends.index import Spread
 from bench.studies.backends.records import Offered
+from bench.studies.backends.results import spent
 from tests.unit.bench.studies.backends import known
 
 
@@ -23,19 +23,19 @@ def test_busy_is_what_is_neither_idle_nor_stolen() -> None:
 
 def test_a_packet_costs_what_is_above_idle() -> None:
     # 0.8 s for 40,000 packets in 4 s are 20 us; 0.05 processors of it would have been busy anyway: 5 us less.
-    assert cost.per_packet_ns(known.offered(0.8)) == pytest.approx(20_000)
-    assert cost.per_packet_ns(known.offered(0.8, idle=0.05)) == pytest.approx(15_000)
+    assert results.per_packet_ns(known.offered(0.8)) == pytest.approx(20_000)
+    assert results.per_packet_ns(known.offered(0.8, idle=0.05)) == pytest.approx(15_000)
 
 
 def test_a_second_that_the_host_had_other_things_to_do_is_not_the_packets() -> None:
     one = known.offered(0.8)
     ends = [known.reading(2 + n, 1 + 0.2 * n + (0.5 if n > 3 else 0)) for n in range(6)]
     slow = one.model_copy(update={"busy": ends, "packets": [10_000] * 5})
-    assert cost.per_packet_ns(slow) == pytest.approx(20_000)
+    assert results.per_packet_ns(slow) == pytest.approx(20_000)
 
 
 def test_a_quiet_machine_is_valid() -> None:
-    assert list(cost.faults(known.offered(0.8, idle=0.05))) == []
+    assert list(results.faults(known.offered(0.8, idle=0.05))) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_quiet_machine_is_valid() -> None:
     ],
 )
 def test_what_says_nothing_about_packets_is_no_number(one: Offered, words: str) -> None:
-    (found,) = cost.packet_costs([known.cost(one)])
+    (found,) = results.packet_costs([known.cost(one)])
     assert found.ns is None
     assert len(found.invalid) == 1
     assert words in found.invalid[0]
@@ -59,7 +59,7 @@ def test_what_says_nothing_about_packets_is_no_number(one: Offered, words: str) 
 def test_valid_rounds_count_without_the_others() -> None:
     rounds = [known.cost(known.offered(busy), number=n) for n, busy in enumerate((0.8, 0.88, 0.84), start=1)]
     rounds.append(known.cost(known.offered(2.4, idle=0.9), number=4))
-    (found,) = cost.packet_costs(rounds)
+    (found,) = results.packet_costs(rounds)
     assert found.ns is not None
     assert found.ns.count == 3
     assert found.ns.median == pytest.approx(21_000)
@@ -68,7 +68,7 @@ def test_valid_rounds_count_without_the_others() -> None:
 
 
 def test_sizes_and_rates_are_kept_apart() -> None:
-    found = cost.packet_costs([known.cost(known.offered(0.8), known.offered(1.0, size=1400))])
+    found = results.packet_costs([known.cost(known.offered(0.8), known.offered(1.0, size=1400))])
     assert [(one.size, one.rate) for one in found] == [(64, 10_000), (1400, 10_000)]
 
 
@@ -77,10 +77,10 @@ def test_throughputs_are_compared_round_by_round() -> None:
         known.throughput(1, vxlan=[30, 40, 41], host_gw=[44, 44, 20]),
         known.throughput(2, vxlan=[50, 50, 50], host_gw=[60, 55, 55]),
     ]
-    found, invalid = cost.throughputs(rounds)
+    found, invalid = results.throughputs(rounds)
     assert invalid == []
     assert found == {"vxlan": {1: 40e9, 2: 50e9}, "host-gw": {1: 44e9, 2: 55e9}}
-    shares = cost.shares(found["host-gw"], found["vxlan"])
+    shares = results.shares(found["host-gw"], found["vxlan"])
     assert shares is not None
     assert shares.least == pytest.approx(1.1)
     assert shares.most == pytest.approx(1.1)
@@ -88,7 +88,7 @@ def test_throughputs_are_compared_round_by_round() -> None:
 
 def test_a_round_beside_a_hog_counts_for_nobody() -> None:
     rounds = [known.throughput(1, others=0.9, vxlan=[30]), known.throughput(2, others=None, vxlan=[40])]
-    found, invalid = cost.throughputs(rounds)
+    found, invalid = results.throughputs(rounds)
     assert found == {"vxlan": {2: 40e9}}
     assert invalid == ["round 1: vxlan: other processes took 0.90 s of processors in 1.00 s"]
 

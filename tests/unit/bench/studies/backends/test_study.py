@@ -15,9 +15,9 @@ from bench.cli.progress import Display
 from bench.recording import atomic
 from bench.recording.records import StudyRequest
 from bench.studies import loop
-from bench.studies.backends import datapaths, measuring, sheets
-from bench.studies.backends.datapaths import Datapath
+from bench.studies.backends import measuring, sheets
 from bench.studies.backends.index import Backends, read
+from bench.studies.backends.measuring import Datapath
 from bench.studies.backends.records import Cost, Event, Nodes
 from bench.studies.backends.study import BackendsStudy
 from testbed.scenario import load
@@ -52,7 +52,7 @@ def test_settings_are_measured_where_they_matter() -> None:
     study = BackendsStudy(lacks)
     named = "bgp, no graceful restart"
     assert study.cases(asked(backend=(named,))) == []
-    way = datapaths.known()[named]
+    way = measuring.known()[named]
     assert way.overrides("a") == ("clusters.a.backend=bgp", "clusters.a.bgp.graceful_restart=false")
     scenario = load(Path("scenarios/congested.yaml"), way.overrides("a"))
     assert scenario.clusters["a"].bgp is not None
@@ -194,7 +194,7 @@ def test_what_is_there_is_not_measured_again(tmp_path: Path, monkeypatch: pytest
         return known.nodes([], [], backend=way.name, number=size)
 
     monkeypatch.setattr(measuring, "many", many)
-    two = [datapaths.known()[name] for name in ("vxlan", "host-gw")]
+    two = [measuring.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
     atomic.write_model(tmp_path / "measured" / "host-gw" / "nodes-3.json", known.nodes([], []))
     told: list[str] = []
@@ -212,7 +212,7 @@ def test_what_fails_keeps_nothing_else_from_being_measured(
         return known.nodes([], [], backend=way.name, number=size)
 
     monkeypatch.setattr(measuring, "many", many)
-    two = [datapaths.known()[name] for name in ("vxlan", "host-gw")]
+    two = [measuring.known()[name] for name in ("vxlan", "host-gw")]
     wanted = measuring.Wanted(two, ["nodes"], {"throughput": 1, "cost": 1, "first": 1}, [3, 10], 0)
     with pytest.raises(RuntimeError, match=r"^vxlan: 3 nodes: no room$"):
         measuring.measure(wanted, tmp_path, lambda _: None)
@@ -234,7 +234,7 @@ def test_backends_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(measuring, "cost", cost)
     names = ["vxlan", "host-gw", "bgp"]
     rounds = {"throughput": 1, "cost": 8, "first": 1}
-    wanted = measuring.Wanted([datapaths.known()[name] for name in names], ["cost"], rounds, [], 1)
+    wanted = measuring.Wanted([measuring.known()[name] for name in names], ["cost"], rounds, [], 1)
     measuring.measure(wanted, tmp_path, lambda _: None)
     blocks = [made[start : start + 3] for start in range(0, 24, 3)]
     assert [{number for _, number in block} for block in blocks] == [{n} for n in range(1, 9)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.recording.atomic import StoredError
-from bench.studies.nightly import acknowledgements, metrics
-from bench.studies.nightly.acknowledgements import Acknowledgement
+from bench.studies.nightly import findings, metrics
+from bench.studies.nightly.findings import Acknowledgement
 from tests.unit.bench.studies.nightly.builders import MACHINE, night
 
 GOOD = {
@@ -33,10 +33,10 @@ def written(directory: Path, **fields: str | None) -> Path:
 
 def test_those_of_a_machine_are_read(tmp_path: Path) -> None:
     file = written(tmp_path)
-    (entry,) = acknowledgements.read(file, MACHINE).entries
+    (entry,) = findings.read_acknowledgements(file, MACHINE).entries
     assert entry.covers("small/A -> C/quiet/mean")
     assert not entry.covers("small/B -> D/quiet/mean")
-    assert acknowledgements.read(file, "f" * 12).entries == []
+    assert findings.read_acknowledgements(file, "f" * 12).entries == []
 
 
 @pytest.mark.parametrize("name", ["small/A [1] -> C?/quiet/mean", "small/*/quiet/mean", "small/[!x]/up"])
@@ -50,11 +50,11 @@ def test_a_name_covers_itself_whatever_it_is_made_of(name: str) -> None:
 
 
 def test_a_file_that_need_not_be_there_is_empty(tmp_path: Path) -> None:
-    assert acknowledgements.read(tmp_path / "none.yaml", MACHINE).entries == ()
+    assert findings.read_acknowledgements(tmp_path / "none.yaml", MACHINE).entries == ()
     with pytest.raises(StoredError, match=r"none\.yaml: No such file"):
-        acknowledgements.read(tmp_path / "none.yaml", MACHINE, must=True)
+        findings.read_acknowledgements(tmp_path / "none.yaml", MACHINE, must=True)
     (tmp_path / "empty.yaml").write_text("# nothing yet\n")
-    assert acknowledgements.read(tmp_path / "empty.yaml", MACHINE).entries == []
+    assert findings.read_acknowledgements(tmp_path / "empty.yaml", MACHINE).entries == []
 
 
 @pytest.mark.parametrize(
@@ -72,19 +72,19 @@ def test_a_file_that_need_not_be_there_is_empty(tmp_path: Path) -> None:
 def test_a_mistake_is_named(tmp_path: Path, fields: dict[str, str | None], words: str) -> None:
     file = written(tmp_path, **fields)
     with pytest.raises(StoredError, match=re.escape(f"{file}: {words}")):
-        acknowledgements.read(file, MACHINE)
+        findings.read_acknowledgements(file, MACHINE)
 
 
 def test_a_key_beside_the_acknowledgements_is_none(tmp_path: Path) -> None:
     file = written(tmp_path)
     file.write_text(file.read_text() + "accepted: []\n")
     with pytest.raises(StoredError, match="accepted: no such field"):
-        acknowledgements.read(file, MACHINE)
+        findings.read_acknowledgements(file, MACHINE)
 
 
 @pytest.mark.parametrize("named", ["yesterday", night(13).run_id[:-1], night(99).run_id])
 def test_a_night_that_does_not_exist_is_named(tmp_path: Path, named: str) -> None:
-    found = acknowledgements.read(written(tmp_path, first_night=named), MACHINE)
+    found = findings.read_acknowledgements(written(tmp_path, first_night=named), MACHINE)
     nights = [night(number) for number in range(20)]
     nearest = ", ".join(one.run_id for one in nights[12:15])
     words = f"acknowledgements[0].first_night: there is no night {named!r} in the history of {MACHINE}"
@@ -95,7 +95,7 @@ def test_a_night_that_does_not_exist_is_named(tmp_path: Path, named: str) -> Non
 
 
 def test_a_history_that_was_lost_is_no_mistake(tmp_path: Path) -> None:
-    found = acknowledgements.read(written(tmp_path), MACHINE)
+    found = findings.read_acknowledgements(written(tmp_path), MACHINE)
     found.check([])
     later = [night(number) for number in range(20, 25)]
     found.check(later)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.studies.nightly import nightly
-from bench.studies.nightly.acknowledgements import Acknowledgement, Acknowledgements
-from bench.studies.nightly.findings import Finding
+from bench.studies.nightly.findings import Acknowledgement, Acknowledgements, Finding
 from bench.studies.nightly.night import Night, ScenarioNight
 from bench.studies.nightly.report import Report, details, line
 from tests.unit.bench.studies.nightly.builders import MACHINE, night, scenario, silent

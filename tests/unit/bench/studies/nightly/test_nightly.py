@@ -21,8 +21,8 @@ from bench.measurement.rates import OnRates
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import acknowledgements, nightly, trend
-from bench.studies.nightly.acknowledgements import Acknowledgements
+from bench.studies.nightly import findings, nightly, trend
+from bench.studies.nightly.findings import Acknowledgements
 from bench.studies.nightly.night import identity
 from bench.studies.nightly.nightly import History
 from testbed.scenario import Scenario
@@ -168,7 +168,7 @@ def test_what_is_told_is_a_line_each_with_what_to_do(tmp_path: Path) -> None:
     block = text.partition("```yaml\n")[2].partition("```")[0]
     filled = block.replace("reason: ", "reason: right").replace("who: ", "who: me")
     (tmp_path / "nightly.yaml").write_text(filled.replace("until: ", "until: 2030-01-01"))
-    known = acknowledgements.read(tmp_path / "nightly.yaml", MACHINE)
+    known = findings.read_acknowledgements(tmp_path / "nightly.yaml", MACHINE)
     known.check(nights)
     assert [entry.metric for entry in known.entries] == ["small/A -> C/*/mean"]
     accepted = nightly.conclude(nights, {}, known)

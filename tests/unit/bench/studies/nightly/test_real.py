@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from bench.studies.nightly import nightly
-from bench.studies.nightly.acknowledgements import Acknowledgement, Acknowledgements
+from bench.studies.nightly.findings import Acknowledgement, Acknowledgements
 from bench.studies.nightly.night import Night
 from bench.studies.nightly.report import Report, line
 from tests import cases

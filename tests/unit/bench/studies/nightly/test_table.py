@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.studies.nightly import nightly
-from bench.studies.nightly.acknowledgements import Acknowledgements
+from bench.studies.nightly.findings import Acknowledgements
 from bench.studies.nightly.night import Night
 from bench.studies.nightly.report import Row, percentage
 from bench.studies.nightly.report import rows as rows_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.studies.nightly import nightly, trend
-from bench.studies.nightly.acknowledgements import Acknowledgements
+from bench.studies.nightly.findings import Acknowledgements
 from bench.studies.nightly.night import Night
 from tests.unit.bench.studies.nightly.builders import night, scenario
 

@@ -16,7 +16,7 @@ from bench.measurement.display import Displays
 from bench.recording import archive, atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
-from bench.studies.promise import published, report
+from bench.studies.promise import report
 from bench.studies.promise.check import PROFILES, State
 from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
@@ -238,9 +238,9 @@ def test_a_packed_study_gives_the_same_report(study: Path, tmp_path: Path) -> No
 def test_the_docs_have_a_table_of_the_reports_that_are_kept(study: Path, tmp_path: Path) -> None:
     STUDY.analyse(study)
     reports = tmp_path / "all"
-    assert "No report is kept yet" in published.render(reports)
+    assert "No report is kept yet" in report.published(reports)
     archive.pack(study, reports / "promise" / "node-cni")
-    page = published.render(reports)
+    page = report.published(reports)
     assert (
         "| [node-cni](../../all/promise/node-cni) | node | ceiling, floor | 1 invalid, 1 not claimed |"
         in page

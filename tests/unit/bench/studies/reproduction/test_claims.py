@@ -16,8 +16,8 @@ from bench.analysis import summary
 from bench.analysis.summary import Summary
 from bench.recording import archive
 from bench.recording.atomic import StoredError
-from bench.studies.promise import published
-from bench.studies.reproduction import claims, page, trial
+from bench.studies.promise import report
+from bench.studies.reproduction import claims, pages
 from bench.studies.reproduction.claims import Claim, Expected, Observed
 from tests.paths import ROOT
 from tests.unit.test_links import anchor
@@ -44,7 +44,7 @@ def test_a_sentence_may_be_broken_into_other_lines_but_not_into_other_words() ->
 def numbers() -> Iterator[tuple[str, str]]:
     """Yield the section and the text of every line of the docs that has a number as measured ones have."""
     for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        if file in (page.FILE, published.FILE):  # made of claims, and of recordings
+        if file in (pages.FILE, report.PUBLISHED):  # made of claims, and of recordings
             continue
         heading, code = "", False
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -102,7 +102,7 @@ def test_every_recording_is_as_it_should_be_or_listed_with_the_reason_why_not() 
 
 
 def test_the_page_is_made_of_the_claims() -> None:
-    assert page.FILE.read_text(encoding="utf-8") == page.render(KNOWN), "make it: ./invokew figures --all"
+    assert pages.FILE.read_text(encoding="utf-8") == pages.render(KNOWN), "make it: ./invokew figures --all"
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_an_invalid_run_says_nothing_of_a_claim(kept: Summary) -> None:
     claim = claim_of(Expected(what="verdict", value="held"))
     for verdict, outcome in (("held", "confirmed"), ("violated", "outside"), ("invalid", "invalid")):
         run = kept.model_copy(update={"verdict": verdict})
-        assert trial.Trial(claim, claims.observe(claim, run), verdict, Path()).outcome == outcome
+        assert claims.Trial(claim, claims.observe(claim, run), verdict, Path()).outcome == outcome
 
 
 @pytest.mark.parametrize(

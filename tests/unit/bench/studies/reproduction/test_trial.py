@@ -13,7 +13,7 @@ import pytest
 from bench.cli import extensions
 from bench.cli.statuses import HELD, INVALID, VIOLATED
 from bench.cli.verbs import reproduction
-from bench.studies.reproduction import claims, page, regeneration, trial
+from bench.studies.reproduction import claims, pages, regeneration
 from bench.studies.reproduction.claims import Claim, Claims, Expected, Unfit
 from bench.studies.reproduction.regeneration import Kept
 
@@ -72,7 +72,7 @@ def following(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_a_command_is_run_once_for_all_its_claims(make: Make, tmp_path: Path) -> None:
     wanted = [make("one"), make("two"), make("other", "violated", 1)]
-    tried = {one.claim.id: one.outcome for one in trial.again(wanted, tmp_path / "to", False, 1, print)}
+    tried = {one.claim.id: one.outcome for one in claims.again(wanted, tmp_path / "to", False, 1, print)}
     assert tried == {"one": "confirmed", "two": "confirmed", "other": "outside"}
     assert sorted((tmp_path / "log").read_text().split()) == ["held", "violated"]
 
@@ -81,20 +81,20 @@ def test_the_seed_decides_the_order(make: Make, tmp_path: Path) -> None:
     wanted = [make(verdict, verdict) for verdict in ("held", "violated", "invalid")]
     orders = []
     for number, seed in enumerate((1, 1, 4, 5)):
-        list(trial.again(wanted, tmp_path / f"to-{number}", True, seed, lambda _: None))
+        list(claims.again(wanted, tmp_path / f"to-{number}", True, seed, lambda _: None))
         orders.append((tmp_path / "log").read_text())
         (tmp_path / "log").unlink()
     assert orders[0] == orders[1]
     assert len(set(orders)) > 1
     seeded = make("x").model_copy(update={"command": "./invokew matrix --seed {seed}"})
-    assert trial.command_of(seeded, False, 7) == "./invokew matrix --seed 7"
+    assert claims.command_of(seeded, False, 7) == "./invokew matrix --seed 7"
 
 
 def test_a_command_that_measures_nothing_is_an_error(make: Make, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="it ended with status 4"):
-        list(trial.again([make("one", status=4)], tmp_path / "to", False, 1, print))
+        list(claims.again([make("one", status=4)], tmp_path / "to", False, 1, print))
     with pytest.raises(LookupError, match="there is no run of 'contmec' with enforcement 'node'"):
-        list(trial.again([make("one", enforcement="node")], tmp_path / "to-2", False, 1, print))
+        list(claims.again([make("one", enforcement="node")], tmp_path / "to-2", False, 1, print))
 
 
 @pytest.mark.parametrize(
@@ -176,15 +176,15 @@ def test_what_is_not_recorded_yet_is_said_with_the_reason(
     assert "1 confirmed" in said
     with pytest.raises(LookupError, match="moon: there is no such recording"):
         reproduction.reproduce(["later"], True, False, False, 1, tmp_path)
-    assert "recorded in [moon]" not in page.render(known)
-    assert "not recorded yet: scenario" in page.render(known)
+    assert "recorded in [moon]" not in pages.render(known)
+    assert "not recorded yet: scenario" in pages.render(known)
 
 
 @pytest.mark.usefixtures("made_here")
 def test_a_run_of_several_is_meant_by_its_number(tmp_path: Path) -> None:
     other = CONTMEC.model_copy(update={"run": 1})
     with pytest.raises(LookupError, match="there is no run of 'contmec' with enforcement 'pod'"):
-        list(trial.recorded([other], claims.REFERENCE, extensions.load))
+        list(claims.recorded([other], claims.REFERENCE, extensions.load))
 
 
 def test_a_claim_that_does_not_exist_is_named_before_anything_is_started(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.studies.reproduction import claims, versions
-from bench.studies.reproduction.versions import Versions
+from bench.studies.reproduction import claims, pages
+from bench.studies.reproduction.pages import Versions
 
 NODE = {"kubeletVersion": "v1.20.2", "containerRuntimeVersion": "containerd://1.6.20"}
 
@@ -21,7 +21,7 @@ def told(system: str = "Linux 6.18.44-x #1 SMP x86_64", **more: Any) -> Versions
         **more,
     }
     run = {"provider": "netns", "orchestrator": "kubernetes"}
-    return versions.of(
+    return pages.versions_of(
         {"environment.json": json.dumps(environment).encode(), "raw/run.json": json.dumps(run).encode()}
     )
 
@@ -47,10 +47,10 @@ def test_a_kernel_of_debian_s_has_debian_s_version_and_what_is_not_known_is_a_da
 
 
 def test_newer_kernels_come_first_and_recordings_are_named() -> None:
-    lines = versions.table({told(): ["b", "a"], told("Linux 6.2.0"): ["c"]}).splitlines()
+    lines = pages.table({told(): ["b", "a"], told("Linux 6.2.0"): ["c"]}).splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| 6.18.44", "| 6.2.0"]
     assert lines[2].endswith(" | a, b |")
 
 
 def test_the_page_is_what_follows_from_the_recordings_that_are_kept() -> None:
-    assert versions.FILE.read_text(encoding="utf-8") == versions.render(claims.REFERENCE)
+    assert pages.VERSIONS_FILE.read_text(encoding="utf-8") == pages.versions(claims.REFERENCE)
