@@ -1,21 +1,21 @@
 """What a check of the promise kit is: one question, small scenarios that answer it, and how they are judged.
 
 A check says which runs it needs. Runs that several checks name in the same words are made once. Each is a
-scenario like any other and leaves an ordinary recording; what cannot be a recording is measured by
-``measure`` and kept beside them. Judging is a function of what was kept alone: it needs neither root nor a
+scenario like any other and leaves an ordinary recording; what cannot be a recording is measured by ``make``
+and kept beside them. Judging is a function of what was kept alone: it needs neither root nor a
 testbed.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bench.analysis import samples, summary
+from bench.analysis.summary import FlowSummary
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Entry, StudyRequest
@@ -37,22 +37,6 @@ MEASURED = "measured"  # in place of a run's name
 
 
 @dataclass(frozen=True)
-class About:
-    """What people are told of a check."""
-
-    name: str  # unique among all checks; names files: letters, digits, dashes
-    profile: Profile
-    asks: str  # the question, as a sentence
-    measured: str  # how it is measured and from when on it is held, as a sentence
-    # What a network must claim for an answer to count. None: no network can claim it, so there are numbers
-    # and no verdict.
-    claim: Claim | None
-    # Where users met it: addresses of public threads.
-    threads: tuple[str, ...] = ()
-    direction: Direction = "egress"  # what of a pod's traffic the claim has to be about
-
-
-@dataclass(frozen=True)
 class Ground:
     """What is known before anything runs."""
 
@@ -67,9 +51,9 @@ class Ground:
     existing: bool = False  # clusters that are there already, whose pods and nodes are other people's too
     attacks: bool = True  # whether those may be attacked, as far as they are the kit's own
 
-    def claimed(self, about: About) -> bool:
+    def claimed(self, check: Check) -> bool:
         """Tell whether the network claims what a check asks."""
-        return about.claim in self.claims and about.direction in self.directions
+        return check.claim in self.claims and check.direction in self.directions
 
 
 @dataclass(frozen=True)
@@ -105,6 +89,21 @@ class Ran:
         """Its samples; columns as in bench.analysis.samples."""
         return samples.table(self._recording.samples_file)
 
+    def flow(self, label: str) -> FlowSummary | None:
+        """Return what the analysis says of a flow; None if it says nothing."""
+        return next((one for one in self.summary.flows if one.name == label), None)
+
+    def received(self, label: str, repetition: int | None = None) -> pd.DataFrame:
+        """Return the samples of a flow's receiver, in one repetition or in all."""
+        table = self.samples
+        mine = table[(table["flow"] == label) & (table["source"] == "receiver")]
+        return mine if repetition is None else mine[mine["repetition"] == repetition]
+
+    def warm(self, label: str, repetition: int | None = None) -> Any:
+        """Return the same without those of the flow's beginning, which nobody judges."""
+        mine = self.received(label, repetition)
+        return mine[mine["start_s"] >= mine["start_s"].min() + self.scenario.measurement.warm_up]
+
     @property
     def _recording(self) -> Recording:
         assert self.recording is not None, "judge a run without a recording by its reason"
@@ -116,7 +115,7 @@ class Evidence:
     """All that a check is judged by."""
 
     runs: Mapping[str, Ran]  # by the names that the check gave them
-    measured: Path | None = None  # the file that ``measure`` left; None: nothing
+    measured: Path | None = None  # the file that ``make`` left; None: nothing
 
 
 @dataclass(frozen=True)
@@ -157,36 +156,88 @@ class Judgement:
     short: Sequence[Short] = field(default_factory=tuple)
 
 
-class Check(ABC):
-    """One check; see the module."""
+def together(
+    found: Sequence[tuple[Found, str]], numbers: Sequence[Number] = (), short: Sequence[Short] = ()
+) -> Judgement:
+    """Return what several answers, each with its reason, amount to.
 
-    about: About
+    One that is violated decides, then one that is invalid; what decides is said of all that are so.
+    """
+    states = {state for state, _ in found}
+    worst: Found = next((state for state in ("violated", "invalid") if state in states), "held")
+    return Judgement(worst, "; ".join(words for state, words in found if state == worst), numbers, short)
+
+
+# What a network must claim for the answers of a profile's checks to count. None: no network can claim it, so
+# there are numbers and no verdict.
+CLAIMS: Mapping[Profile, Claim | None] = {
+    "ceiling": "ceiling",
+    "floor": "floor",
+    "latency": None,
+    "robust": "floor",
+}
+Stage = Callable[[str], None]  # told what is being done
+Runs = Callable[[Ground], Mapping[str, Run]]
+
+
+def always(**scenarios: str) -> Runs:
+    """Return what says that a check always needs the same runs, each of a scenario, by its name."""
+    return lambda _: {name: Run(scenario) for name, scenario in scenarios.items()}
+
+
+NO_RUNS = always()
+
+
+def nothing_lacks(_ground: Ground) -> None:
+    """Return that a check can be asked anywhere."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: what people are told of it, which runs it needs, and the rule by which they are judged."""
+
+    name: str  # unique among all checks; names files: letters, digits, dashes
+    asks: str  # the question, as a sentence
+    measured: str  # how it is measured and from when on it is held, as a sentence
+    # What was found, of runs that were all made, or of what ``make`` left. Raises StoredError and
+    # ScenarioError for what cannot be read.
+    rule: Callable[[Evidence], Judgement]
+    profile: Profile
+    runs: Runs = NO_RUNS  # that it needs, by names of its own
+    # Measures what is no recording, and returns it to be kept. Raises RuntimeError for what does not come up.
+    make: Callable[[Ground, Stage], Entry] | None = None
+    seconds: float = 0.0  # that ``make`` takes, about, where testbeds are namespaces
+    # Why it cannot be asked here, in words; None if it can. It then is *not claimed*.
+    lack: Callable[[Ground], str | None] = nothing_lacks
+    threads: tuple[str, ...] = ()  # where users met it: public threads, as paths at GitHub
+    direction: Direction = "egress"  # what of a pod's traffic the claim has to be about
+    claimable: bool = True  # whether some network claims it
     attacks: bool = False  # whether it lets a pod do what none shall
     on_request: bool = False  # whether it is only made where it is named
-    seconds: float = 0.0  # that ``measure`` takes, about, where testbeds are namespaces
 
-    @abstractmethod
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return the runs that it needs, by names of its own; none, if ``measure`` is all."""
+    @property
+    def claim(self) -> Claim | None:
+        """What a network must claim for an answer to count."""
+        return CLAIMS[self.profile] if self.claimable else None
 
-    def lack(self, ground: Ground) -> str | None:
-        """Return why it cannot be asked here, in words; None if it can. It then is *not claimed*."""
-        return None
+    def measure(self, ground: Ground, stage: Stage) -> Entry:
+        """Return what is no recording, measured on a testbed of its own. Raises as ``make`` does."""
+        assert self.make, "nothing is measured but runs"
+        stage(self.asks)
+        return self.make(ground, stage)
 
-    def measure(self, ground: Ground, stage: Callable[[str], None]) -> Entry | None:
-        """Measure what is no recording, and return it to be kept; None: there is nothing.
-
-        ``stage`` is told what is being done. Raises RuntimeError for what could not be brought up.
-        """
-        return None
-
-    @abstractmethod
     def judge(self, evidence: Evidence) -> Judgement:
-        """Return what was found. Raises StoredError and ScenarioError for what cannot be read."""
+        """Return what was found. Raises as ``rule`` does."""
+        lost = [ran.reason for ran in evidence.runs.values() if ran.recording is None]
+        if lost:
+            return Judgement("invalid", f"not run: {lost[0]}")
+        if self.make and evidence.measured is None:
+            return Judgement("invalid", "it was not measured")
+        return self.rule(evidence)
 
 
 def kept(evidence: Evidence, kind: type[atomic.Model]) -> atomic.Model:
-    """Return what ``measure`` left. Raises StoredError."""
+    """Return what ``make`` left. Raises StoredError."""
     assert evidence.measured is not None, "nothing was measured"
     return atomic.read(evidence.measured, kind)
 
@@ -194,11 +245,12 @@ def kept(evidence: Evidence, kind: type[atomic.Model]) -> atomic.Model:
 CHECKS = Registry[Check]("check")
 
 
-def register(check: Check) -> None:
-    """Let a check be asked from now on. Raises ValueError for a name that is taken."""
-    CHECKS.register(check.about.name, check)
+def register(*checks: Check) -> None:
+    """Let checks be asked from now on. Raises ValueError for a name that is taken."""
+    for check in checks:
+        CHECKS.register(check.name, check)
 
 
 def all_checks() -> list[Check]:
     """Return all checks, profile after profile, each profile's in the order in which they were registered."""
-    return sorted(CHECKS.values(), key=lambda check: PROFILES.index(check.about.profile))
+    return sorted(CHECKS.values(), key=lambda check: PROFILES.index(check.profile))

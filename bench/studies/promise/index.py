@@ -13,7 +13,7 @@ from testbed.scenario.description import Claim, Direction
 from testbed.scenario.words import Title
 
 INDEX = "promise.json"
-SCHEME = "https://"
+GITHUB = "github.com/"  # of threads' addresses
 
 
 class Row(Stored):
@@ -73,7 +73,7 @@ class Result(Stored):
     asks: str
     measured: str
     claim: Claim | None
-    threads: list[str]  # addresses without SCHEME, with which they would pass for paths of a machine
+    threads: list[str]  # addresses without https://, with which they would pass for paths of a machine
     state: State
     words: str
     numbers: list[NumberResult] = Field([])

@@ -27,7 +27,7 @@ from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of,
 from bench.recording.records import StudyRequest
 from bench.studies import study
 from bench.studies.promise.check import PROFILES, Profile, State
-from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Took, read
+from bench.studies.promise.index import INDEX, NumberResult, Promise, Result, Took, read
 from bench.studies.study import REQUEST
 from testbed.resources import HOME
 from testbed.scenario.description import Claim
@@ -201,7 +201,7 @@ def _profile(profile: Profile, results: Sequence[Result]) -> ProfileReport:
 
 def _checked(result: Result) -> Checked:
     fields: dict[str, Any] = result.model_dump(exclude={"profile", "claim", "numbers", "took", "threads"})
-    threads = [SCHEME + thread for thread in result.threads]
+    threads = [f"https://{thread}" for thread in result.threads]
     return Checked(**fields, threads=threads, numbers=result.numbers, took=result.took)
 
 

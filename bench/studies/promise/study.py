@@ -7,7 +7,7 @@ The study is a directory of ordinary recordings, with ``measured/`` for what is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,19 @@ from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
 from bench.studies.promise import attribution
-from bench.studies.promise.check import PROFILES, Check, Evidence, Ground, Judgement, Ran, Run, all_checks
+from bench.studies.promise.check import (
+    PROFILES,
+    Check,
+    Evidence,
+    Ground,
+    Judgement,
+    Ran,
+    Run,
+    Stage,
+    all_checks,
+)
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
-from bench.studies.promise.index import INDEX, SCHEME, NumberResult, Promise, Result, Row, read
+from bench.studies.promise.index import GITHUB, INDEX, NumberResult, Promise, Result, Row, read
 from bench.studies.study import REQUEST, Case, Promised, Study, chosen, left_s
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
@@ -77,7 +87,7 @@ class PromiseStudy(Study):
         for number, check in enumerate(checks):
             if any(_beside(directory, check, failed).exists() for failed in (False, True)):
                 continue
-            stage = displays(check.about.name).stage
+            stage = displays(check.name).stage
             left = estimate(left_s(planned, took, number))
             stage(f"check {number + 1} of {len(checks)}, {left} left")
             begun = time.monotonic()
@@ -86,7 +96,7 @@ class PromiseStudy(Study):
 
     def beside(self, asked: StudyRequest) -> Mapping[str, float]:
         """Return the checks of what is no recording."""
-        return {check.about.name: check.seconds for check in _measured(asked, _ground(asked))}
+        return {check.name: check.seconds for check in _measured(asked, _ground(asked))}
 
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Promise:
         """Return ``promise.json`` with what was asked for."""
@@ -98,7 +108,7 @@ class PromiseStudy(Study):
             asks_check=ground.asks_check,
             agents=ground.agents,
             link_bps=ground.link_bps,
-            checks=[check.about.name for check in _checks(asked)],
+            checks=[check.name for check in _checks(asked)],
             rows=list(rows),
         )
 
@@ -142,7 +152,7 @@ class PromiseStudy(Study):
             asks_check=index.asks_check,
             agents=index.agents,
         )
-        by_name = {check.about.name: check for check in all_checks()}
+        by_name = {check.name: check for check in all_checks()}
         results = [
             _result(by_name[name], ground, index, directory) for name in index.checks if name in by_name
         ]
@@ -215,11 +225,11 @@ def _checks(asked: StudyRequest) -> list[Check]:
     """Return the checks that are asked for, in their order. Raises LookupError."""
     all_of_them = all_checks()
     profiles = chosen(asked, "profile", PROFILES)
-    named = chosen(asked, "check", sorted(check.about.name for check in all_of_them))
+    named = chosen(asked, "check", sorted(check.name for check in all_of_them))
     found = [
         check
         for check in all_of_them
-        if check.about.profile in profiles and check.about.name in named
+        if check.profile in profiles and check.name in named
         if asked.choices.get("check") or not check.on_request
     ]
     _refuse_attacks(asked, found)
@@ -228,31 +238,30 @@ def _checks(asked: StudyRequest) -> list[Check]:
 
 def _measured(asked: StudyRequest, ground: Ground) -> list[Check]:
     """Return those of them that need no run, and can be asked here."""
-    return [check for check in _checks(asked) if not check.runs(ground) and not check.lack(ground)]
+    return [check for check in _checks(asked) if check.make and not check.lack(ground)]
 
 
-def _measure(check: Check, ground: Ground, directory: Path, stage: Callable[[str], None]) -> None:
+def _measure(check: Check, ground: Ground, directory: Path, stage: Stage) -> None:
     """Keep what a check measures, or why it could not."""
     file = _beside(directory, check)
-    measured: Entry | None
+    measured: Entry
     try:
         measured = check.measure(ground, stage)
     except (RuntimeError, ScenarioError) as error:
         file, measured = _beside(directory, check, failed=True), Failed(reason=str(error))
-    if measured is not None:
-        file.parent.mkdir(exist_ok=True)
-        # On one line: every number on a line of its own makes it three times as long.
-        atomic.write(file, f"{measured.model_dump_json()}\n".encode())
+    file.parent.mkdir(exist_ok=True)
+    # On one line: every number on a line of its own makes it three times as long.
+    atomic.write(file, f"{measured.model_dump_json()}\n".encode())
 
 
 def _refuse_attacks(asked: StudyRequest, checks: Sequence[Check]) -> None:
     """Raise LookupError for attacks on clusters that exist that are named, and not asked for as such."""
     ground = _asked_ground(asked)
     for check in checks:
-        named = {"--check": check.about.name, "--profile": check.about.profile}
+        named = {"--check": check.name, "--profile": check.profile}
         for option, name in named.items():
             if check.attacks and not ground.attacks and name in asked.choices.get(option[2:], ()):
-                raise LookupError(f"{option} {name}: {check.about.name}: {check.lack(ground)}")
+                raise LookupError(f"{option} {name}: {check.name}: {check.lack(ground)}")
 
 
 def _runs(checks: Sequence[Check], ground: Ground) -> list[Run]:
@@ -281,7 +290,7 @@ def _case(request: Request, row: Row) -> Case:
 
 def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
     """Return the file of what a check measured beside recordings, or of why it could not."""
-    return directory / BESIDE / f"{check.about.name}{'-failed' if failed else ''}.json"
+    return directory / BESIDE / f"{check.name}{'-failed' if failed else ''}.json"
 
 
 def _judgement(check: Check, evidence: Evidence, failed: Path) -> Judgement:
@@ -293,14 +302,13 @@ def _judgement(check: Check, evidence: Evidence, failed: Path) -> Judgement:
 
 def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
     """Return what a check makes of what was kept."""
-    about = check.about
     result = Result(
-        name=about.name,
-        profile=about.profile,
-        asks=about.asks,
-        measured=about.measured,
-        claim=about.claim,
-        threads=[thread.removeprefix(SCHEME) for thread in about.threads],
+        name=check.name,
+        profile=check.profile,
+        asks=check.asks,
+        measured=check.measured,
+        claim=check.claim,
+        threads=[GITHUB + thread for thread in check.threads],
         state="not claimed",
         words="",
     )
@@ -313,7 +321,7 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
     return result.model_copy(
         update={
             # What nobody claims is neither kept nor broken.
-            "state": judgement.found if ground.claimed(about) else "not claimed",
+            "state": judgement.found if ground.claimed(check) else "not claimed",
             "words": judgement.words,
             "numbers": [NumberResult.of(number) for number in judgement.numbers],
             "recordings": [ran.recording.run_id for ran in recorded if ran.recording],

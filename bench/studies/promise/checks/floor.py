@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bench.observations.causes import Cause
@@ -14,7 +15,6 @@ from bench.recording.records import Repetition, slug
 from bench.studies.promise import protection, records
 from bench.studies.promise.check import (
     MEASURED,
-    About,
     Check,
     Evidence,
     Found,
@@ -23,12 +23,13 @@ from bench.studies.promise.check import (
     Number,
     Ran,
     Run,
+    Runs,
     Short,
+    always,
     kept,
     register,
 )
 from bench.studies.promise.checks import measured
-from bench.studies.promise.checks.measured import Measured
 from bench.studies.promise.records import Asked, Datapath, Round, Rounds, Steps, Watched
 from testbed.scenario.frames import expected_goodput
 from testbed.scenario.goodput import expected_goodput_of
@@ -44,45 +45,42 @@ FEWEST = 5  # rounds of which nothing is in doubt
 CONTROL_S = 0.1  # that 99 of 100 answers take at most
 
 
-def promising(ground: Ground, share: float) -> tuple[str, ...]:
-    """Return settings that promise a share of the link, if another link than the scenario's was asked for."""
-    if not ground.asked.choices.get("link"):
-        return ()
-    return (f"pods.promised.guarantee={format_rate(int(share * ground.link_bps))}",)
+def _half(**scenarios: str) -> Runs:
+    """Return what says a check's runs, by name, in each of which half of the link is promised.
+
+    A scenario's own promise is that; another is set if another link than the scenario's was asked for.
+    """
+
+    def runs(ground: Ground) -> Mapping[str, Run]:
+        half = format_rate(int(HALF * ground.link_bps))
+        settings = (f"pods.promised.guarantee={half}",) if ground.asked.choices.get("link") else ()
+        return {name: Run(scenario, settings) for name, scenario in scenarios.items()}
+
+    return runs
 
 
-@dataclass(frozen=True)
-class Beside(Check):
-    """A promised flow beside others."""
-
-    about: About
-    scenario: str
-
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return the run."""
-        return {"beside": Run(self.scenario, promising(ground, HALF))}
-
-    def judge(self, evidence: Evidence) -> Judgement:
-        """Return whether the flow had its floor as long as others sent."""
-        ran = evidence.runs["beside"]
-        if ran.recording is None:
-            return Judgement("invalid", f"not run: {ran.reason}")
-        return beside(ran, "beside")
-
-
-def beside(ran: Ran, run: str) -> Judgement:
-    """Return whether the promised flow of a run met the scenario's thresholds while it was disturbed."""
-    had = disturbed(ran, run)
-    doubts = [one for one in ran.summary.causes if one.kind != "promise" and one.flow in (None, PROMISED)]
+def _beside(evidence: Evidence) -> Judgement:
+    """Return whether the promised flow met the scenario's thresholds as long as others sent."""
+    ran = evidence.runs["beside"]
+    had, doubts = disturbed(ran, "beside"), _doubts(ran, PROMISED)
     if had.found != "invalid" and doubts:
-        return Judgement("invalid", f"{had.words}; {doubts[0].text}", had.numbers)
+        return replace(had, found="invalid", words=f"{had.words}; {doubts[0].text}", short=())
     return had
 
 
+def _doubts(ran: Ran, *flows: str) -> list[Cause]:
+    """Return what speaks against a run; with flows, what is about others than these is left out."""
+    return [
+        one
+        for one in ran.summary.causes
+        if one.kind != "promise" and (not flows or one.flow in (None, *flows))
+    ]
+
+
 def disturbed(ran: Ran, run: str) -> Judgement:
-    """Return the same, whatever speaks against the machine."""
-    flow = next(one for one in ran.summary.flows if one.name == PROMISED)
-    expected, phase = flow.expected_goodput_bps, flow.phases.get("disturbed")
+    """Return whether the promised flow had its floor beside others, whatever speaks against the run."""
+    flow = ran.flow(PROMISED)
+    expected, phase = (flow.expected_goodput_bps, flow.phases.get("disturbed")) if flow else (None, None)
     if expected is None or phase is None:
         doubt = next((cause.text for cause in ran.summary.causes), "nothing was measured beside others")
         return Judgement("invalid", doubt)
@@ -104,106 +102,72 @@ def disturbed(ran: Ran, run: str) -> Judgement:
 
 def short(ran: Ran, run: str, expected_bps: float) -> list[Short]:
     """Return the samples of the promised flow that fell short, after its beginning."""
-    table, scenario = ran.samples, ran.scenario
-    mine = table[(table["flow"] == PROMISED) & (table["source"] == "receiver")]
-    mine = mine[mine["start_s"] >= mine["start_s"].min() + scenario.measurement.warm_up]
-    low = mine[mine["bits_per_second"] < scenario.thresholds.sample * expected_bps]
+    mine = ran.warm(PROMISED)
+    low = mine[mine["bits_per_second"] < ran.scenario.thresholds.sample * expected_bps]
     return [
         Short(run, PROMISED, int(row.repetition), float(row.start_s), float(row.end_s))
         for row in low.itertuples()
     ]
 
 
-@dataclass(frozen=True)
-class Idle(Check):
-    """A promised flow alone."""
-
-    about: About
-
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return the run."""
-        return {"idle": Run("promise/idle")}
-
-    def judge(self, evidence: Evidence) -> Judgement:
-        """Return whether the flow had most of the link."""
-        ran = evidence.runs["idle"]
-        if ran.recording is None:
-            return Judgement("invalid", f"not run: {ran.reason}")
-        flow = next(one for one in ran.summary.flows if one.name == PROMISED)
-        phase, rate = flow.phases.get("quiet"), ran.scenario.underlay.rate
-        if phase is None or rate is None:
-            return Judgement("invalid", "nothing was measured" if rate else "nobody knows the link's rate")
-        mtu, overhead = path_of(ran.scenario, PROMISED)
-        takes = overhead + ran.scenario.underlay.frame_overhead
-        link = expected_goodput(rate, mtu, "tcp", "layer2", takes)
-        share, least = phase.mean_bps / link, MOST_OF_LINK
-        number = Number("share of the link", round(share, 4), "share", least)
-        words = f"{format_bps(phase.mean_bps)}, {format_share(share)} of what the link carries"
-        if share >= least:
-            return Judgement("held", words, [number])
-        doubts: list[Cause] = [one for one in ran.summary.causes if one.kind != "promise"]
-        if doubts:
-            return Judgement("invalid", f"{words}; {doubts[0].text}", [number])
-        return Judgement("violated", words, [number])
+def _idle(evidence: Evidence) -> Judgement:
+    """Return whether the promised flow, alone, had most of the link."""
+    ran = evidence.runs["idle"]
+    flow, rate = ran.flow(PROMISED), ran.scenario.underlay.rate
+    phase = flow.phases.get("quiet") if flow else None
+    if phase is None or rate is None:
+        return Judgement("invalid", "nothing was measured" if rate else "nobody knows the link's rate")
+    mtu, overhead = path_of(ran.scenario, PROMISED)
+    takes = overhead + ran.scenario.underlay.frame_overhead
+    share = phase.mean_bps / expected_goodput(rate, mtu, "tcp", "layer2", takes)
+    number = Number("share of the link", round(share, 4), "share", MOST_OF_LINK)
+    words = f"{format_bps(phase.mean_bps)}, {format_share(share)} of what the link carries"
+    if share >= MOST_OF_LINK:
+        return Judgement("held", words, [number])
+    if doubts := _doubts(ran):
+        return Judgement("invalid", f"{words}; {doubts[0].text}", [number])
+    return Judgement("violated", words, [number])
 
 
-@dataclass(frozen=True)
-class Incast(Check):
-    """A promised flow that meets others only where it arrives. What a node promises ends at its link."""
+def _incast(evidence: Evidence) -> Judgement:
+    """Return what was left where others meet the flow only as it arrives: a node's promise ends at its link.
 
-    about: About
-    noises: Sequence[tuple[str, str]] = (("TCP", "promise/incast"), ("UDP", "promise/incast-udp"))
-
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return a run for each kind of noise."""
-        return {name: Run(scenario, promising(ground, HALF)) for name, scenario in self.noises}
-
-    def judge(self, evidence: Evidence) -> Judgement:
-        """Return what was left of the promise; nobody claims it, so it is never kept."""
-        words, numbers, found = [], [], []
-        for name, ran in evidence.runs.items():
-            if ran.recording is None:
-                return Judgement("invalid", f"not run: {ran.reason}")
-            # A link that happened to have room says nothing of one that is full, so nothing is a doubt here.
-            one = disturbed(ran, name)
-            found.append(one)
-            numbers += [replace(number, name=f"{number.name} beside {name}") for number in one.numbers]
-            words.append(f"beside {name}: {one.words}")
-        return Judgement("violated", "; ".join(words), numbers, [each for one in found for each in one.short])
+    Nobody claims it, so it is never kept. A link that happened to have room says nothing of one that is full,
+    so nothing is a doubt here.
+    """
+    found = {name: disturbed(ran, name) for name, ran in evidence.runs.items()}
+    return Judgement(
+        "violated",
+        "; ".join(f"beside {name}: {one.words}" for name, one in found.items()),
+        [
+            replace(number, name=f"{number.name} beside {name}")
+            for name, one in found.items()
+            for number in one.numbers
+        ],
+        [each for one in found.values() for each in one.short],
+    )
 
 
-@dataclass(frozen=True)
-class Protection(Check):
-    """How soon a floor holds after a neighbour has begun to send."""
-
-    about: About
-
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return a run with several repetitions."""
-        return {"begins": Run("promise/protection", promising(ground, HALF))}
-
-    def judge(self, evidence: Evidence) -> Judgement:
-        """Return whether it did in time in every repetition of which nothing is in doubt."""
-        ran = evidence.runs["begins"]
-        if ran.recording is None:
-            return Judgement("invalid", f"not run: {ran.reason}")
-        flow = ran.scenario.flows[0]
-        floor = expected_goodput_of(ran.scenario, flow)
-        assert floor is not None, "the scenario promises it something"
-        way, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
-        found = {}
-        for number, repetition in enumerate(ran.recording.run_record().repetitions):
-            directory = ran.recording.repetition_directory(number)
-            file = directory / queues.file_name(slug(node, set()))
-            try:
-                readings = list(queues.read(file))
-                watched = _leaving(directory, way)
-            except StoredError as error:
-                return Judgement("invalid", f"repetition {number}: {error}")
-            one = _round(f"repetition {number + 1}", floor, readings, repetition, flow.duration)
-            if one is not None:
-                found[number] = one.model_copy(update={"way": way, "watched": watched})
-        return soon(found, "begins", PROMISED)
+def _protection(evidence: Evidence) -> Judgement:
+    """Return whether the floor held soon after a neighbour began, in every repetition without a doubt."""
+    ran = evidence.runs["begins"]
+    flow = ran.scenario.flows[0]
+    floor = expected_goodput_of(ran.scenario, flow)
+    assert ran.recording is not None
+    assert floor is not None, "the scenario promises it something"
+    way, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
+    found = {}
+    for number, repetition in enumerate(ran.recording.run_record().repetitions):
+        directory = ran.recording.repetition_directory(number)
+        try:
+            readings = list(queues.read(directory / queues.file_name(slug(node, set()))))
+            watched = _leaving(directory, way)
+        except StoredError as error:
+            return Judgement("invalid", f"repetition {number}: {error}")
+        one = _round(f"repetition {number + 1}", floor, readings, repetition, flow.duration)
+        if one is not None:
+            found[number] = one.model_copy(update={"way": way, "watched": watched})
+    return soon(found, "begins", PROMISED)
 
 
 def _leaving(directory: Path, way: Datapath) -> list[Watched]:
@@ -263,7 +227,7 @@ def soon(rounds: Mapping[int, Round], run: str, label: str) -> Judgement:
     return Judgement(found, words, numbers, slow)
 
 
-def room(evidence: Evidence) -> Judgement:
+def _room(evidence: Evidence) -> Judgement:
     """Return whether what does not fit was refused, and what does fit was not."""
     found = kept(evidence, Steps)
     beside_first, instead, back = found.steps
@@ -280,7 +244,7 @@ def room(evidence: Evidence) -> Judgement:
     return Judgement("held" if good else "violated", "; ".join(words), numbers)
 
 
-def control(evidence: Evidence) -> Judgement:
+def _control(evidence: Evidence) -> Judgement:
     """Return whether nodes answered in time."""
     numbers, words = [], []
     for one in kept(evidence, Asked).askings:
@@ -297,17 +261,12 @@ def control(evidence: Evidence) -> Judgement:
     return Judgement("held" if good else "violated", "; ".join(words), numbers)
 
 
-def arriving(evidence: Evidence) -> Judgement:
+def _arriving(evidence: Evidence) -> Judgement:
     """Return whether a pod that came had its floor soon enough."""
     rounds = kept(evidence, Rounds).rounds
     judged = soon(dict(enumerate(rounds)), MEASURED, measured.LATE)
     faults = [fault for one in rounds for fault in one.faults]
     return replace(judged, found="violated", words=f"{judged.words}; {faults[0]}") if faults else judged
-
-
-def _about(name: str, asks: str, measured: str, *threads: str, claimed: bool = True) -> About:
-    links = tuple(f"https://github.com/{thread}" for thread in threads)
-    return About(name, "floor", asks, measured, "floor" if claimed else None, links)
 
 
 _SAMPLES = (
@@ -318,79 +277,77 @@ _SOON = (
     "from counters that are read by netlink every 10 ms: at most 50 ms until the first moment from which "
     "every 50 ms have nine tenths of the floor, in all of at least five rounds of which nothing is in doubt"
 )
+_check = partial(Check, profile="floor")
 
-for _check in (
-    Beside(
-        _about(
-            "full-link-1",
-            "Does a pod get its share of a full link beside one neighbour?",
-            _SAMPLES,
+register(
+    _check(
+        "full-link-1",
+        "Does a pod get its share of a full link beside one neighbour?",
+        _SAMPLES,
+        _beside,
+        runs=_half(beside="promise/full-1"),
+        threads=(
             "kubernetes/kubernetes/issues/89532",
             "projectcalico/calico/issues/3371",
             "flannel-io/flannel/issues/1270",
         ),
-        "promise/full-1",
     ),
-    Beside(_about("full-link-10", "And beside ten?", _SAMPLES), "promise/full-10"),
-    Beside(_about("full-link-100", "And beside a hundred?", _SAMPLES), "promise/full-100"),
-    Idle(
-        _about(
-            "idle-capacity",
-            "Does a pod that was promised a fifth of a link get all of it while nobody else wants it?",
-            "the mean at the receiver is at least 0.9 of what the link carries",
-        )
+    _check("full-link-10", "And beside ten?", _SAMPLES, _beside, runs=_half(beside="promise/full-10")),
+    _check(
+        "full-link-100", "And beside a hundred?", _SAMPLES, _beside, runs=_half(beside="promise/full-100")
     ),
-    Protection(
-        _about(
-            "protection-from-a-neighbour",
-            "How soon does the floor hold once a neighbour has begun to fill the link?",
-            f"four streams of TCP begin; {_SOON}",
-        )
+    _check(
+        "idle-capacity",
+        "Does a pod that was promised a fifth of a link get all of it while nobody else wants it?",
+        "the mean at the receiver is at least 0.9 of what the link carries",
+        _idle,
+        runs=always(idle="promise/idle"),
     ),
-    Measured(
-        _about(
-            "protection-from-add",
-            "How soon does the floor of a pod hold that comes to a full link?",
-            f"it sends once ADD has returned, or once it is ready where others call that; {_SOON}",
-        ),
-        measured.arriving,
-        arriving,
+    _check(
+        "protection-from-a-neighbour",
+        "How soon does the floor hold once a neighbour has begun to fill the link?",
+        f"four streams of TCP begin; {_SOON}",
+        _protection,
+        runs=_half(begins="promise/protection"),
+    ),
+    _check(
+        "protection-from-add",
+        "How soon does the floor of a pod hold that comes to a full link?",
+        f"it sends once ADD has returned, or once it is ready where others call that; {_SOON}",
+        _arriving,
+        make=measured.arriving,
         seconds=25,
+        lack=measured.lacks_own_pods,
     ),
-    Measured(
-        _about(
-            "room",
-            "Is too large a sum of promises refused, and does a pod that goes make room?",
-            "two pods, of which the link has room for either: the second is refused beside the first, let in "
-            "after it, and then the first is refused",
-            "kubernetes/kubernetes/issues/40270",
-        ),
-        measured.room,
-        room,
+    _check(
+        "room",
+        "Is too large a sum of promises refused, and does a pod that goes make room?",
+        "two pods, of which the link has room for either: the second is refused beside the first, let in "
+        "after it, and then the first is refused",
+        _room,
+        make=measured.room,
         seconds=5,
+        lack=measured.lacks_own_pods,
+        threads=("kubernetes/kubernetes/issues/40270",),
     ),
-    Measured(
-        _about(
-            "control-traffic",
-            "Can a node be reached by who repairs it while its link is full?",
-            "a connection to its first control port every 50 ms, in both directions: each is answered within "
-            "3 s, and 99 of 100 within 100 ms",
-            "aws/containers-roadmap/issues/1543",
-            "kubernetes/kubernetes/issues/131047",
-        ),
-        measured.control,
-        control,
+    _check(
+        "control-traffic",
+        "Can a node be reached by who repairs it while its link is full?",
+        "a connection to its first control port every 50 ms, in both directions: each is answered within "
+        "3 s, and 99 of 100 within 100 ms",
+        _control,
+        make=measured.control,
         seconds=10,
-        own_ports=True,
+        lack=measured.lacks_own_ports,
+        threads=("aws/containers-roadmap/issues/1543", "kubernetes/kubernetes/issues/131047"),
     ),
-    Incast(
-        _about(
-            "incast",
-            "What is left of a promise where three nodes send to one receiver's link?",
-            "no promise of a sender's side can hold there: two other nodes send four streams of TCP each, or "
-            "800 Mbit/s of UDP each; numbers, and no verdict",
-            claimed=False,
-        )
+    _check(
+        "incast",
+        "What is left of a promise where three nodes send to one receiver's link?",
+        "no promise of a sender's side can hold there: two other nodes send four streams of TCP each, or "
+        "800 Mbit/s of UDP each; numbers, and no verdict",
+        _incast,
+        runs=_half(TCP="promise/incast", UDP="promise/incast-udp"),
+        claimable=False,
     ),
-):
-    register(_check)
+)

@@ -7,28 +7,28 @@ time carries less.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bench.analysis import ceilings
 from bench.analysis.summary import FlowSummary
-from bench.observations.causes import Cause
-from bench.studies.promise.check import Found, Judgement, Number, Ran, Short
+from bench.studies.promise.check import Found, Judgement, Number, Ran, Short, together
 from testbed.scenario.units import format_bps, format_share, unit_for
 
 # Of what is expected. Nobody promises the last percent. The most is what any run is judged by.
 LEAST, MOST = 0.9, ceilings.MOST
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Which share of what is expected counts as kept."""
 
-    least: float | None = LEAST
-    most: float | None = MOST
+    least: float = LEAST
+    most: float = MOST
 
 
-@dataclass(frozen=True)
-class Got:
+KEPT = Band()
+
+
+class Got(NamedTuple):
     """One flow in one repetition."""
 
     flow: str
@@ -41,12 +41,10 @@ def got(ran: Ran, flow: str, repetition: int, expected_bps: float | None = None)
 
     ``expected_bps`` is what it shall get, if that does not follow from its sender's promise.
     """
-    found = next((one for one in ran.summary.flows if one.name == flow), None)
+    found = ran.flow(flow)
     expected = expected_bps or (found.expected_goodput_bps if found else None)
-    if found is None or expected is None:
-        return None
-    measured = _mean(found, repetition)
-    return None if measured is None else Got(flow, expected, measured)
+    measured = _mean(found, repetition) if found else None
+    return None if measured is None or expected is None else Got(flow, expected, measured)
 
 
 def _mean(flow: FlowSummary, repetition: int) -> float | None:
@@ -61,46 +59,28 @@ def _mean(flow: FlowSummary, repetition: int) -> float | None:
 def judge(
     runs: Mapping[str, Ran],
     flows: Sequence[tuple[str, str, int]],
-    band: Band | None = None,
+    band: Band = KEPT,
     expected_bps: float | None = None,
 ) -> Judgement:
     """Return whether flows got what they shall: each a run's name, the flow's label, and the repetition.
 
     ``expected_bps`` is what each of them shall get, if that does not follow from its sender's promise.
     """
-    band = band or Band()
     found: list[tuple[Found, str]] = []
     numbers: list[Number] = []
     short: list[Short] = []
     for run, flow, repetition in flows:
         ran = runs[run]
-        if ran.recording is None:
-            found.append(("invalid", f"not run: {ran.reason}"))
-            continue
         one = got(ran, flow, repetition, expected_bps)
         if one is None:
-            found.append(("invalid", f"{flow}: {_why(ran, flow, repetition) or 'nothing was measured'}"))
+            found.append(("invalid", f"{flow}: {_doubt(ran, flow, repetition) or 'nothing was measured'}"))
             continue
-        numbers.append(_number(one, band))
-        state, words = _state(ran, one, repetition, band)
-        found.append((state, words))
-        if state == "violated":
+        least, most = (round(share * one.expected_bps, 1) for share in band)
+        numbers.append(Number(one.flow, round(one.observed_bps, 1), "bit/s", least, most))
+        found.append(_state(ran, one, repetition, band))
+        if found[-1][0] == "violated":
             short.extend(_outside(ran, run, one, repetition, band))
-    state = worst([state for state, _ in found])
-    told = [words for each, words in found if each == state]
-    return Judgement(state, "; ".join(told), numbers, short)
-
-
-def worst(found: Sequence[Found]) -> Found:
-    """Return what several answers amount to: one that is violated decides, then one that is invalid."""
-    return next((state for state in ("violated", "invalid") if state in found), "held")
-
-
-def _number(one: Got, band: Band) -> Number:
-    def share(of: float | None) -> float | None:
-        return None if of is None else round(of * one.expected_bps, 1)
-
-    return Number(one.flow, round(one.observed_bps, 1), "bit/s", share(band.least), share(band.most))
+    return together(found, numbers, short)
 
 
 def _state(ran: Ran, one: Got, repetition: int, band: Band) -> tuple[Found, str]:
@@ -110,42 +90,37 @@ def _state(ran: Ran, one: Got, repetition: int, band: Band) -> tuple[Found, str]
         f"{one.flow}: {format_bps(one.observed_bps, unit)}, {format_share(share)} of the expected "
         f"{format_bps(one.expected_bps, unit)}"
     )
-    if band.most is not None and share > band.most:
+    if share > band.most:
         return "violated", words
-    if band.least is not None and share < band.least:
-        doubt = _why(ran, one.flow, repetition)
-        return ("invalid", f"{words}; {doubt}") if doubt else ("violated", words)
-    doubt = next(
-        (cause.text for cause in _causes(ran, one.flow, repetition) if cause.kind != "machine"), None
+    short = share < band.least
+    doubt = _doubt(ran, one.flow, repetition, but=() if short else ("machine",))
+    if doubt:
+        return "invalid", f"{words}; {doubt}"
+    return "violated" if short else "held", words
+
+
+def _doubt(ran: Ran, flow: str, repetition: int, but: Sequence[str] = ()) -> str | None:
+    """Return what speaks against a run, or against what it says of a flow in one repetition.
+
+    But what is of some kinds: a busy machine excuses too little, and says nothing against enough.
+    """
+    return next(
+        (
+            cause.text
+            for cause in ran.summary.causes
+            if cause.kind not in ("promise", *but)
+            and cause.flow in (None, flow)
+            and cause.repetition in (None, repetition)
+        ),
+        None,
     )
-    return ("invalid", f"{words}; {doubt}") if doubt else ("held", words)
-
-
-def _why(ran: Ran, flow: str, repetition: int) -> str | None:
-    """Return why what a flow lacks may be nobody's fault but the machine's, or the measurement's."""
-    return next((cause.text for cause in _causes(ran, flow, repetition)), None)
-
-
-def _causes(ran: Ran, flow: str, repetition: int) -> list[Cause]:
-    """Return what speaks against a run, or against what it says of a flow in one repetition."""
-    return [
-        cause
-        for cause in ran.summary.causes
-        if cause.kind != "promise" and cause.flow in (None, flow) and cause.repetition in (None, repetition)
-    ]
 
 
 def _outside(ran: Ran, run: str, one: Got, repetition: int, band: Band) -> list[Short]:
     """Return the stretches in which a flow's samples were outside, neighbours joined."""
-    least = 0.0 if band.least is None else band.least * one.expected_bps
-    most = float("inf") if band.most is None else band.most * one.expected_bps
-    warm = ran.scenario.measurement.warm_up
-    table = ran.samples
-    mine = table[(table["flow"] == one.flow) & (table["repetition"] == repetition)]
-    mine = mine[mine["source"] == "receiver"]
-    mine = mine[mine["start_s"] >= mine["start_s"].min() + warm]
+    least, most = (share * one.expected_bps for share in band)
     stretches: list[Short] = []
-    for row in mine.itertuples():
+    for row in ran.warm(one.flow, repetition).itertuples():
         if least <= row.bits_per_second <= most:
             continue
         if stretches and abs(stretches[-1].end_s - row.start_s) < ran.scenario.measurement.interval / 2:

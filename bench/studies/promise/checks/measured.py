@@ -1,16 +1,14 @@
-"""Checks of what is no recording: something is done on a testbed, and what was kept of it is judged."""
+"""What checks measure that is no recording: something is done on a testbed, and what is kept of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bench.recording import requests
-from bench.recording.records import Entry
 from bench.studies.promise.attacks import Attack, possible, sample
-from bench.studies.promise.check import About, Check, Evidence, Ground, Judgement, Run
+from bench.studies.promise.check import Ground, Stage
 from bench.studies.promise.probes import attacking, neighbours
 from bench.studies.promise.probes import control as asking
 from bench.studies.promise.records import Asked, Rounds, Steps
@@ -34,148 +32,122 @@ NARROWER = 0.1
 EITHER = 0.55
 
 
-@dataclass(frozen=True)
-class Live:
-    """What a measurement is given."""
+@contextmanager
+def _testbed(
+    ground: Ground, without: Collection[str] = LATER, settings: Collection[str] = (), link: float = 1.0
+) -> Iterator[Testbed]:
+    """Have the scenario up until the end of the block, without some of its pods.
 
-    ground: Ground
-    stage: Callable[[str], None]
-
-    @contextmanager
-    def testbed(
-        self, without: Collection[str] = LATER, settings: Collection[str] = (), link: float = 1.0
-    ) -> Iterator[Testbed]:
-        """Have the scenario up until the end of the block, without some of its pods.
-
-        ``link``: the share of the scenario's link, and of its promises; one that exists stays what it is.
-        Raises RuntimeError, LookupError and ScenarioError.
-        """
-        asked = self.ground.asked
-        network = f"enforcement={self.ground.network}"
-        request = asked.case(SCENARIO, (*settings, network, *asked.overrides))
-        faster = self.ground.link_bps / LINK_BPS if asked.choices.get("link") else link
-        request = request.model_copy(update={"scale": asked.scale * faster})
-        scenario = requests.read(request)
-        provider, orchestrator = asked.provider, asked.orchestrator
-        if asked.kubeconfigs:
-            provider, orchestrator = on_clusters(asked.kubeconfigs)
-        with assemble(scenario, provider, orchestrator, without).running(without) as testbed:
-            yield testbed
+    ``link``: the share of the scenario's link, and of its promises; one that exists stays what it is.
+    Raises RuntimeError, LookupError and ScenarioError.
+    """
+    asked = ground.asked
+    request = asked.case(SCENARIO, (*settings, f"enforcement={ground.network}", *asked.overrides))
+    faster = ground.link_bps / LINK_BPS if asked.choices.get("link") else link
+    scenario = requests.read(request.model_copy(update={"scale": asked.scale * faster}))
+    provider, orchestrator = asked.provider, asked.orchestrator
+    if asked.kubeconfigs:
+        provider, orchestrator = on_clusters(asked.kubeconfigs)
+    with assemble(scenario, provider, orchestrator, without).running(without) as testbed:
+        yield testbed
 
 
-def arriving(live: Live) -> Rounds:
+def arriving(ground: Ground, stage: Stage) -> Rounds:
     """Let a promised pod come to a full link, several times."""
-    with live.testbed() as testbed:
+    with _testbed(ground) as testbed:
         found = []
         for one in neighbours.arriving(testbed, LATE, LATE, ("promised", "neighbour"), ROUNDS):
-            live.stage(one.name)
+            stage(one.name)
             found.append(one)
         return Rounds(rounds=found)
 
 
-def room(live: Live) -> Steps:
+def room(ground: Ground, stage: Stage) -> Steps:
     """Let two pods ask for more than there is."""
     rate = format_rate(int(EITHER * LINK_BPS))
     settings = [f"pods.{pod}.guarantee={rate}" for pod in ("promised", LATE)]
-    with live.testbed(settings=settings) as testbed:
+    with _testbed(ground, settings=settings) as testbed:
         return neighbours.room(testbed, "promised", LATE)
 
 
-def control(live: Live) -> Asked:
+def control(ground: Ground, stage: Stage) -> Asked:
     """Let nodes ask each other while a link is full."""
-    with live.testbed() as testbed:
+    with _testbed(ground) as testbed:
         workers = testbed.scenario.clusters["a"].workers
         return asking.measure(testbed, workers[0], workers[1], "promised", "neighbour")
 
 
-def attacks(live: Live) -> Rounds:
+def attacks(ground: Ground, stage: Stage) -> Rounds:
     """Try every attack that there is all for; on clusters that exist those that reach nobody else."""
-    return _tried(live, lambda there: there)
+    return _tried(ground, stage, lambda there: there)
 
 
-def some_attacks(live: Live) -> Rounds:
+def some_attacks(ground: Ground, stage: Stage) -> Rounds:
     """Try some of them. The day has its turn, so that whoever asks daily has tried all before long."""
     today = datetime.now(tz=UTC).date().toordinal()
-    return _tried(live, lambda there: sample(there, today))
+    return _tried(ground, stage, lambda there: sample(there, today))
 
 
-def _tried(live: Live, choose: Callable[[Sequence[Attack]], Sequence[Attack]]) -> Rounds:
-    with live.testbed(link=NARROWER) as testbed:
+def _tried(ground: Ground, stage: Stage, choose: Callable[[Sequence[Attack]], Sequence[Attack]]) -> Rounds:
+    with _testbed(ground, link=NARROWER) as testbed:
         # All that the promised flow's receiver gets counts as that flow's, so the attacker sends elsewhere.
         seen = attacking.scene(testbed, "attacker", "promised", "far")
-        tried = choose(possible(seen, only_own=live.ground.existing))
+        tried = choose(possible(seen, only_own=ground.existing))
         found = []
         for one in attacking.rounds(testbed, tried, "attacker", seen, "promised", "neighbour"):
-            live.stage(f"{one.name}: {one.sent} frames")
+            stage(f"{one.name}: {one.sent} frames")
             found.append(one)
         return Rounds(rounds=found)
 
 
-def restarted(live: Live) -> Rounds:
+def restarted(ground: Ground, stage: Stage) -> Rounds:
     """Restart what runs on the node of a pod that has a rate."""
     settings = ["pods.promised.ceiling=400M"]
-    with live.testbed(settings=settings) as testbed:
+    with _testbed(ground, settings=settings) as testbed:
         return Rounds(rounds=neighbours.restart(testbed, "promised"))
 
 
-def without_gso(live: Live) -> Rounds:
+def without_gso(ground: Ground, stage: Stage) -> Rounds:
     """Turn segmentation offload off in pods that send."""
-    with live.testbed(link=NARROW) as testbed:
+    with _testbed(ground, link=NARROW) as testbed:
         pods = ("promised", "neighbour")
         return Rounds(
             rounds=[neighbours.without_offloads(testbed, "promised", "neighbour", pods, WITHOUT_GSO_S)]
         )
 
 
-def churn(live: Live) -> Rounds:
+def churn(ground: Ground, stage: Stage) -> Rounds:
     """Let pods go and come by turns."""
-    with live.testbed(without=LATER[:1], link=NARROW) as testbed:
+    with _testbed(ground, without=LATER[:1], link=NARROW) as testbed:
         return Rounds(rounds=[neighbours.churn(testbed, "promised", "neighbour", COMING, CHURN_S)])
 
 
-OWN_PODS = "it is asked of testbeds of its own, whose pods come and go at its word"
-OWN_PORTS = "it takes ports of nodes, which may be in use on machines"
-NO_AGENTS = "nothing runs on for its pods' networks here, once a plugin has answered"
-REFUSED = (
-    "it attacks, which --attack-own-pods asks for: one of the kit's own pods then forges frames as fast as "
-    "it can, and others of them and the nodes' tables are its targets"
-)
+def lacks_own_pods(ground: Ground) -> str | None:
+    """Return why a check cannot be asked whose pods come and go, if they are not the kit's own."""
+    return (
+        "it is asked of testbeds of its own, whose pods come and go at its word" if ground.existing else None
+    )
 
 
-@dataclass(frozen=True)
-class Measured(Check):
-    """What is done, and how it is judged."""
+def lacks_own_ports(ground: Ground) -> str | None:
+    """Return the same of one that needs nodes on whose ports nobody else listens."""
+    if ground.existing or ground.asked.provider.partition(":")[0] == "netns":
+        return lacks_own_pods(ground)
+    return "it takes ports of nodes, which may be in use on machines"
 
-    about: About
-    make: Callable[[Live], Entry]
-    judged: Callable[[Evidence], Judgement]
-    seconds: float  # see Check, as of the next two
-    attacks: bool = False
-    on_request: bool = False
-    own_ports: bool = False  # whether it needs nodes on whose ports nobody else listens
-    restarts: bool = False  # whether it needs something on nodes that may be restarted
 
-    def runs(self, ground: Ground) -> Mapping[str, Run]:
-        """Return nothing: ``measure`` is all."""
-        return {}
+def lacks_agents(ground: Ground) -> str | None:
+    """Return the same of one that needs something on nodes that may be restarted."""
+    if ground.existing or ground.agents:
+        return lacks_own_pods(ground)
+    return "nothing runs on for its pods' networks here, once a plugin has answered"
 
-    def lack(self, ground: Ground) -> str | None:
-        """Return that nodes, or pods, are other people's."""
-        if ground.existing and not self.attacks:
-            return OWN_PODS
-        if self.own_ports and ground.asked.provider.partition(":")[0] != "netns":
-            return OWN_PORTS
-        if self.restarts and not ground.agents:
-            return NO_AGENTS
-        return REFUSED if self.attacks and not ground.attacks else None
 
-    def measure(self, ground: Ground, stage: Callable[[str], None]) -> Entry:
-        """Measure it on a testbed that is there for nothing else."""
-        stage(self.about.asks)
-        return self.make(Live(ground, stage))
-
-    def judge(self, evidence: Evidence) -> Judgement:
-        """Return what was found."""
-        if evidence.measured is None:
-            return Judgement("invalid", "it was not measured")
-        return self.judged(evidence)
+def lacks_consent(ground: Ground) -> str | None:
+    """Return why nobody may be attacked."""
+    if ground.attacks:
+        return None
+    return (
+        "it attacks, which --attack-own-pods asks for: one of the kit's own pods then forges frames as fast "
+        "as it can, and others of them and the nodes' tables are its targets"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ PROMISED = {"1M": 1e6, "100M": 100e6, "1G": 1e9}
 
 
 def check(name: str) -> Check:
-    return next(one for one in all_checks() if one.about.name == name)
+    return next(one for one in all_checks() if one.name == name)
 
 
 def ground(link: float = 4e9) -> Ground:
@@ -110,11 +111,11 @@ def test_bursts_are_those_of_the_paper() -> None:
 
 def test_every_check_names_itself_its_threads_and_how_it_is_measured() -> None:
     checks = all_checks()
-    assert len({one.about.name for one in checks}) == len(checks)
+    assert len({one.name for one in checks}) == len(checks)
     for one in checks:
-        assert one.about.asks.endswith("?")
-        assert one.about.measured
-        assert all(thread.startswith("https://github.com/") for thread in one.about.threads)
+        assert one.asks.endswith("?")
+        assert one.measured
+        assert all(re.fullmatch(r"[\w.-]+/[\w.-]+/issues/\d+", thread) for thread in one.threads)
     with pytest.raises(ValueError, match="there is a check 'udp' already"):
         register(check("udp"))
 

@@ -21,7 +21,7 @@ ENDURED = ("some-attacks", "attacks", "churn", "without-gso")
 
 
 def check(name: str) -> Check:
-    return next(one for one in all_checks() if one.about.name == name)
+    return next(one for one in all_checks() if one.name == name)
 
 
 def points(*stretches: tuple[float, float]) -> list[tuple[float, float]]:
@@ -152,7 +152,7 @@ def test_of_what_was_not_measured_nothing_is_said() -> None:
 
 
 def test_nobody_claims_what_incast_asks() -> None:
-    assert check("incast").about.claim is None
+    assert check("incast").claim is None
     promised = flow("promised", FLOOR, FLOOR, FLOOR)
     promised.phases["disturbed"] = promised.phases["quiet"].model_copy(
         update={"met": True, "attainment": 1.0}

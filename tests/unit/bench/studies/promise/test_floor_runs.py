@@ -13,7 +13,6 @@ from bench.recording.queues import Queue
 from bench.recording.records import Repetition, RunRecord, Seconds, Stall, StudyRequest, Transfer
 from bench.studies.promise.check import Check, Evidence, Ground, Judgement, Ran, all_checks
 from bench.studies.promise.checks import ceiling, floor, latency  # noqa: F401 - they register their checks
-from bench.studies.promise.checks.measured import Measured
 from testbed.scenario import Scenario, load
 from testbed.scenario.goodput import expected_goodput_of
 from tests.paths import ROOT
@@ -25,7 +24,7 @@ LINK = 1e9 * 1398 / 1514  # payload of full frames: an MTU of 1450 within the he
 
 
 def check(name: str) -> Check:
-    return next(one for one in all_checks() if one.about.name == name)
+    return next(one for one in all_checks() if one.name == name)
 
 
 def alone(share: float, *causes: str, scenario: Scenario = IDLE) -> Judgement:
@@ -61,7 +60,7 @@ def test_alone_without_a_rate_of_the_link_or_a_measurement_nothing_is_said() -> 
     assert (judged.found, judged.words) == ("invalid", "nothing was measured")
 
 
-RUNNING = [one.about.name for one in all_checks() if not isinstance(one, Measured)]
+RUNNING = [one.name for one in all_checks() if not one.make]
 
 
 @pytest.mark.parametrize("name", RUNNING)

@@ -17,8 +17,7 @@ from bench.recording import archive, atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.promise import report
-from bench.studies.promise.check import PROFILES, State
-from bench.studies.promise.checks.measured import Measured
+from bench.studies.promise.check import PROFILES, Check, State
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
 from bench.studies.promise.records import Rounds
 from bench.studies.promise.study import PromiseStudy
@@ -114,12 +113,12 @@ def test_what_is_no_recording_is_made_once_and_says_before_how_long_it_takes(
         def stage(self, text: str) -> None:
             told.append((self.name, text))
 
-    def measure(self: Measured, *_: object) -> Rounds:
-        if self.about.name == "churn":
+    def measure(self: Check, *_: object) -> Rounds:
+        if self.name == "churn":
             raise RuntimeError("it did not come up")
         return Rounds(rounds=[])
 
-    monkeypatch.setattr(Measured, "measure", measure)
+    monkeypatch.setattr(Check, "measure", measure)
     for _ in range(2):
         STUDY.measure(asked(profile="robust"), tmp_path, cast("Displays", Display))
     assert [name for name, _ in told] == ["some-attacks", "without-gso", "churn"]
@@ -250,6 +249,6 @@ def test_the_docs_have_a_table_of_the_reports_that_are_kept(study: Path, tmp_pat
 
 def test_the_study_alone_knows_the_checks_of_every_profile() -> None:
     """In a process of its own, where no other test has imported them."""
-    text = "import bench.studies.promise.study as s; print(*{c.about.profile for c in s.all_checks()})"
+    text = "import bench.studies.promise.study as s; print(*{c.profile for c in s.all_checks()})"
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == set(PROFILES)
