@@ -11,7 +11,8 @@ from .configuration import DEFAULT_STATE, node_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .node.ledger import Ledger
+    from collections.abc import Callable
+    from typing import Any
 
 USAGE = """\
 usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
@@ -37,18 +38,6 @@ As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in th
 
 REFUSED, BAD_INPUT, FAILED = 1, 2, 4
 _MOST_SECONDS = 3600  # between two looks of an agent
-# Each command's options; those but --json have a value, which is a path unless _set() says otherwise.
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "ledger": ("--json", "--state-dir"),
-    "metrics": ("--output", "--state-dir"),
-    "reconcile": ("--state-dir",),
-    "rebuild": ("--cache", "--state-dir"),
-    "examine": (),
-    "chain": (),
-    "renew": (),
-    "dismantle": (),
-    "agent": ("--listen", "--every", "--account"),
-}
 
 
 class UsageError(Exception):
@@ -72,17 +61,14 @@ def main(arguments: list[str]) -> int:
         asked = parse(arguments)
     except UsageError as error:
         return _said(BAD_INPUT, f"concorde: {error}\n{USAGE}")
+    run, _ = _COMMANDS[asked.command]
     try:
-        answer = _COMMANDS[asked.command](asked)
-    except OSError as error:
-        return _said(FAILED, f"concorde: {in_words(error)}\n")
+        answer = run(asked)
     except RefusalError as error:
         return _said(REFUSED, f"concorde: {error}\n")
-    except CniError as error:
-        given = error.code in (UNDECODABLE, INVALID_CONFIGURATION)
-        return _said(BAD_INPUT if given else FAILED, f"concorde: {error}\n")
-    except tools.CommandError as error:
-        return _said(FAILED, f"concorde: {error}\n")
+    except (CniError, OSError, tools.CommandError) as error:
+        given = isinstance(error, CniError) and error.code in (UNDECODABLE, INVALID_CONFIGURATION)
+        return _said(BAD_INPUT if given else FAILED, f"concorde: {in_words(error)}\n")
     return _said(0, answer)
 
 
@@ -103,12 +89,13 @@ class Asked:
 def parse(arguments: list[str]) -> Asked:
     """What a command line asks for. Raises UsageError."""
     asked, left = Asked(arguments[0]), arguments[1:]
-    if asked.command not in OPTIONS:
+    if asked.command not in _COMMANDS:
         raise UsageError(f"unknown command {asked.command!r}")
+    _, options = _COMMANDS[asked.command]
     while left:
         option = left.pop(0)
         name, equals, value = option.partition("=")
-        if name not in OPTIONS[asked.command] or (name == "--json" and equals):
+        if name not in options or (name == "--json" and equals):
             raise UsageError(f"unknown option {option!r} of {asked.command}")
         if name == "--json":
             asked.as_json = True
@@ -152,9 +139,9 @@ def _place(text: str) -> tuple[str, int]:
 
 
 def _ledger(asked: Asked) -> str:
-    from .node import report
+    from .node import ledger, report
 
-    book = _open(asked.state)
+    book = ledger.opened(node_directory(asked.state))
     if book is None:
         return report.as_json(None, [], {}) if asked.as_json else report.NOTHING
     with book:  # one moment's tree and entries
@@ -179,9 +166,7 @@ def _reconcile(asked: Asked) -> str:
     from .node import report
 
     repaired = repair.repair(asked.state)
-    if repaired is None:
-        return report.NOTHING
-    return _repaired(repaired)
+    return report.NOTHING if repaired is None else _repaired(repaired)
 
 
 def _repaired(words: list[str]) -> str:
@@ -196,10 +181,9 @@ def _rebuild(asked: Asked) -> str:
 
 
 def _examine(_asked: Asked) -> str:
-    from . import installation, requests, strict_json
+    from . import installation
 
-    directory = os.path.dirname(os.path.realpath(sys.argv[0]))
-    network = strict_json.decode(requests.read_input())
+    directory, network = os.path.dirname(os.path.realpath(sys.argv[0])), _given()
     found = installation.lacking(network, directory)
     if found:
         raise RefusalError("\nconcorde: ".join(found))
@@ -211,55 +195,57 @@ def _examine(_asked: Asked) -> str:
 def _chain(_asked: Asked) -> str:
     import json
 
-    from . import installation, requests, strict_json
+    from . import installation
     from .configuration import table
 
-    given = strict_json.decode(requests.read_input())
+    given = _given()
     lists = [table(given, key) or {} for key in ("network", "behind")]
     return json.dumps(installation.chained(*lists), indent=2) + "\n"
 
 
 def _renew(_asked: Asked) -> str:
-    from . import installation, requests, strict_json
+    from . import installation
 
-    return _repaired(installation.renew(strict_json.decode(requests.read_input())))
+    return _repaired(installation.renew(_given()))
 
 
 def _dismantle(_asked: Asked) -> str:
-    from . import installation, requests, strict_json
+    from . import installation
 
     try:
-        removed = installation.dismantle(strict_json.decode(requests.read_input()))
+        removed = installation.dismantle(_given())
     except (installation.InUseError, installation.NotOursError) as error:
         raise RefusalError(str(error)) from error
     return "".join(f"removed: {text}\n" for text in removed) or "nothing to remove\n"
 
 
 def _agent(asked: Asked) -> str:
-    from . import agent, events, installation, requests, strict_json
+    from . import agent, installation, refusals
 
-    networks = installation.identities(strict_json.decode(requests.read_input()))
-    agent.Agent(networks, asked.listen, asked.every, asked.account or events.ACCOUNT).run()
+    networks = installation.identities(_given())
+    agent.Agent(networks, asked.listen, asked.every, asked.account or refusals.ACCOUNT).run()
     return ""
 
 
-_COMMANDS = {
-    "ledger": _ledger,
-    "metrics": _metrics,
-    "reconcile": _reconcile,
-    "rebuild": _rebuild,
-    "examine": _examine,
-    "chain": _chain,
-    "renew": _renew,
-    "dismantle": _dismantle,
-    "agent": _agent,
+def _given() -> dict[str, Any]:
+    """The object on standard input. Raises CniError 5 and 6."""
+    from . import requests, strict_json
+
+    return strict_json.decode(requests.read_input())
+
+
+# Options but --json have a value, which is a path unless _set() says otherwise.
+_COMMANDS: dict[str, tuple[Callable[[Asked], str], tuple[str, ...]]] = {
+    "ledger": (_ledger, ("--json", "--state-dir")),
+    "metrics": (_metrics, ("--output", "--state-dir")),
+    "reconcile": (_reconcile, ("--state-dir",)),
+    "rebuild": (_rebuild, ("--cache", "--state-dir")),
+    "examine": (_examine, ()),
+    "chain": (_chain, ()),
+    "renew": (_renew, ()),
+    "dismantle": (_dismantle, ()),
+    "agent": (_agent, ("--listen", "--every", "--account")),
 }
-
-
-def _open(state: str) -> Ledger | None:
-    from .node import ledger
-
-    return ledger.opened(node_directory(state))
 
 
 def _said(status: int, text: str) -> int:

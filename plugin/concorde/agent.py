@@ -15,10 +15,11 @@ from errno import ENOBUFS
 from select import POLLIN, poll
 from time import monotonic, time
 
-from . import VERSION, events, exporter, metrics, refusals, repair, strict_json, tools
+from . import VERSION, exporter, metrics, refusals, repair, strict_json, tools
 from .cni import CniError, in_words, write
 from .configuration import invalid, node_directory
 from .locks import AgentLock
+from .node import nfnetlink, observe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Agent:
         self._lock = lock
         self._due = 0
         try:
-            self._changes = _changes()
+            self._changes = nfnetlink.changes()
         except OSError as error:
             _say(f"agent: looks once in {self._every:g} s only: {in_words(error)}")
 
@@ -219,7 +220,7 @@ class Agent:
 
     def _collect(self) -> None:
         """Take in what pods were refused; not the same of one pod again and again."""
-        if not events.are_possible(self._account):
+        if not refusals.are_possible(self._account):
             return
         now = monotonic()
         self._told = {key: at for key, at in self._told.items() if now < at + _LASTS}
@@ -232,7 +233,7 @@ class Agent:
                 if key in self._told or len(self._pending) >= _MOST_EVENTS:
                     continue
                 self._told[key] = now
-                self._pending.append((now, events.event(note, os.uname().nodename, time())))
+                self._pending.append((now, refusals.event(note, os.uname().nodename, time())))
 
     def _notes(self, network: Identity) -> list[refusals.Note]:
         try:
@@ -242,7 +243,7 @@ class Agent:
             return []
 
     def _tell(self) -> dict[str, Any]:
-        done, problem = events.post(self._account, [event for _, event in self._posting])
+        done, problem = refusals.post(self._account, [event for _, event in self._posting])
         return {"done": done, "problem": problem}
 
     def _posted(self, answer: dict[str, Any]) -> None:
@@ -265,7 +266,7 @@ def _load() -> None:
     """Load what children need, which then have it without loading it; and let memory be collected."""
     import gc
 
-    from .node import differences, observe  # noqa: F401
+    from .node import differences  # noqa: F401
 
     gc.enable()
     gc.collect()
@@ -280,21 +281,14 @@ def _look(state: str) -> dict[str, Any]:
         found, tables = repair.differences(state)
         repaired = (repair.repair(state) or []) if found else []
     except (CniError, tools.CommandError, OSError) as error:
-        problem = in_words(error) if isinstance(error, OSError) else str(error)
         counts = {"differences": len(found), "repaired": 0, "tables": tables} if found else {}
-        return {**counts, "problem": f"agent: {problem}"}
+        return {**counts, "problem": f"agent: {in_words(error)}"}
     for text in repaired[:_MOST_NAMED]:
         _say(f"repaired: {text}")
     if len(repaired) > _MOST_NAMED:
         _say(f"repaired: {len(repaired) - _MOST_NAMED} more")
     count = len(repaired)
     return {"differences": count, "repaired": count, "tables": tables, "problem": ""}
-
-
-def _changes() -> socket:
-    from .node import nfnetlink
-
-    return nfnetlink.changes()
 
 
 def _drain(changes: socket) -> None:
@@ -309,8 +303,6 @@ def _drain(changes: socket) -> None:
 
 def _tables() -> list[str]:
     """The families that have a table of ours."""
-    from .node import nfnetlink, observe
-
     return [family for family in observe.FAMILIES if nfnetlink.has_table(family)]
 
 

@@ -75,10 +75,10 @@ def write(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def in_words(error: OSError) -> str:
-    """An error of the system without Python's decoration."""
-    text = error.strerror or str(error)
-    return f"{error.filename}: {text}" if error.filename else text
+def in_words(error: Exception) -> str:
+    """An error, of the system without Python's decoration."""
+    text, file = getattr(error, "strerror", None) or str(error), getattr(error, "filename", None)
+    return f"{file}: {text}" if file else text
 
 
 def shown(value: object) -> str:

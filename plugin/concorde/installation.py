@@ -22,19 +22,18 @@ from . import (
 from .cni import INVALID_CONFIGURATION, LATEST, TYPE, VERSIONS, CniError, shown
 from .configuration import Configuration, Identity, invalid, text
 from .database import existing
+from .locks import NodeLock
 from .names import is_host_veth
-from .node import shares
+from .node import kernel, ledger, shares
 from .repair import repair
 from .requests import Request
 from .store import Store, path
-from .verbs.release import release
+from .verbs.delete import release
 from .verbs.status import status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from .node.ledger import Ledger
 
 # Every runtime calls it for each pod, whatever the network (containerd, "cni" in its CRI configuration).
 LOOPBACK = "loopback"
@@ -162,7 +161,7 @@ def _ports(bridge: str) -> list[str]:
 
 def _dismantle(network: Identity, follows: bool) -> list[str]:
     removed: list[str] = []
-    _ledger(network.node_directory)  # a damaged one is an error before anything is removed
+    ledger.opened(network.node_directory)  # a damaged one is an error before anything is removed
     if os.path.lexists(network.directory):
         removed += _let_go(network)
     if not follows and links.exists(network.bridge):
@@ -190,7 +189,7 @@ def _let_go(network: Identity) -> list[str]:
     if living:
         addressed = ", ".join(addresses.dotted(link.address) for link in living)
         raise InUseError(f"pods are still attached to network {network.name}: {addressed}")
-    book = _ledger(network.node_directory)
+    book = ledger.opened(network.node_directory)
     ends = namespaces.other_ends() if leases else {}
     removed = []
     for lease in leases:
@@ -205,11 +204,8 @@ def _let_go(network: Identity) -> list[str]:
 
 def _dismantle_node(directory: str) -> list[str]:
     """Remove the tree and the tables if nobody is entered."""
-    from .locks import NodeLock
-    from .node import kernel
-
     removed: list[str] = []
-    book = _ledger(directory)
+    book = ledger.opened(directory)
     if book is None:
         return removed
     with NodeLock(directory):
@@ -229,11 +225,9 @@ def _remove_if_last(directory: str) -> list[str]:
     state, own = os.path.split(directory)
     if not os.path.lexists(state) or set(os.listdir(state)) - {own}:
         return []
-    book = _ledger(directory)
+    book = ledger.opened(directory)
     if book is not None and book.entries():
         return []
-    from .node import kernel
-
     # Without a ledger nobody has told of these.
     tables = [TABLES] if book is None and kernel.dismantle("") else []
     if os.path.lexists(directory):
@@ -248,12 +242,6 @@ def _remove(directory: str) -> None:
         if state_files.is_ours(name):
             os.unlink(f"{directory}/{name}")
     os.rmdir(directory)
-
-
-def _ledger(directory: str) -> Ledger | None:
-    from .node import ledger
-
-    return ledger.opened(directory)
 
 
 def _plugins(network: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,17 +1,16 @@
 """What a node must be like around this plugin: what others made there, and what its kernel can do.
 
 Asked before the first pod of a network comes to a node, at STATUS, and by `examine`; no later ADD pays for
-it.
-Each module answers one question in words that say what to do, and changes nothing.
+it. Each module answers one question in words that say what to do, and changes nothing.
 """
 
 from __future__ import annotations
 
-from .. import enforcements
+from .. import bridges, enforcements
 from ..cni import UNSUITABLE, CniError
 from ..node import underlay, uplinks
 from ..node.messages import rate
-from . import features, forwarding, holders
+from . import features, forwarding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def refusals(network: Configuration, settings: Settings | None, makes_bridge: bo
         exits = underlay.of_network(subnet, cluster)
         found += [underlay.complaint(settings.tree.uplink, exits), _too_much(settings)]
     if subnet is not None and makes_bridge:
-        found += holders.of(subnet, network.bridge)
+        found += bridges.holders(subnet, network.bridge)
         found += forwarding.refusals(network.bridge, subnet, cluster)
     return [text for text in found if text]
 

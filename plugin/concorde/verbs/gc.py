@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from .. import links, names, tools
 from ..cni import COMMAND_FAILED, CniError, shown
 from ..configuration import Identity, invalid
 from ..database import WhereWhole, usable
-from .release import opened, release
+from .delete import opened, release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +96,7 @@ def _drop_ports(network: Identity, valid: set[Attachment]) -> list[str]:
     errors = []
     kept = {names.host_veth(network.name, *attachment) for attachment in valid}
     try:
-        ports = json.loads(tools.run("ip", "-j", "link", "show", "master", network.bridge) or "[]")
-        for name in (port["ifname"] for port in ports):
+        for name in (port["ifname"] for port in links.shown("master", network.bridge)):
             if names.is_host_veth(name) and name not in kept:
                 _drop_port(network, name)
     except tools.CommandError as failure:

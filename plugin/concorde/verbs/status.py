@@ -26,36 +26,30 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
     if not beforehand:
         chain.require(configuration)
     makes_bridge = configuration.names_bridge if follows is None else not follows
-    enforcement = enforcements.load(configuration.enforcement)
     try:
-        for tool in (*tools.TOOLS, *enforcement.TOOLS):
+        for tool in (*tools.TOOLS, *enforcements.load(configuration.enforcement).TOOLS):
             tools.find(tool)
         store = Store(configuration.directory, reading=beforehand)
         with store:
             pass  # a transaction that writes can begin
-    except CniError as error:
-        raise CniError(NOT_AVAILABLE, error.msg) from error
-    except OSError as error:
+        # Without one it follows another plugin, which gives the addresses.
+        subnet = configuration.subnet()[0] if configuration.names_subnet else None
+    except (CniError, OSError) as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
-    subnet = None
-    if configuration.names_subnet:  # or it follows another plugin, which gives the addresses
-        try:
-            subnet, _ = configuration.subnet()
-        except CniError as error:
-            raise CniError(NOT_AVAILABLE, error.msg) from error
-    try:
-        settings = enforcement.on_uplink(configuration)
-        attachments.status(configuration, settings, beforehand)
-        found = surroundings.refusals(configuration, settings, makes_bridge)
-    except OSError as error:
-        raise CniError(NOT_AVAILABLE, in_words(error)) from error
-    except tools.CommandError as error:
-        raise CniError(NOT_AVAILABLE, str(error)) from error
-    except CniError as error:
-        if error.code == INVALID_CONFIGURATION:
-            raise
-        raise CniError(NOT_AVAILABLE, error.msg, error.details) from error
+    found = _around(configuration, beforehand, makes_bridge)
     if found:
         raise CniError(NOT_AVAILABLE, "; ".join(found))
     if subnet is not None and store.free_addresses(subnet) <= 0:
         raise CniError(NOT_AVAILABLE, f"all {subnet.size} addresses of subnet {subnet} are in use")
+
+
+def _around(configuration: Configuration, beforehand: bool, makes_bridge: bool) -> list[str]:
+    """What of the node, and of its uplink, is in the way. Raises CniError 7 and 50."""
+    try:
+        settings = enforcements.load(configuration.enforcement).on_uplink(configuration)
+        attachments.status(configuration, settings, beforehand)
+        return surroundings.refusals(configuration, settings, makes_bridge)
+    except (CniError, OSError, tools.CommandError) as error:
+        if isinstance(error, CniError) and error.code == INVALID_CONFIGURATION:
+            raise
+        raise CniError(NOT_AVAILABLE, in_words(error), getattr(error, "details", "")) from error

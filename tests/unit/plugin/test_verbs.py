@@ -348,7 +348,7 @@ def test_gc_releases_what_is_not_valid_and_ports_of_nobody(node: Node) -> None:
         add(node.request(pod))
     node.there.add(veth("c"))
     ports = [{"ifname": name} for name in (veth("a"), veth("c"), "eth9")]
-    node.noting.answers["ip -j link show master cni-a"] = json.dumps(ports)
+    node.noting.answers["ip -j -d link show master cni-a"] = json.dumps(ports)
     node.noting.asked.clear()
     collect(node, "a")
     assert (node.leases(), node.entries()) == (["a"], ["a"])
@@ -367,7 +367,7 @@ def test_gc_goes_on_after_an_error_and_tells_all(node: Node) -> None:
         collect(node)
     assert caught.value.code == COMMAND_FAILED
     assert (node.leases(), caught.value.details.count("busy")) == (["a"], 1)
-    node.noting.failing["run", "ip", "-j", "link"] = failure("Error: no list")
+    node.noting.failing["run", "ip", "-j", "-d"] = failure("Error: no list")
     with pytest.raises(CniError) as caught:
         collect(node, "a")
     assert "no list" in caught.value.details

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from concorde import events, refusals
+from concorde import refusals
 from concorde.cni import NO_BANDWIDTH, NO_FREE_ADDRESS, TRY_AGAIN, CniError
 from concorde.requests import Request
 
@@ -56,8 +56,8 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    monkeypatch.setenv(events.HOST, "127.0.0.1")
-    monkeypatch.setenv(events.PORT, str(server.server_address[1]))
+    monkeypatch.setenv(refusals.HOST, "127.0.0.1")
+    monkeypatch.setenv(refusals.PORT, str(server.server_address[1]))
     serving = Thread(target=server.serve_forever)
     serving.start()
     yield found
@@ -67,7 +67,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
 
 
 def made(*pods: str) -> list[dict[str, Any]]:
-    return [events.event({**NOTE, "pod": pod}, "worker-01", 1_800_000_000.0) for pod in pods]
+    return [refusals.event({**NOTE, "pod": pod}, "worker-01", 1_800_000_000.0) for pod in pods]
 
 
 def test_an_event_is_of_the_pod_and_says_why() -> None:
@@ -79,14 +79,14 @@ def test_an_event_is_of_the_pod_and_says_why() -> None:
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "PromiseRefused", "no room")
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2027-01-15T08:00:00Z"
     assert event["source"] == {"component": "concorde", "host": "worker-01"}
-    other = events.event({**NOTE, "uid": "", "code": NO_FREE_ADDRESS}, "worker-01", 0)
+    other = refusals.event({**NOTE, "uid": "", "code": NO_FREE_ADDRESS}, "worker-01", 0)
     assert "uid" not in other["involvedObject"]
     assert other["reason"] == "NetworkRefused"
 
 
 def test_the_api_is_given_each_event_by_one_connection(api: Api, tmp_path: Path) -> None:
-    assert events.are_possible(str(tmp_path))
-    assert events.post(str(tmp_path), made("a", "b")) == (2, "")
+    assert refusals.are_possible(str(tmp_path))
+    assert refusals.post(str(tmp_path), made("a", "b")) == (2, "")
     assert [path for path, _, _ in api.asked] == ["/api/v1/namespaces/web/events"] * 2
     assert {authorization for _, authorization, _ in api.asked} == {"Bearer who-I-am"}
     assert [event["involvedObject"]["name"] for _, _, event in api.asked] == ["a", "b"]
@@ -96,25 +96,25 @@ def test_what_the_api_refuses_is_done_with_and_what_it_has_no_time_for_is_not(
     api: Api, tmp_path: Path
 ) -> None:
     api.answers = [403, 201, 503]
-    assert events.post(str(tmp_path), made("a", "b", "c", "d")) == (2, "the API answers 503")
+    assert refusals.post(str(tmp_path), made("a", "b", "c", "d")) == (2, "the API answers 503")
     api.answers = [403]
-    assert events.post(str(tmp_path), made("a")) == (1, "the API refuses an event: 403 because")
+    assert refusals.post(str(tmp_path), made("a")) == (1, "the API refuses an event: 403 because")
 
 
 def test_an_api_that_another_authority_vouches_for_is_told_nothing(api: Api, tmp_path: Path) -> None:
     openssl_makes(tmp_path / "ca.crt", tmp_path / "other")
-    done, problem = events.post(str(tmp_path), made("a"))
+    done, problem = refusals.post(str(tmp_path), made("a"))
     assert (done, api.asked) == (0, [])
     assert "CERTIFICATE_VERIFY_FAILED" in problem
 
 
 def test_nothing_is_asked_outside_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(events.HOST, raising=False)
+    monkeypatch.delenv(refusals.HOST, raising=False)
     (tmp_path / "token").write_text("")
-    assert not events.are_possible(str(tmp_path))
-    monkeypatch.setenv(events.HOST, "127.0.0.1")
-    assert events.are_possible(str(tmp_path))
-    assert not events.are_possible(str(tmp_path / "nowhere"))
+    assert not refusals.are_possible(str(tmp_path))
+    monkeypatch.setenv(refusals.HOST, "127.0.0.1")
+    assert refusals.are_possible(str(tmp_path))
+    assert not refusals.are_possible(str(tmp_path / "nowhere"))
 
 
 def request(state: Path, pod: str = "web/shop-1") -> Request:
