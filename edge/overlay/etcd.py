@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Network
 
 from edge.overlay import leases
-from edge.overlay.http import Json, Question, Server
-from edge.overlay.leases import AwayError, Lease, UnfitError
+from edge.overlay.http import Question, Server
+from edge.overlay.leases import AwayError, Json, Lease, UnfitError
 
 DIRECTORY = "/coreos.com/network"
 CONFIGURATION = f"{DIRECTORY}/config"

@@ -7,15 +7,14 @@ import socket
 import ssl
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 from urllib.parse import urlsplit
 
-from edge.overlay.leases import AwayError
-
-Json = dict[str, Any]
+from edge.overlay.leases import AwayError, Json, UnfitError, json_object
 
 LINE_BYTES = 1 << 24  # longer ones are no answer
 ANSWER_SECONDS = 3.0
+_RESPONSE = "the response"
 
 
 class Question(NamedTuple):
@@ -49,8 +48,8 @@ class Server:
         """Return the answer to a question. Raises AwayError."""
         connection = self._connection(ANSWER_SECONDS)
         try:
-            return _object(self._answer(connection, question).read(LINE_BYTES))
-        except (OSError, HTTPException) as error:
+            return json_object(self._answer(connection, question).read(LINE_BYTES), _RESPONSE)
+        except (OSError, HTTPException, UnfitError) as error:
             raise self._away(error) from None
         finally:
             connection.close()
@@ -68,8 +67,8 @@ class Server:
                     return
                 if not line:
                     return
-                yield _object(line)
-        except (OSError, HTTPException) as error:
+                yield json_object(line, _RESPONSE)
+        except (OSError, HTTPException, UnfitError) as error:
             raise self._away(error) from None
         finally:
             connection.close()
@@ -90,13 +89,3 @@ class Server:
 
     def _away(self, error: Exception) -> AwayError:
         return AwayError(f"{self.url}: {error or type(error).__name__}")
-
-
-def _object(text: bytes) -> Json:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise AwayError(f"the response is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise AwayError("the response is not a JSON object")
-    return value

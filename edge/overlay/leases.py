@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 BACKEND = "vxlan"
 _KEY = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})-(\d{1,2})")
+Json = dict[str, Any]
+
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
 
@@ -79,7 +81,7 @@ def parse_subnet(text: object) -> IPv4Network:
 
 def parse(subnet: IPv4Network, text: str | bytes) -> Lease:
     """Return the lease that a value of etcd's says. Raises UnfitError."""
-    value = _object(text, "the value")
+    value = json_object(text, "the value")
     return of_parts(subnet, value.get("PublicIP"), value.get("BackendType"), value.get("BackendData"))
 
 
@@ -88,7 +90,7 @@ def of_parts(subnet: IPv4Network, address: object, backend: object, data: object
     if backend != BACKEND:
         raise UnfitError(f"the backend is {str(backend)[:40]!r}, not {BACKEND!r}")
     if isinstance(data, str):
-        data = _object(data, "the backend's data")
+        data = json_object(data, "the backend's data")
     mac = data.get("VtepMAC") if isinstance(data, dict) else None
     return Lease(subnet, _address(address), _vtep_mac(mac))
 
@@ -100,7 +102,8 @@ def text_of(lease: Lease) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _object(text: str | bytes, what: str) -> dict[str, Any]:
+def json_object(text: str | bytes, what: str) -> Json:
+    """Return the object that a text is. Raises UnfitError with that text's name."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

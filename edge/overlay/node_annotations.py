@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edge.overlay import leases
-from edge.overlay.http import Json, Question, Server
-from edge.overlay.leases import AwayError, Lease, UnfitError
+from edge.overlay.http import Question, Server
+from edge.overlay.leases import AwayError, Json, Lease, UnfitError
 
 _PREFIX = "flannel.alpha.coreos.com/"
 ADDRESS, BACKEND = f"{_PREFIX}public-ip", f"{_PREFIX}backend-type"

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from edge.overlay import etcd
-from edge.overlay.answering import Answering, DeviceGoneError
-from edge.overlay.corrections import MISS, Replica
+from edge.overlay.answering import MISS, Answering, DeviceGoneError, Replica
 from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
 from edge.overlay.leases import AwayError, Lease, Store, report

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edge.overlay.corrections import AHEAD, MISS, Generation
+from edge.overlay.answering import AHEAD, MISS, Generation
+from edge.overlay.leases import json_object
 
 IGNORE, ANSWER = "ignore", "answer"
 
@@ -57,18 +57,13 @@ def load(path: Path) -> Settings:
     """Return the settings that a file holds. Raises UnsoundError."""
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, UnsoundError) as error:
+    except (OSError, ValueError) as error:
         raise UnsoundError(f"{path}: {error}") from None
 
 
 def parse(text: str) -> Settings:
-    """Return the settings that a text holds. Raises UnsoundError."""
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnsoundError(f"not valid JSON: {error}") from None
-    if not isinstance(said, dict):
-        raise UnsoundError("not a JSON object")
+    """Return the settings that a text holds. Raises UnsoundError; UnfitError if it is not a JSON object."""
+    said = json_object(text, "the content")
     for name in said.keys() - {*_FIELDS, *_DEFAULTS}:
         raise UnsoundError(f"{name[:40]}: no such setting ({', '.join([*_FIELDS, *_DEFAULTS])})")
     for name in _FIELDS:

@@ -6,8 +6,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from edge.overlay.http import Json, Question, Server
-from edge.overlay.leases import AwayError
+from edge.overlay.http import Question, Server
+from edge.overlay.leases import AwayError, Json
 
 
 def coded(text: str) -> str:

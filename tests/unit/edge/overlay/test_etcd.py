@@ -9,8 +9,8 @@ import pytest
 
 from edge.overlay import etcd, leases
 from edge.overlay.etcd import CONFIGURATION, SUBNETS, Etcd
-from edge.overlay.http import Json, Question
-from edge.overlay.leases import AwayError, Lease
+from edge.overlay.http import Question
+from edge.overlay.leases import AwayError, Json, Lease
 from tests.unit.edge.overlay.kernels import NETWORK, OWN, lease
 from tests.unit.edge.overlay.servers import Scripted, Silent, stored
 

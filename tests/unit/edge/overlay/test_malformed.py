@@ -17,8 +17,7 @@ import pytest
 from edge import netlink
 from edge.overlay import leases
 from edge.overlay.etcd import SUBNETS, Etcd
-from edge.overlay.http import Json
-from edge.overlay.leases import AwayError, UnfitError
+from edge.overlay.leases import AwayError, Json, UnfitError
 from tests import cases
 from tests.unit.edge.overlay.kernels import (
     INDEX,

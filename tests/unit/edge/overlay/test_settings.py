@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from edge.overlay import resolver
+from edge.overlay.leases import UnfitError
 from edge.overlay.settings import UnsoundError, load, parse
 
 SOUND: dict[str, Any] = {
@@ -54,7 +55,7 @@ def test_what_is_missing_is_named(field: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{"])
 def test_what_is_no_object_is_none(text: str) -> None:
-    with pytest.raises(UnsoundError):
+    with pytest.raises(UnfitError, match="the content is not"):
         parse(text)
 
 
