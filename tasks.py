@@ -8,8 +8,12 @@ Who merely imports this module gets nothing but the module.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # By what an invoke finds this file; before a verb we have no short option but our own.
@@ -38,9 +42,7 @@ def _handed_over(words: Sequence[str]) -> list[str]:
 
 def main() -> None:
     """Run the verb that the command line names. Does not return."""
-    from bench.cli import bugs
-
-    with bugs.reported():
+    with _bugs_reported():
         if sys.argv[1:2] == ["--complete"]:  # a key was pressed: nothing more is imported
             from bench.cli import completion
 
@@ -49,6 +51,36 @@ def main() -> None:
         from bench.cli import program
 
         program.main()
+
+
+@contextmanager
+def _bugs_reported() -> Iterator[None]:
+    """End the program with status 70 at an error that nobody foresaw, and say where it is told.
+
+    It is a bug, and never a verdict nor the user's mistake. The standard library alone has a say here, for a
+    missing package may be the error.
+    """
+    try:
+        yield
+    except Exception as error:
+        from bench.console.statuses import BUG
+
+        details = f"{sys.version}\n{shlex.join(sys.argv)}\n{''.join(traceback.format_exception(error))}"
+        with suppress(OSError):  # the status is told even where nothing can be said
+            # Its type alone: its words may be of any length, and hold what a terminal would obey.
+            sys.stderr.write(f"this is a bug in the testbed ({type(error).__name__}): {_kept(details)}\n")
+        sys.exit(BUG)
+
+
+def _kept(details: str) -> str:
+    """Write details to a file and return where that is; or return them, where none can be written."""
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="concorde-testbed-bug-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(details)
+    except OSError:
+        return f"no file for the details can be written, so here they are\n{details}"
+    return f"the details are in {path}"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from rich.console import Console  # noqa: E402
 
 from bench import pipeline  # noqa: E402
 from bench.analysis.summary import Summary  # noqa: E402
-from bench.cli.progress import Display  # noqa: E402
+from bench.console.progress import Display  # noqa: E402
 from bench.measurement import experiment  # noqa: E402
 from bench.recording.directory import Recording  # noqa: E402
 from bench.recording.records import Request  # noqa: E402

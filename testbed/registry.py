@@ -9,12 +9,18 @@ the same way: docs/howto/extend.md.
 from __future__ import annotations
 
 import copy
+import importlib.util
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 Part = TypeVar("Part")
 Settings = Mapping[str, Mapping[str, Any]] | None  # a scenario's, by kind and by the part's name
+
+VARIABLE = "CONCORDE_EXTENSIONS"  # FILE[:FILE...]: files from outside
 
 KINDS: dict[str, Registry[Any]] = {}  # whose parts may have settings, by the kind's word there
 
@@ -90,3 +96,31 @@ def _a(kind: str) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that comes nearest; None if none comes near. Of equals the first wins."""
     return next(iter(get_close_matches(word, list(known), n=1)), None)
+
+
+def load() -> None:
+    """Import the files from outside that the environment names, each once.
+
+    Raises LookupError with what is wrong with one.
+    """
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        _import(Path(path))
+
+
+def _import(file: Path) -> None:
+    name = f"concorde_extension:{file.resolve()}"
+    if name in sys.modules:
+        return
+    specification = importlib.util.spec_from_file_location(name, file)
+    if specification is None or specification.loader is None:
+        raise LookupError(f"{VARIABLE}: {file}: not a file of Python")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # as dataclasses and pydantic look for a class's module
+    try:
+        specification.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, (Exception, SystemExit)):
+            raise
+        words = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise LookupError(f"{VARIABLE}: {file}: {type(error).__name__}: {words}") from error

@@ -152,28 +152,15 @@ def of_recording(run: str | None, reports: str) -> NextStep:
     """Return what to run after several were judged together, of which this says most; None: it has none."""
     if run is None:
         return NextStep(DOCTOR, "what this machine lacks")
-    return NextStep(("figures", run, *_where(reports)), "why, and what follows of it")
-
-
-def of_claims(names: Sequence[str], recorded: bool, quick: bool, reports: str) -> NextStep:
-    """Return what to run after claims were confirmed: by recordings, then by this machine, quickly or not.
-
-    ``quick`` tells whether they were, or, of ``recorded`` ones, whether they can be.
-    """
-    asked = ("reproduce", *(word for name in names for word in ("--claim", name)))
-    if recorded and quick:
-        return NextStep((*asked, "--quick", *_where(reports)), "whether they come out on this machine, too")
-    if recorded or quick:
-        return NextStep((*asked, *_where(reports)), "whether they come out at the rates that they name")
-    return NextStep(("reproduce", "--list"), "which other claims there are, and what machines they need")
+    return NextStep(("figures", run, *where(reports)), "why, and what follows of it")
 
 
 def _recorded(reports: str) -> Words:
     """Return what reads the kept recordings again; ``reports`` is for what it leads to in turn."""
-    return ("reproduce", "--recorded", *_where(reports))
+    return ("reproduce", "--recorded", *where(reports))
 
 
-def _where(reports: str) -> Words:
+def where(reports: str) -> Words:
     """Return the option for the directory of the recordings, if it is not the usual one."""
     return () if reports == Request.model_fields["reports"].default else ("--reports", reports)
 
@@ -208,31 +195,33 @@ def _baseline(case: Case) -> Ask | None:
     return _with_network(case, BASELINE)
 
 
-def _kit(case: Case, *profiles: str, checks: Sequence[str] = ()) -> Ask | None:
+def _kit(*profiles: str, checks: Sequence[str] = ()) -> Callable[[Case], Ask | None]:
     """The kit of promises, for a network that claims anything and has a name or a file."""
-    name = _named_network(case)
-    if name is None or not enforcements.of(case.scenario).claims:
-        return None
-    link: Sequence[str] = ()
-    if case.request.kubeconfigs:
-        if case.scenario.underlay.rate is None:
-            return None
-        link = (format_rate(case.scenario.underlay.rate),)
-    found = _study("promise", case.request, network=(name,), profile=profiles, check=checks, link=link)
-    return found.model_copy(update={"kubeconfigs": case.request.kubeconfigs})
 
-
-def _repeated(times: int) -> Callable[[Case], Ask | None]:
     def find(case: Case) -> Ask | None:
-        if case.scenario.measurement.repetitions >= times:
+        name = _named_network(case)
+        if name is None or not enforcements.of(case.scenario).claims:
             return None
-        return case.overridden(f"measurement.repetitions={times}")
+        link: Sequence[str] = ()
+        if case.request.kubeconfigs:
+            if case.scenario.underlay.rate is None:
+                return None
+            link = (format_rate(case.scenario.underlay.rate),)
+        found = _study("promise", case.request, network=(name,), profile=profiles, check=checks, link=link)
+        return found.model_copy(update={"kubeconfigs": case.request.kubeconfigs})
 
     return find
 
 
-def _there_repeated(case: Case) -> Ask | None:
-    return _repeated(KNOWN_WELL)(case) if case.request.kubeconfigs else None
+def _repeated(times: int, there: bool = False) -> Callable[[Case], Ask | None]:
+    """The same more often; ``there``: on clusters that exist alone."""
+
+    def find(case: Case) -> Ask | None:
+        if case.scenario.measurement.repetitions >= times or (there and not case.request.kubeconfigs):
+            return None
+        return case.overridden(f"measurement.repetitions={times}")
+
+    return find
 
 
 def _matrix(case: Case) -> Ask | None:
@@ -244,10 +233,6 @@ def _kept(case: Case) -> Ask:
 
 
 # Violated.
-
-
-def _first_second(case: Case) -> Ask | None:
-    return _kit(case, checks=("first-second", "rate-100m"))
 
 
 def _longer(case: Case) -> Ask | None:
@@ -262,14 +247,6 @@ def _reserving(case: Case) -> Ask | None:
     return _with_network(case, RESERVING)
 
 
-def _floor(case: Case) -> Ask | None:
-    return _kit(case, "floor")
-
-
-def _latency(case: Case) -> Ask | None:
-    return _kit(case, "latency")
-
-
 # Invalid.
 
 
@@ -281,7 +258,7 @@ def _as_run(case: Case) -> Ask | None:
 
 
 def _resumed(case: Case) -> Ask:
-    return ("bench", "--resume", case.summary.run_id, *_where(case.request.reports))
+    return ("bench", "--resume", case.summary.run_id, *where(case.request.reports))
 
 
 def _promised(case: Case) -> Ask | None:
@@ -323,10 +300,6 @@ def _disturbed(case: Case) -> Ask | None:
     moved = [first.model_copy(update={"start": start}), *others]
     agrees = _agrees(case.scenario.model_copy(update={"disturbances": moved}))
     return case.overridden(f"disturbances[0].start={start:g}") if agrees else None
-
-
-def _after_check(case: Case) -> Ask | None:
-    return _kit(case, checks=("after-check",))
 
 
 def _scaled(case: Case) -> Ask | None:
@@ -376,7 +349,7 @@ RULES: Sequence[Rule] = (
         "on clusters that exist",
         f"the same with `--repetitions {KNOWN_WELL}`",
         "how much the means differ from one repetition to the next",
-        _there_repeated,
+        _repeated(KNOWN_WELL, there=True),
     ),
     Rule(
         "held",
@@ -384,7 +357,7 @@ RULES: Sequence[Rule] = (
         f"enforcement `{RESERVING}`, or none other can be tried",
         _PROMISE,
         "what else this network keeps: ceilings, floors, and under attack",
-        _kit,
+        _kit(),
     ),
     Rule("held", (), f"enforcement `{BASELINE}`", "`matrix`", SIDE_BY_SIDE, _matrix),
     Rule("held", (), "none of these", "`reproduce --recorded`", RECORDED, _kept),
@@ -394,7 +367,7 @@ RULES: Sequence[Rule] = (
         "a pod sent more than its ceiling",
         f"{_PROMISE}: its first second, its long run",
         "whether it is a burst, or no limit at all",
-        _first_second,
+        _kit(checks=("first-second", "rate-100m")),
     ),
     Rule(
         "violated",
@@ -418,7 +391,7 @@ RULES: Sequence[Rule] = (
         f"the same with enforcement `{RESERVING}`",
         f"{_PROMISE}, profile floor",
         "who takes it: what each class and queue let pass meanwhile",
-        _floor,
+        _kit("floor"),
     ),
     Rule(
         "violated",
@@ -426,7 +399,7 @@ RULES: Sequence[Rule] = (
         f"the same with enforcement `{RESERVING}`",
         f"{_PROMISE}, profile latency",
         "where small messages wait, in a pod with a rate and beside it",
-        _latency,
+        _kit("latency"),
     ),
     Rule("violated", (), "none of these", "`matrix`", SIDE_BY_SIDE, _matrix),
     Rule(
@@ -507,7 +480,7 @@ RULES: Sequence[Rule] = (
         "the same each time",
         f"{_PROMISE}: after CHECK",
         "whether it is the network that changes it",
-        _after_check,
+        _kit(checks=("after-check",)),
     ),
     Rule(
         "invalid",

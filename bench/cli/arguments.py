@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bench.cli.table import Option, Verb
+from bench.console.verb import Option, Verb
 from testbed.registry import nearest
 
 if TYPE_CHECKING:

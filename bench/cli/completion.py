@@ -12,13 +12,14 @@ import sys
 
 if __name__ == "__main__":  # by its path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-from bench.cli import table, values
+from bench.cli import table
+from bench.console import values
 
 TYPE_CHECKING = False  # typing takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.cli.table import Verb
+    from bench.console.verb import Verb
 
 BEFORE = ("--dry", "--help", "--list", "--version")  # options before a verb
 AFTER = ("--dry", "--help")  # of every verb

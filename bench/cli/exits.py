@@ -1,6 +1,6 @@
 """How commands end: every outcome has its exit status, and every error a message instead of a traceback.
 
-An error that no status is for (statuses.py) is a bug: it goes on to where bugs are reported (bugs.py).
+An error that no status is for (statuses.py) is a bug: it goes on to where bugs are reported (tasks.py).
 
 Imports invoke and nothing heavier, for it is all that ``--list`` and a mistake in an option need.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import functools
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn, ParamSpec
 
 from invoke.exceptions import Exit
 
-from bench.cli import extensions
-from bench.cli.statuses import BAD_INPUT, FAILED, HELD, INVALID, STATUS_OF_VERDICT, VIOLATED
-from bench.cli.terminal import complain, say
+from bench.console.messages import complain, say
+from bench.console.statuses import BAD_INPUT, FAILED, HELD
+from testbed import registry
 
 P = ParamSpec("P")
 
@@ -46,19 +46,13 @@ def end_with_status(command: Callable[[], int], plans: bool = False) -> NoReturn
         signal.signal(signal.SIGINT, _go_down)
 
     def extended() -> int:
-        extensions.load()
+        registry.load()
         status = command() if plans or not Line.dry else HELD
         if Line.dry and status == HELD:
             say("--dry: nothing was done")
         return status
 
     raise Exit(code=status_of(extended))
-
-
-def worst(verdicts: Iterable[str]) -> int:
-    """Return the exit status of several runs: that of the worst verdict."""
-    statuses = {STATUS_OF_VERDICT[verdict] for verdict in verdicts}
-    return next((bad for bad in (VIOLATED, INVALID) if bad in statuses), HELD)
 
 
 def must(command: Callable[P, int], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -7,8 +7,9 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator
 
-from bench.cli import statuses
-from bench.cli.table import GROUPS, SET, Option, Verb
+from bench.cli.table import GROUPS
+from bench.console import statuses
+from bench.console.verb import SET, Option, Verb
 from testbed import resources
 
 # Of all verbs; ./invokew prints its sections where no Python has been set up yet.

@@ -24,8 +24,9 @@ from invoke.tasks import Task
 
 from bench.cli import arguments, exits, extensions, pages
 from bench.cli.exits import INTERRUPTED, UNREAD, Line, status_of
-from bench.cli.statuses import BAD_INPUT, FAILED, HELD
-from bench.cli.table import VERBS, Option, Verb
+from bench.cli.table import VERBS
+from bench.console.statuses import BAD_INPUT, FAILED, HELD
+from bench.console.verb import Option, Verb
 from testbed import resources
 
 NAME = Path(resources.PROGRAM).name
@@ -131,7 +132,7 @@ def _perform(verb: Verb, context: Context, **given: Any) -> None:
     json = options.pop("json", None)
 
     def run() -> int:
-        from bench.cli import documents
+        from bench.console import documents
 
         with documents.document(bool(json) and not Line.dry) as document:
             more: dict[str, Any] = {} if json is None else {"document": document}
@@ -144,7 +145,7 @@ def _perform(verb: Verb, context: Context, **given: Any) -> None:
 
 def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"bench.cli.{module}"), function)
+    found: Callable[..., Any] = getattr(importlib.import_module(f"bench.{module}"), function)
     return found
 
 

@@ -1,153 +1,31 @@
-"""The verbs of the command line: one row for each, with its options, what does it, and how it ends.
-
-Help, completion, what invoke is told and what is refused are made of these rows. What does a verb is named,
-and imported when it is run: a list, a mistake or a pressed key costs none of it, nor a package of others.
-"""
+"""The verbs of the command line, in the order in which they are shown; a study brings its own."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from bench.cli import statuses, values
-from bench.cli.statuses import CHANGED, CHECK, COMMAND, COMPARED, FAILED, HELD, JUDGED, STUDY, VIOLATED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-# The short form of an option, whichever verb has it; h, l, R and V are the program's own (bench.cli.program).
-SHORT = {
-    "all_": "a",
-    "duration": "d",
-    "enforcement": "e",
-    "interface": "i",
-    "json": "j",
-    "kubeconfig": "k",
-    "name": "n",
-    "orchestrator": "o",
-    "provider": "p",
-    "repetitions": "r",
-    "scenario": "s",
-    "to": "t",
-}
-MANY: tuple[str, ...] = ()  # the default of an option that may be repeated
-
-
-class Option(NamedTuple):
-    """An option of a verb; or, as a place, a word that it needs."""
-
-    name: str  # of the function's parameter
-    default: str | int | float | tuple[str, ...] | None  # its type is the value's; None: a text, or None
-    help: str
-    values: Callable[[], list[str]] = values.nothing  # for completion
-    place: bool = False
-    into: str = ""  # the parameter, a mapping, that has it if it was given; empty: it is one itself
-
-    @property
-    def kind(self) -> type:
-        """The type of its value; a list's members are texts."""
-        if self.default is None:
-            return str
-        return list if isinstance(self.default, tuple) else type(self.default)
-
-    @property
-    def takes_value(self) -> bool:
-        """Whether a value follows it."""
-        return self.kind is not bool
-
-    @property
-    def flag(self) -> str:
-        """How it is typed."""
-        return f"--{self.name.strip('_').replace('_', '-')}"
-
-    @property
-    def short(self) -> str:
-        """Its letter; empty if it has none."""
-        return "" if self.place else SHORT.get(self.name, "")
-
-
-class Verb(NamedTuple):
-    """A verb: a function below ``bench.cli``, as module:name, that gets the options and returns a status."""
-
-    name: str
-    about: str
-    function: str
-    options: tuple[Option, ...] = ()  # with JSON the function gets as ``document`` one to fill in
-    alone: str = ""  # the option that words alone are values of; many, where it takes many
-    plans: bool = False  # with --dry it is called all the same, as ``dry``, and says what would be done
-    study: str = ""  # what the function is told as ``name``
-    command: str = ""  # a command follows a place: begun by a "word", or also by an "option" of its own
-    ends: statuses.Ends = statuses.DONE
-    of_the_repository: bool = False  # not there where that is not
-    runs_programs: bool = False  # the function gets invoke's context, and ends as the programs do
-
-    def typed(self) -> dict[str, Option]:
-        """Return its options as they are typed, in each form."""
-        short = {f"-{option.short}": option for option in self.options if option.short}
-        return {option.flag: option for option in self.options} | short
-
-    def valued(self) -> set[str]:
-        """Return those of them that a value follows."""
-        return {form for form, option in self.typed().items() if option.takes_value}
-
-    def places(self) -> list[Option]:
-        """Return the words that it needs, in order."""
-        return [option for option in self.options if option.place]
-
-
-def flag(name: str, about: str) -> Option:
-    """Return an option that is there or not."""
-    return Option(name, False, about)
-
-
-def text(name: str, about: str, known: Callable[[], list[str]] = values.nothing, into: str = "") -> Option:
-    """Return an option that is a text; empty where it was not given."""
-    return Option(name, "", about, known, into=into)
-
-
-def many(name: str, about: str, known: Callable[[], list[str]] = values.nothing) -> Option:
-    """Return an option that may be repeated."""
-    return Option(name, MANY, about, known)
-
-
-def place(name: str, about: str, known: Callable[[], list[str]] = values.nothing) -> Option:
-    """Return a word that a verb needs."""
-    return Option(name, "", about, known, place=True)
-
-
-SCENARIO = "a scenario's name or file, or a recording of one"
-SET = many("set_", "override one field, as in flows[0].duration=5; may be repeated", values.settings)
-SCALE = Option("scale", 1.0, "multiply every rate, as in 0.1")
-DURATION = text(
-    "duration", "seconds that the traffic takes, all of it in proportion (default: the scenario's)"
+from bench.console import values
+from bench.console.statuses import CHECK, COMMAND, FAILED, HELD, JUDGED, STUDY, VIOLATED
+from bench.console.verb import (
+    DURATION,
+    JSON,
+    OF_A_STUDY,
+    ORCHESTRATOR,
+    PROVIDER,
+    REPORTS,
+    RESUME,
+    SCALE,
+    SCENARIO,
+    SCENARIOS,
+    SET,
+    SHEET,
+    Option,
+    Verb,
+    flag,
+    many,
+    place,
+    text,
 )
-PROVIDER = Option(
-    "provider",
-    "netns",
-    "where nodes come from: netns, ssh:INVENTORY, ssh with addresses in the scenario, or vagrant",
-    values.providers,
-)
-ORCHESTRATOR = Option(
-    "orchestrator", "cni", f"what runs the pods: {', '.join(values.orchestrators())}", values.orchestrators
-)
-REPORTS = Option("reports", "reports", "directory of the recordings")
-JSON = flag("json", "one JSON document on standard output; what people are told goes to standard error")
-SHEET = (
-    text(
-        "preset",
-        "draw for a column (3.5in), a page (7in) or a slide (10in, in text of 12 points)",
-        into="size",
-    ),
-    text("width", "how wide figures are, as in 3.5in, 89mm, 8.9cm or 252pt", into="size"),
-    text("font_size", "points of their text, as in 8", into="size"),
-    text("format", "which of svg, pdf, png, as in pdf,png (default: all)", into="size"),
-)
-RUN = (SET, SCALE, PROVIDER, ORCHESTRATOR, REPORTS)
-RESUME = text(
-    "resume", "go on with an interrupted study, as it was begun: its directory or name", values.unfinished
-)
-OF_A_STUDY = (*RUN, JSON, RESUME)
-SCENARIOS = many("scenario", f"{SCENARIO}; may be repeated (default: the paper's two)", values.scenarios)
+from bench.studies import backends, compare, matrix, nightly, places, promise, reproduction
+
 DRAW = text(
     "draw", "draw nodes, zones, clusters, pods and promises on the terminal, and as SVG into this file"
 )
@@ -173,29 +51,11 @@ OF_A_SHARE = (
     Option("shard", "1/1", "a part of them: 2/4 is the second of four"),
 )
 
-
-def choice(
-    name: str,
-    default: str | int | tuple[str, ...],
-    about: str,
-    known: Callable[[], list[str]] = values.nothing,
-) -> Option:
-    """Return an option that a study alone has."""
-    return Option(name, default, about, known, into="choices")
-
-
-def study(name: str, about: str, *own: Option, alone: str, ends: statuses.Ends = STUDY) -> Verb:
-    """Return the verb of a study: with its own options it takes those of every study."""
-    return Verb(
-        name, about, "verbs.studies:run", (*own, *OF_A_STUDY), alone, plans=True, study=name, ends=ends
-    )
-
-
 MEASURING = (
     Verb(
         "bench",
         "Run experiments and judge them: does every pod get the bandwidth it was promised?",
-        "verbs.experiments:bench",
+        "cli.verbs.experiments:bench",
         (
             SCENARIOS,
             SET,
@@ -235,7 +95,7 @@ MEASURING = (
     Verb(
         "new",
         "Write a scenario of your own, with comments, to be changed and run.",
-        "verbs.scenarios:write_new",
+        "cli.verbs.scenarios:write_new",
         (
             place("name", "the file to write, as NAME.yaml, and the scenario's name"),
             text(
@@ -245,138 +105,18 @@ MEASURING = (
             ),
         ),
     ),
-    study(
-        "promise",
-        "Ask a network which promises it keeps: limits, floors, latency; 1 if one is broken that it claims.",
-        choice("network", "", "which network is asked (default: node)", values.networks),
-        choice(
-            "link",
-            "",
-            "rate of each node's link (default: what each check has; of clusters that exist: yours)",
-        ),
-        choice(
-            "attack_own_pods",
-            False,
-            "on clusters that exist too, let one of the kit's pods forge frames as fast as it can; the "
-            "kit's own pods and the nodes' tables are its targets",
-        ),
-        choice(
-            "profile",
-            MANY,
-            f"{', '.join(values.profiles())}; may be repeated (default: all)",
-            values.profiles,
-        ),
-        choice(
-            "check",
-            MANY,
-            "one check by its name; may be repeated (default: the profiles' own; attacks, of which "
-            "some-attacks tries some, only by its name)",
-        ),
-        many("kubeconfig", "ask clusters that exist: [CLUSTER=]FILE[@CONTEXT]; one for each cluster"),
-        alone="network",
-        ends={**JUDGED, HELD: "every promise that is claimed was kept", VIOLATED: "one was broken"},
-    ),
-    Verb(
-        "nightly",
-        "Do the guarantees still hold, and as well as in the nights before?",
-        "verbs.nightly:judge",
-        (
-            SCENARIOS,
-            SET,
-            many(
-                "replay",
-                "do all but run, from a recording: its directory, run id, or packed file; may be repeated",
-                values.runs,
-            ),
-            SCALE._replace(default=0.1),
-            DURATION,
-            Option("repetitions", 5, "how often each scenario's traffic runs"),
-            Option("history", "reports/history", "the directory of the machines' histories"),
-            Option(
-                "to",
-                "reports/nightly",
-                "the directory of nightly.md, junit.xml, bigger.json, smaller.json and trend.html",
-            ),
-            text("acknowledged", "the file of changes that are as they should be (default: nightly.yaml)"),
-            flag("machine", "print which machine this is, as its history is called, and nothing else"),
-            PROVIDER,
-            ORCHESTRATOR,
-            REPORTS,
-        ),
-        alone="scenario",
-        plans=True,
-        ends={**JUDGED, CHANGED: "something is worse than in the nights before, and not acknowledged"},
-    ),
+    promise.VERB,
+    nightly.VERB,
 )
 
 STUDIES = (
-    study(
-        "matrix",
-        "Compare enforcements: the same scenarios with each of them, in one table, figure and page.",
-        choice(
-            "scenario",
-            MANY,
-            f"{SCENARIO}; may be repeated (default: contmec, congested and latency)",
-            values.scenarios,
-        ),
-        choice(
-            "enforcement",
-            MANY,
-            "none, bandwidth, pod, node; may be repeated (default: all)",
-            values.networks,
-        ),
-        choice("repetitions", 1, "of each cell, in blocks: every cell once, in a random order"),
-        choice("seed", 0, "of that order (default: 0)"),
-        flag(
-            "gate",
-            "exit status 1 if a case that shall hold is violated, 3 if one of them is invalid, else 0",
-        ),
-        DURATION,
-        alone="scenario",
-    ),
-    study(
-        "places",
-        "Measure at which interface bandwidth can be guaranteed: what the paper's section 3.2 argues.",
-        choice(
-            "place",
-            MANY,
-            "physical, vtep, bridge, bridge-veth, eth0, node; may be repeated (default: all)",
-            values.interfaces,
-        ),
-        DURATION,
-        alone="place",
-    ),
-    study(
-        "backends",
-        "Measure every backend that this machine can run: what it costs, and how soon it knows of a change.",
-        choice(
-            "backend",
-            MANY,
-            "one backend, or one of its settings; may be repeated (default: all that there are)",
-            values.backends,
-        ),
-        choice(
-            "part",
-            MANY,
-            "guarantee, round-trip, throughput, cost, first, nodes; may be repeated (default: all)",
-        ),
-        choice(
-            "nodes",
-            MANY,
-            "how many nodes a cluster has in the last part; may be repeated (default: 3, 10, 30, 60)",
-        ),
-        choice(
-            "repetitions",
-            "",
-            "how often each is measured but the nodes (default: 12 throughput, 5 cost and first)",
-        ),
-        choice("seed", "", "of the order in which backends take turns (default: 0)"),
-        alone="backend",
-    ),
+    matrix.VERB,
+    places.VERB,
+    backends.VERB,
     Verb(
         "study",
         "Run several experiments that answer one question together.",
-        "verbs.studies:run",
+        "studies.verb:run",
         (
             place(
                 "name",
@@ -397,7 +137,7 @@ RECORDINGS = (
         "figures",
         "Make samples, summary, figures and report again from a recording alone; figures of other sizes, "
         "too.",
-        "verbs.reproduction:figures",
+        "cli.verbs.experiments:figures",
         (
             text("run", "a recording or a study: its directory, run id, packed file, or latest", values.runs),
             flag("all_", "those of every recording and study, packed or not"),
@@ -412,72 +152,26 @@ RECORDINGS = (
         alone="run",
         ends={**JUDGED, VIOLATED: "a promise was broken; with --check: a file does not follow"},
     ),
-    Verb(
-        "compare",
-        "Compare two runs: is each flow's mean the same, better or worse? And draw both in one figure.",
-        "verbs.compare:compare",
-        (
-            place(
-                "one",
-                "a recording, a matrix, or a directory of them, packed or not: its path or name",
-                values.runs,
-            ),
-            place("other", "another one, to be compared with it", values.runs),
-            flag("across_machines", "compare what was measured on different machines, too"),
-            *SHEET,
-            JSON,
-            REPORTS,
-        ),
-        ends=COMPARED,
-    ),
+    compare.VERB,
     Verb(
         "pack",
         "Pack a recording into one file, without names of machines and people, to be kept or given away.",
-        "verbs.experiments:pack",
+        "cli.verbs.experiments:pack",
         (
             place("run", "a recording's directory or run id", values.runs),
             text("to", "the directory that gets recording.tar.xz and summary.json"),
             REPORTS,
         ),
     ),
-    Verb(
-        "bundle",
-        "Make one archive to deposit: the source at its commit, the recordings, what they are, and digests.",
-        "verbs.reproduction:bundle",
-        (
-            place("to", "the archive, as in bundle.tar.xz"),
-            many(
-                "run",
-                "a recording or a study of yours to put in besides: its directory or run id; may be repeated",
-                values.runs,
-            ),
-            REPORTS,
-        ),
-        of_the_repository=True,
-    ),
-    Verb(
-        "reproduce",
-        "Do the docs' claims come out again? Print what is expected beside what is observed.",
-        "verbs.reproduction:reproduce",
-        (
-            many("claim", "which; may be repeated (default: all that need no machines of their own)"),
-            flag("recorded", "from the recordings that are kept, in seconds and without root"),
-            flag("quick", "at a tenth of the rates, in five minutes"),
-            flag("list_", "list the claims, with the commands that measure them"),
-            Option("seed", 1, "of the order in which experiments are made"),
-            REPORTS,
-        ),
-        alone="claim",
-        ends={**JUDGED, HELD: "every claim came out again", VIOLATED: "one did not"},
-        of_the_repository=True,
-    ),
+    reproduction.BUNDLE,
+    reproduction.REPRODUCE,
 )
 
 TESTBEDS = (
     Verb(
         "up",
         "Bring up a testbed that lasts, to look around in; or virtual machines, to measure on.",
-        "verbs.testbeds:bring_up",
+        "cli.verbs.testbeds:bring_up",
         (
             SET,
             many("kubeconfig", "in a cluster that exists: [CLUSTER=]FILE[@CONTEXT]; one for each cluster"),
@@ -494,13 +188,13 @@ TESTBEDS = (
     Verb(
         "status",
         "Show the testbeds that are up.",
-        "verbs.testbeds:show_status",
+        "cli.verbs.testbeds:show_status",
         (NAME._replace(help="which testbed (default: all)"), DRAW, JSON),
     ),
     Verb(
         "exec",
         "Run a command in a pod, container or node: exec A-1 ip address.",
-        "verbs.testbeds:execute",
+        "cli.verbs.testbeds:execute",
         (PLACE, NAME, *OF_ANOTHER),
         command="word",
         ends=COMMAND,
@@ -508,7 +202,7 @@ TESTBEDS = (
     Verb(
         "capture",
         "Show the packets of a pod, container or node: capture A-1 tcp port 5201.",
-        "verbs.testbeds:capture",
+        "cli.verbs.testbeds:capture",
         (PLACE, NAME, Option("interface", "eth0", "one of its network interfaces"), *OF_ANOTHER),
         command="option",
         ends=COMMAND,
@@ -516,7 +210,7 @@ TESTBEDS = (
     Verb(
         "iperf",
         "Measure between two pods of a testbed that is up, and judge the sender's promise: iperf A-1 A-4.",
-        "verbs.testbeds:measure_between",
+        "cli.verbs.testbeds:measure_between",
         (
             place("source", "the pod that sends", values.pods),
             place("destination", "the pod that receives", values.pods),
@@ -534,7 +228,7 @@ TESTBEDS = (
     Verb(
         "ssh",
         "Open a shell on a node, or run a line in one: ssh worker-01 'tc -s class show dev eth0 | head'.",
-        "verbs.testbeds:log_in",
+        "cli.verbs.testbeds:log_in",
         (place("node", "a node of the testbed", values.nodes), NAME, *OF_ANOTHER),
         command="word",
         ends=COMMAND,
@@ -542,13 +236,13 @@ TESTBEDS = (
     Verb(
         "kubeconfig",
         "Print a kubeconfig for a cluster of a testbed that is up with --orchestrator kubernetes.",
-        "verbs.testbeds:show_kubeconfig",
+        "cli.verbs.testbeds:show_kubeconfig",
         (place("cluster", "a cluster of the scenario", values.clusters), NAME),
     ),
     Verb(
         "down",
         "Take a testbed down.",
-        "verbs.testbeds:take_down",
+        "cli.verbs.testbeds:take_down",
         (
             NAME,
             text(
@@ -570,14 +264,14 @@ MACHINES = (
     Verb(
         "doctor",
         "Say what this machine lacks, and what to do about it.",
-        "verbs.machines:examine",
+        "cli.verbs.machines:examine",
         (JSON,),
         ends=CHECK,
     ),
     Verb(
         "provision",
         "Turn machines into a scenario's Kubernetes clusters; again, to go on or to make sure.",
-        "verbs.machines:provision",
+        "cli.verbs.machines:provision",
         (
             place(
                 "provider", "ssh:INVENTORY, ssh with addresses in the scenario, or vagrant", values.providers
@@ -598,13 +292,13 @@ MACHINES = (
     Verb(
         "kubernetes.bundle",
         "Put what machines need of a kept Kubernetes version into a directory, for provision --from.",
-        "verbs.machines:make_bundle",
+        "cli.verbs.machines:make_bundle",
         (place("to", "the directory"), text("version", "which of the kept versions (default: 1.20.2)")),
     ),
     Verb(
         "kubernetes.get",
         "Provide the programs of a Kubernetes version and the pods' images, checked and cached.",
-        "verbs.machines:get_kubernetes",
+        "cli.verbs.machines:get_kubernetes",
         (
             text("version", "which Kubernetes (default: 1.20.2)"),
             text("from_", "a directory that has the programs already"),
@@ -619,22 +313,22 @@ MACHINES = (
     Verb(
         "programs.get",
         "Provide the programs that backends run on nodes: Debian's packages, unpacked and not installed.",
-        "verbs.machines:get_programs",
+        "cli.verbs.machines:get_programs",
     ),
     Verb(
         "deploy.images",
         "Assemble the images for clusters that exist: the installer's and those of bench's pods.",
-        "verbs.machines:provide_images",
+        "cli.verbs.machines:provide_images",
     ),
     Verb(
         "image.build",
         "Assemble the container image in which bench runs, from what is installed here.",
-        "verbs.machines:provide_runner",
+        "cli.verbs.machines:provide_runner",
     ),
     Verb(
         "box.build",
         "Build the virtual machines' box from Debian's packages, as they are pinned.",
-        "verbs.machines:build_box",
+        "cli.verbs.machines:build_box",
         (
             text("to", "the directory of the box (default: in the cache)"),
             text("version", "its version, as in 12.0.1 (default: the time)"),
@@ -646,7 +340,7 @@ MACHINES = (
     Verb(
         "completion",
         "Print what lets your shell complete lines: source <(./invokew completion bash).",
-        "completion:show",
+        "cli.completion:show",
         (place("shell", "bash, zsh or fish", values.shells),),
     ),
 )
@@ -655,12 +349,12 @@ PROJECT = (
     Verb(
         "schema",
         "Write what is made of the code: the JSON Schema of scenarios, and the page of all verbs.",
-        "verbs.scenarios:write_schema",
+        "cli.verbs.scenarios:write_schema",
     ),
     Verb(
         "docs",
         "Build the site of these docs, with all figures; a warning is an error.",
-        "verbs.project:docs",
+        "cli.verbs.project:docs",
         (
             flag(
                 "links",
@@ -671,7 +365,7 @@ PROJECT = (
         runs_programs=True,
     ),
     *(
-        Verb(name, about, f"verbs.project:{function}", options, ends=CHECK, runs_programs=True)
+        Verb(name, about, f"cli.verbs.project:{function}", options, ends=CHECK, runs_programs=True)
         for name, about, function, options in (
             ("lint", "Check style, types, and which part imports which.", "lint", ()),
             ("test.setup", "Install the packages that all tests need, and do no more.", "set_up_tests", ()),

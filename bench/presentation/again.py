@@ -44,7 +44,7 @@ def bench(request: Request) -> str:
 def _own_options(overrides: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return overrides without the last ones that options of their own stand for, and these options.
 
-    Which ones do, and in this order, says ``bench.cli.verbs.asked.overrides``.
+    Which ones do, and in this order, says ``bench.console.asked.overrides``.
     """
     rest = list(overrides)
     own: dict[str, str] = {}

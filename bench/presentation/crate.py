@@ -8,9 +8,9 @@ one of a run's record, so the same recording gives the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -98,59 +98,18 @@ def of_recording(recording: Recording, record: RunRecord, title: str, made: Iter
     """Return the file for a recording; ``made`` is what the analysis makes."""
     outputs = sorted(file.relative_to(recording.directory).as_posix() for file in made)
     words = f"{title}: what was recorded of a run, and what was made of that"
-    programs, recorded = _programs(recording), _recorded(recording)
-    actions = _actions(recording, record, programs[0], recorded, outputs)
-    return render(record.run_id, words, [*recorded, *outputs], programs, actions)
+    used, left = programs(recording), recorded(recording)
+    made_by = actions(recording, record, used[0], left, outputs)
+    return render(record.run_id, words, [*left, *outputs], used, made_by)
 
 
-def of_study(
-    name: str, kind: str, recordings: Sequence[Recording], index: Sequence[str], outputs: Iterable[str]
-) -> bytes:
-    """Return the file for a study: of all its recordings, and of what is made of them together.
-
-    Raises StoredError if one of them cannot be read.
-    """
-    files = {*index, *outputs}
-    programs: dict[str, Program] = {}
-    actions: list[Action] = []
-    for recording in recordings:
-        below = f"{recording.directory.name}/"
-        made = [file.name for file in (recording.summary_file, recording.samples_file) if file.is_file()]
-        used, recorded = _programs(recording), _recorded(recording)
-        files |= {f"{below}{path}" for path in (*recorded, *made)}
-        programs |= {program.id: program for program in used}
-        actions += _actions(recording, recording.run_record(), used[0], recorded, made, below)
-    words = f"A study, {kind}: recordings of runs that answer one question, and what was made of them"
-    return render(name, words, files, programs.values(), actions)
-
-
-def of_bundle(name: str, commit: str, files: Iterable[str], recordings: Mapping[str, Recording]) -> bytes:
-    """Return the file for a bundle of the source at a commit and packed recordings, by the path of each.
-
-    Raises StoredError if one of them cannot be read.
-    """
-    known = set(files)
-    programs: dict[str, Program] = {}
-    actions: list[Action] = []
-    for path, recording in recordings.items():
-        used = _programs(recording)
-        programs |= {program.id: program for program in used}
-        run, analysis = _actions(recording, recording.run_record(), used[0], (), ())
-        beside = str(PurePosixPath(path).with_name(recording.summary_file.name))
-        actions.append(replace(run, used=(), made=[path]))
-        if beside in known:
-            actions.append(replace(analysis, used=[path], made=[beside]))
-    words = f"The Concorde testbed at commit {commit}, and recordings of its runs"
-    return render(name, words, known, programs.values(), actions)
-
-
-def _recorded(recording: Recording) -> list[str]:
+def recorded(recording: Recording) -> list[str]:
     """Return the paths, in the recording, of what its run left."""
     files = [recording.scenario_file, recording.environment_file, *recording.raw_directory.rglob("*")]
     return [file.relative_to(recording.directory).as_posix() for file in sorted(files) if file.is_file()]
 
 
-def _programs(recording: Recording) -> list[Program]:
+def programs(recording: Recording) -> list[Program]:
     """Return what a run was made with, as far as its environment says so."""
     surroundings: Any = {}
     with suppress(atomic.StoredError):
@@ -162,7 +121,7 @@ def _programs(recording: Recording) -> list[Program]:
     ]
 
 
-def _actions(
+def actions(
     recording: Recording,
     record: RunRecord,
     harness: Program,
@@ -172,7 +131,7 @@ def _actions(
 ) -> list[Action]:
     """Return what made a recording: the run and its analysis.
 
-    ``there`` is what ``_recorded`` found, ``below`` where it lies in the crate.
+    ``there`` is what ``recorded`` found, ``below`` where it lies in the crate.
     """
     seconds = record.seconds
     began = datetime.fromisoformat(record.started_at)

@@ -117,6 +117,12 @@ def recordings(study: Path) -> list[Recording]:
     ]
 
 
+def to_pack(run: str, reports: Path) -> Path:
+    """Return the directory of the recording or study that is meant. Raises LookupError."""
+    studies = [place for place in (Path(run), reports / run) if recordings(place)]
+    return studies[0] if studies else directory.find(run, reports).directory
+
+
 def _packed_study(study: Path, counted: Counted) -> Contents:
     """Return the files that a study is packed as."""
     files = _nameless(study, _indexes(study))

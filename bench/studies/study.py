@@ -191,11 +191,21 @@ class Study(ABC):
     def _crate(self, directory: Path, recordings: Sequence[Recording], outputs: Iterable[str]) -> bytes:
         """Return what tells other people's programs of the study's files, and of its recordings'."""
         from bench.presentation import crate
+        from bench.presentation.crate import Action, Program
 
-        name = directory.name.removesuffix(UNFINISHED)
         index = [file.name for file in (self.index_file(directory), directory / REQUEST) if file.is_file()]
         index += [str(file.relative_to(directory)) for file in sorted((directory / BESIDE).rglob("*.json"))]
-        return crate.of_study(name, self.name, recordings, index, outputs)
+        files, programs, actions = {*index, *outputs}, dict[str, Program](), list[Action]()
+        for recording in recordings:
+            below = f"{recording.directory.name}/"
+            made = [file.name for file in (recording.summary_file, recording.samples_file) if file.is_file()]
+            used, recorded = crate.programs(recording), crate.recorded(recording)
+            files |= {f"{below}{path}" for path in (*recorded, *made)}
+            programs |= {program.id: program for program in used}
+            actions += crate.actions(recording, recording.run_record(), used[0], recorded, made, below)
+        about = "recordings of runs that answer one question, and what was made of them"
+        name = directory.name.removesuffix(UNFINISHED)
+        return crate.render(name, f"A study, {self.name}: {about}", files, programs.values(), actions)
 
     def notes(self, directory: Path) -> Sequence[str]:
         """Return what else to say."""

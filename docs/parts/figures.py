@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.cli import extensions
 from bench.studies.reproduction import regeneration
 from docs.parts.marks import HERE
+from testbed import registry
 from testbed.resources import HOME
 
 REFERENCE = HOME / "reports" / "reference"
@@ -25,9 +25,7 @@ def draw(page: str, into: Path = DRAWN) -> None:
     """Draw all figures of a page that are not kept as pictures. Raises LookupError for what there is not."""
     missing = {key: recording for key, recording in asked_for(page).items() if kept(key, recording) is None}
     directories = [REFERENCE / recording for recording in sorted(set(missing.values()))]
-    made = {
-        known.directory.name: known.files for known in regeneration.again(directories, {}, extensions.load)
-    }
+    made = {known.directory.name: known.files for known in regeneration.again(directories, {}, registry.load)}
     into.mkdir(parents=True, exist_ok=True)
     for key, recording in missing.items():
         name = key.removeprefix(f"{recording}-")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.cli import statuses
+from bench.console import statuses
 from docs.parts.table import table
 
 

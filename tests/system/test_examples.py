@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.cli.progress import Display
+from bench.console.progress import Display
 from bench.measurement import experiment
 from bench.recording import requests
 from bench.recording.records import Request

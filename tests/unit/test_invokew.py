@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import pages
-from bench.cli.table import SHORT, VERBS
+from bench.cli.table import VERBS
+from bench.console.verb import SHORT
 from testbed import doctor
 from testbed.resources import version
 from testbed.supplies import images, packages, runner

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Console
 
-from bench.cli import documents, exits, progress
-from bench.cli.documents import Document
-from bench.cli.progress import Display
-from bench.cli.statuses import HELD
-from bench.cli.terminal import lead, say
-from bench.cli.verbs import asked, retries
+from bench.cli.verbs import retries
 from bench.cli.verbs.retries import Judged
+from bench.console import asked, documents, progress, statuses
+from bench.console.documents import Document
+from bench.console.messages import lead, say
+from bench.console.progress import Display
+from bench.console.statuses import HELD
 from bench.measurement import experiment
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
@@ -27,8 +28,6 @@ from testbed.scenario.addressing import Addressing
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
     from bench.presentation.figures.sheet import Sheet
-
-PAPER = ("contmec", "kubernetes")  # figs. 13 and 14
 
 
 def bench(
@@ -54,7 +53,7 @@ def bench(
     allowance = retries.Allowance(asked.retries(retry))
     if resume:
         reports = options["reports"]
-        asked.refuse_others(wanted[0], Request(scenario=PAPER[0], reports=reports), auto)
+        asked.refuse_others(wanted[0], Request(scenario=asked.PAPER[0], reports=reports), auto)
         return _resumed(resume, Path(reports), document, dry)
     # All are read before the first is started: a mistake in the second is no reason to lose it.
     read = [requests.read(request) for request in wanted]
@@ -71,7 +70,7 @@ def _answer(wanted: Sequence[Request], auto: bool, allowance: retries.Allowance,
         for one in answers
         for made in one.attempts
     ]
-    return exits.worst(one.asked.judged.summary.verdict for one in answers)
+    return statuses.worst(one.asked.judged.summary.verdict for one in answers)
 
 
 def _wanted(
@@ -84,7 +83,7 @@ def _wanted(
     """Return what is asked for of each run, and whether a calibration is to find the scale."""
     options["set_"] = [*options["set_"], *asked.overrides(enforcement, repetitions)]
     options["scale"], auto = asked.scale(options["scale"])
-    return [asked.request(name, kubeconfigs, **options) for name in scenarios or PAPER], auto
+    return [asked.request(name, kubeconfigs, **options) for name in scenarios or asked.PAPER], auto
 
 
 def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto: bool) -> int:
@@ -110,7 +109,7 @@ def _resumed(run: str, reports: Path, document: Document, dry: bool) -> int:
         return HELD
     judged = resume_bench(run, reports)
     document["runs"] = [documents.run(*judged)]
-    return exits.worst([judged.summary.verdict])
+    return statuses.worst([judged.summary.verdict])
 
 
 def resume_bench(run: str, reports: Path) -> Judged:
@@ -180,29 +179,57 @@ def _shown(recording: Recording, summary: Summary, reports: Path | None = None) 
     return Judged(recording, summary, step)
 
 
+def figures(
+    run: str,
+    all_: bool,
+    check: bool,
+    reports: str | Path,
+    document: Document,
+    size: Mapping[str, str] = MappingProxyType({}),
+) -> int:
+    """Make again what follows from one recording or study, or from all; or check all.
+
+    ``size``: preset, width, font_size and format of figures to draw besides, as far as said.
+    """
+    from bench.presentation.figures import sheet
+
+    wanted, reports = sheet.asked(**size), Path(reports)
+    if wanted and not run:
+        raise LookupError(
+            "--preset, --width, --font-size, --format: for the figures of one recording or study"
+        )
+    if all_ == bool(run) or (check and not all_):
+        raise LookupError("figures: give either a recording, or --all, or --all --check")
+    if run:
+        return draw_figures(run, reports, document, wanted)
+    from bench.studies.reproduction import verbs
+
+    every = verbs.check_all_figures if check else verbs.draw_all_figures
+    return every(reports, document)
+
+
 def draw_figures(run: str, reports: Path, document: Document, sheet: Sheet | None = None) -> int:
     """Make everything that follows from a recording, or from a study's recordings, again, and show it.
 
     What is packed is unpacked into ``reports`` first. With a sheet, draw the figures for that, too.
     """
     from bench import pipeline
-    from bench.cli.verbs import studies
-    from bench.studies import known
+    from bench.studies import known, verb
 
     if (packed := archive.find(run, reports)) is not None:
         run = str(_unpacked(packed, reports))
     if found := known.find(run, reports):
         study, place = found
         study.analyse(place, sheet)
-        document |= documents.study(study, place, str(reports))
+        document |= verb.document_of(study, place, str(reports))
         _say_drawn(place / "figures", sheet)
-        return studies.show(study, place, str(reports))
+        return verb.show(study, place, str(reports))
     recording = directory.find(run, reports)
     summary = pipeline.analyse(recording, sheet)
     _say_drawn(recording.figures_directory, sheet)
     judged = _shown(recording, summary, reports)
     document["runs"] = [documents.run(*judged)]
-    return exits.worst([judged.summary.verdict])
+    return statuses.worst([judged.summary.verdict])
 
 
 def _unpacked(packed: Path, reports: Path) -> Path:
@@ -230,13 +257,7 @@ def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
 def pack(run: str, to: str, reports: str | Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
     with progress.counted("packed") as counted:
-        archives = archive.pack(to_pack(run, Path(reports)), Path(to), counted)
+        archives = archive.pack(archive.to_pack(run, Path(reports)), Path(to), counted)
     for file in archives:
         say(f"packed: {file}")
     return HELD
-
-
-def to_pack(run: str, reports: Path) -> Path:
-    """Return the directory of the recording or study that is meant. Raises LookupError."""
-    studies = [place for place in (Path(run), reports / run) if archive.recordings(place)]
-    return studies[0] if studies else directory.find(run, reports).directory

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.cli.documents import Document
-from bench.cli.statuses import FAILED, HELD
-from bench.cli.terminal import say, timed
+from bench.console.documents import Document
+from bench.console.messages import say, timed
+from bench.console.statuses import FAILED, HELD
 from bench.recording.requests import scenario_file
 from testbed import assembly, doctor
 from testbed.doctor import Finding

@@ -11,8 +11,8 @@ from invoke.context import Context
 from invoke.runners import Promise
 
 from bench.cli import exits
-from bench.cli.terminal import say
 from bench.cli.verbs import machines
+from bench.console.messages import say
 from testbed.resources import HOME, shown
 
 # Tests that judge a rate or a time are marked "alone". None is in tests/unit, which takes long to collect.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.cli.terminal import complain, say
+from bench.console.messages import complain, say
 from bench.recording import records
 from testbed.scenario.units import format_factor
 

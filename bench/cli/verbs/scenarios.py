@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from bench.cli.statuses import HELD
-from bench.cli.terminal import say
+from bench.console.messages import say
+from bench.console.statuses import HELD
 from bench.recording.requests import scenario_file
 from testbed.resources import PROGRAM, SCENARIOS, shown
 from testbed.scenario import load, render_schema

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from bench.cli.documents import Document
-from bench.cli.progress import Display
-from bench.cli.statuses import BAD_INPUT, HELD, STATUS_OF_VERDICT
-from bench.cli.terminal import complain, say
-from bench.cli.verbs import asked
+from bench.console import asked
+from bench.console.documents import Document
+from bench.console.messages import complain, say
+from bench.console.progress import Display
+from bench.console.statuses import BAD_INPUT, HELD, STATUS_OF_VERDICT
 from bench.measurement import between
 from bench.recording import atomic
 from bench.recording.directory import Recording

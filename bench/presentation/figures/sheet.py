@@ -17,7 +17,6 @@ from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -139,58 +138,3 @@ class Subject:
     samples: pd.DataFrame  # as bench.analysis.samples has them; empty without traffic
     exchanges: pd.DataFrame  # as bench.analysis.exchanges has them; empty without requests
     scale: float = 1.0  # what every rate was multiplied by, as far as that was recorded
-
-
-LEFT, RIGHT, GAP = 0.62, 0.12, 0.12  # units
-LEAST = 1.2  # width of a panel
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Where panels are, in units."""
-
-    sheet: Sheet
-    most: int  # panels beside each other, where there is room
-    height: float  # of a panel
-    above: float  # of what stands above each: its title
-    gap: float = GAP  # between panels
-    least: float = LEAST  # width of a panel
-
-    @property
-    def columns(self) -> int:
-        """How many panels are beside each other."""
-        room = self.sheet.room - LEFT - RIGHT + self.gap
-        return max(1, min(self.most, int(room / (self.least + self.gap))))
-
-    @property
-    def width(self) -> float:
-        """How wide each is."""
-        room = self.sheet.room - LEFT - RIGHT
-        return (room - (self.columns - 1) * self.gap) / self.columns
-
-    def rows(self, count: int) -> int:
-        """Return in how many rows so many panels are."""
-        return -(-count // self.columns)
-
-    def panels(self, figure: Figure, count: int, top: float, below: float) -> Sequence[Axes]:
-        """Return so many panels, the first row's titles ``top`` units from the figure's upper edge.
-
-        ``below`` is what each row has for its own axis.
-        """
-        total = figure.get_figheight() / self.sheet.scale
-        found = []
-        for number in range(count):
-            row, column = divmod(number, self.columns)
-            bottom = total - top - (row + 1) * (self.above + self.height) - row * below
-            left = LEFT + column * (self.width + self.gap)
-            found.append(
-                figure.add_axes(
-                    (
-                        left / self.sheet.room,
-                        bottom / total,
-                        self.width / self.sheet.room,
-                        self.height / total,
-                    )
-                )
-            )
-        return found

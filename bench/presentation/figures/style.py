@@ -12,7 +12,7 @@ from unittest.mock import patch
 from bench.analysis import excuses, phases
 from bench.analysis.excuses import Moments
 from bench.analysis.phases import Span
-from bench.presentation.figures.sheet import PAGE, SMALL, TEXT, Sheet
+from bench.presentation.figures.sheet import PAGE, TEXT, Sheet
 from bench.recording.records import RunRecord
 from testbed.scenario import Scenario
 
@@ -154,19 +154,6 @@ def shade(colour: str = SHADES[0]) -> Patch:
     from matplotlib.patches import Patch
 
     return Patch(color=colour, linewidth=0)
-
-
-def headings(axes: Axes, name: str, verdict: str, sheet: Sheet) -> None:
-    """Write above a small panel what it shows, and below that how it was judged."""
-    look: Any = {
-        "xycoords": "axes fraction",
-        "textcoords": "offset points",
-        "fontsize": sheet.points(SMALL),
-        "parse_math": False,
-    }
-    low, line = sheet.points(2), sheet.points(SMALL * 1.4)
-    axes.annotate(name, (0, 1), xytext=(0, low + line), **look)
-    axes.annotate(verdict, (0, 1), xytext=(0, low), color=VERDICTS.get(verdict, INK), weight="bold", **look)
 
 
 def bands(axes: Axes, scenario: Scenario) -> None:

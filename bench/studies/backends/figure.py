@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, broken, extent
-from bench.presentation.figures.sheet import SMALL, Grid, Sheet
+from bench.presentation.figures.sheet import SMALL, Sheet
 from bench.presentation.figures.style import Look, look
 from bench.studies.backends.index import Backends, PacketCost, Size
+from bench.studies.grid import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

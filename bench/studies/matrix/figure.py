@@ -15,10 +15,11 @@ from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, extent
 from bench.presentation.figures.labels import shortened
 from bench.presentation.figures.series import Series, ceiling, cut, series
-from bench.presentation.figures.sheet import LEFT, SMALL, Grid, Sheet
+from bench.presentation.figures.sheet import SMALL, Sheet
 from bench.presentation.figures.style import INK, bands, looks
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord
+from bench.studies.grid import LEFT, Grid, headings
 from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
@@ -122,7 +123,7 @@ def _row(
     for number, (enforcement, axes) in enumerate(zip(index.enforcements, panels, strict=True)):
         run = runs.get((scenario, enforcement))
         verdict = "not run" if run is None else run.summary.verdict
-        style.headings(axes, HEADINGS.get(enforcement, enforcement), verdict, grid.sheet)
+        headings(axes, HEADINGS.get(enforcement, enforcement), verdict, grid.sheet)
         axes.set_ylim(0, (most or unit.bits_per_second) / unit.bits_per_second * 1.08)
         axes.locator_params(axis="y", nbins=5, steps=[1, 2, 2.5, 5, 10])
         if run is None:

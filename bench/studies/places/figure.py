@@ -12,9 +12,10 @@ from bench.analysis.excuses import Moments, together
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key
 from bench.presentation.figures.series import Series, ceiling, cut, series
-from bench.presentation.figures.sheet import LEFT, SMALL, Grid, Sheet
+from bench.presentation.figures.sheet import SMALL, Sheet
 from bench.presentation.figures.style import bands, look
 from bench.recording.directory import Recording
+from bench.studies.grid import LEFT, Grid, headings
 from bench.studies.places.index import Places, Row
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
@@ -60,7 +61,7 @@ def _draw(study: Places, runs: Sequence[_Run | None], sheet: Sheet) -> Figure:
     unit = unit_for([most])
     panels = grid.panels(figure, count, EDGE + key.height, BELOW)
     for number, (row, run, axes) in enumerate(zip(study.rows, runs, panels, strict=True)):
-        style.headings(axes, f"{row.place}: {row.classes}", row.verdict or "", sheet)
+        headings(axes, f"{row.place}: {row.classes}", row.verdict or "", sheet)
         axes.set_ylim(0, (most or unit.bits_per_second) / unit.bits_per_second * 1.08)
         _panel(axes, row, run, unit, most, sheet)
         axes.tick_params(labelleft=number % grid.columns == 0)

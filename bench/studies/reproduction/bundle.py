@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bench.recording import archive
@@ -111,13 +111,24 @@ def _sums(members: Members) -> bytes:
 def _crate(name: str, commit: str, members: Members) -> bytes:
     """Return what tells other people's programs of the files, and of the runs that the recordings are of."""
     from bench.presentation import crate
+    from bench.presentation.crate import Action, Program
 
     archives = [path for path in sorted(members) if PurePosixPath(path).name == archive.ARCHIVE]
     if not archives:
         raise LookupError(f"commit {commit} has no recording; put one of yours in: --run RUN")
     with tempfile.TemporaryDirectory(prefix="bundle-") as scratch:
         recordings = {path: _unpacked(path, members[path].content, Path(scratch)) for path in archives}
-        return crate.of_bundle(name, commit, [*members, SUMS], recordings)
+        programs, actions = dict[str, Program](), list[Action]()
+        for path, recording in recordings.items():
+            used = crate.programs(recording)
+            programs |= {program.id: program for program in used}
+            run, analysis = crate.actions(recording, recording.run_record(), used[0], (), ())
+            beside = str(PurePosixPath(path).with_name(recording.summary_file.name))
+            actions.append(replace(run, used=(), made=[path]))
+            if beside in members:
+                actions.append(replace(analysis, used=[path], made=[beside]))
+    words = f"The Concorde testbed at commit {commit}, and recordings of its runs"
+    return crate.render(name, words, [*members, SUMS], programs.values(), actions)
 
 
 def _unpacked(path: str, content: bytes, scratch: Path) -> Recording:

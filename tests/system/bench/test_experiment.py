@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench import pipeline
 from bench.analysis.summary import Summary
-from bench.cli.progress import Display
+from bench.console.progress import Display
 from bench.measurement import experiment
 from bench.measurement.rates import OnRates
 from bench.recording import requests

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from bench.analysis import samples
-from bench.cli.progress import Display
+from bench.console.progress import Display
 from bench.measurement import experiment, plan
 from bench.recording import requests
 from bench.recording.directory import Recording

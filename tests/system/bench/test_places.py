@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.cli.progress import Display
+from bench.console.progress import Display
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import loop

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.statuses import BAD_INPUT, HELD
+from bench.console.statuses import BAD_INPUT, HELD
 from tests.pages import PAGES
 from tests.paths import ROOT
 from tests.system.docs.typing_it import BLOCKS, places, run, typed

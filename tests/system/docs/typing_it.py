@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.statuses import HELD, INVALID
+from bench.console.statuses import HELD, INVALID
 from docs.parts.marks import Block
 from tests.pages import all_blocks
 

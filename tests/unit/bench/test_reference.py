@@ -11,8 +11,8 @@ import pytest
 
 from bench.analysis import summary
 from bench.analysis.summary import Summary
-from bench.cli.statuses import HELD, INVALID
 from bench.cli.verbs import experiments
+from bench.console.statuses import HELD, INVALID
 from bench.pipeline import analyse
 from bench.recording import archive
 from bench.recording.archive import without_names

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from bench.cli.statuses import MEANINGS
 from bench.cli.table import VERBS
+from bench.console.statuses import MEANINGS
 from testbed.scenario import render_schema
 from tests.pages import PAGES
 from tests.paths import ROOT

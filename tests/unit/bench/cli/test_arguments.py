@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bench.cli import arguments, program
-from bench.cli.table import MANY, SHORT, VERBS, Option, Verb, place
+from bench.cli.table import VERBS
+from bench.console.verb import MANY, SHORT, Option, Verb, place
 
 execute = Verb(
     "execute", "", "", (place("place", "a pod"), Option("name", "", ""), Option("quiet", False, ""))

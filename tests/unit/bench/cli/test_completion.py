@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import completion, values
+from bench.cli import completion
+from bench.console import values
 from bench.recording import requests
+from bench.studies import promise
 from bench.studies.known import STUDIES
 from bench.studies.promise.check import PROFILES
 from testbed.assembly import EXISTING, PROVIDERS
@@ -53,7 +55,7 @@ def test_shipped_parts_are_those_of_the_registries() -> None:
     assert values.providers() == [name for name in PROVIDERS if name != EXISTING]
     known = (orchestrator for kind in PROVIDERS.values() for orchestrator in kind.orchestrators)
     assert values.orchestrators() == list(dict.fromkeys(known))
-    assert values.profiles() == list(PROFILES)
+    assert promise.profiles() == list(PROFILES)
 
 
 @pytest.mark.parametrize(

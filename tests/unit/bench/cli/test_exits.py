@@ -11,7 +11,7 @@ from invoke.exceptions import Exit
 
 from bench.cli.exits import end_with_status
 from bench.cli.program import collected
-from bench.cli.table import Verb
+from bench.console.verb import Verb
 from tests import verbs
 from tests.paths import ROOT
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
-from bench.cli import extensions
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known as studies
 from bench.studies.study import Study
+from testbed import registry
 from testbed.scenario import load, render_yaml
 from tests import verbs
 from tests.paths import ROOT
@@ -30,8 +30,8 @@ def extend(own_parts: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Extend]
     modules = set(sys.modules)
 
     def extend(*files: Path) -> None:
-        monkeypatch.setenv(extensions.VARIABLE, ":".join(map(str, files)))
-        extensions.load()
+        monkeypatch.setenv(registry.VARIABLE, ":".join(map(str, files)))
+        registry.load()
 
     yield extend
     for name in set(sys.modules) - modules:

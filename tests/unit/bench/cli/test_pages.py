@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from bench.cli import pages, statuses
+from bench.cli import pages
 from bench.cli.table import VERBS
+from bench.console import statuses
 
 
 def test_the_first_page_names_each_verb_once_and_four_commands_to_begin_with() -> None:

@@ -5,7 +5,8 @@ import inspect
 import pytest
 
 from bench.cli import program
-from bench.cli.table import VERBS, Verb
+from bench.cli.table import VERBS
+from bench.console.verb import Verb
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)

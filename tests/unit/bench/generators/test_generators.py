@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import generators
-from bench.cli.statuses import BAD_INPUT
+from bench.console.statuses import BAD_INPUT
 from bench.generators.iperf3 import Iperf3
 from testbed.scenario import Scenario, ScenarioError, load, render_yaml, texts
 from tests.paths import ROOT

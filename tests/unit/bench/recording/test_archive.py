@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from bench.analysis import summary
-from bench.cli.statuses import HELD
 from bench.cli.verbs import experiments
+from bench.console.statuses import HELD
 from bench.observations.neighbours import Others, notes
 from bench.pipeline import analyse
 from bench.recording import archive, atomic, directory

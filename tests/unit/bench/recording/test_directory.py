@@ -11,7 +11,8 @@ from random import Random
 import pytest
 
 from bench import pipeline
-from bench.cli.verbs import asked, experiments
+from bench.cli.verbs import experiments
+from bench.console import asked
 from bench.recording import archive, atomic, directory
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording, digests, faults, find, is_recording

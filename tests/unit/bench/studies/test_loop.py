@@ -14,7 +14,7 @@ from rich.console import Console
 from bench import pipeline
 from bench.analysis import summary
 from bench.analysis.summary import SecondsSummary, Summary
-from bench.cli.progress import Display
+from bench.console.progress import Display
 from bench.measurement import experiment
 from bench.presentation.wording import estimate
 from bench.recording import atomic

@@ -10,10 +10,10 @@ from matplotlib.lines import Line2D
 from rich.console import Console
 
 from bench.analysis.summary import Summary
-from bench.cli import documents
-from bench.cli.documents import Document
-from bench.cli.verbs import experiments, studies
-from bench.cli.verbs.asked import Options
+from bench.cli.verbs import experiments
+from bench.console import documents
+from bench.console.asked import Options
+from bench.console.documents import Document
 from bench.pipeline import analyse
 from bench.presentation.figures.labels import shortened
 from bench.presentation.figures.sheet import PRESETS, Sheet
@@ -22,7 +22,7 @@ from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
-from bench.studies import loop
+from bench.studies import loop, verb
 from bench.studies.matrix import figure, index, page
 from bench.studies.matrix.index import Matrix, MatrixCase
 from bench.studies.matrix.study import MatrixStudy
@@ -306,9 +306,9 @@ def test_a_gate_is_about_the_cases_that_shall_hold(
     with_verdict(directory / "contmec", contmec)
     with_verdict(directory / "kubernetes", kubernetes)
     monkeypatch.setattr(loop, "run", lambda *_: directory)
-    assert studies.run("matrix", {}, "", document={}, **OPTIONS) == as_ever
+    assert verb.run("matrix", {}, "", document={}, **OPTIONS) == as_ever
     assert "gate:" not in capsys.readouterr().out
-    assert studies.run("matrix", {}, "", gate=True, document={}, **OPTIONS) == gated
+    assert verb.run("matrix", {}, "", gate=True, document={}, **OPTIONS) == gated
     assert f"gate: contmec, pod shall hold: {contmec}" in capsys.readouterr().out
 
 
@@ -320,7 +320,7 @@ def test_a_gate_is_not_about_cases_that_promise_nothing(
     with_verdict(directory / "contmec", "violated")
     monkeypatch.setattr(loop, "run", lambda *_: directory)
     told: Document = {}
-    assert studies.run("matrix", {}, "", gate=True, document=told, **OPTIONS) == 0
+    assert verb.run("matrix", {}, "", gate=True, document=told, **OPTIONS) == 0
     assert told["promised"] == [{"case": "kubernetes, pod", "recording": "kubernetes", "verdict": "held"}]
 
 
@@ -333,7 +333,7 @@ def test_a_network_given_by_its_path_is_called_by_its_name() -> None:
 
 def test_a_gate_without_a_case_that_shall_hold_is_refused() -> None:
     with pytest.raises(LookupError, match="--gate: none of these cases shall hold"):
-        studies.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, document={}, **OPTIONS)
+        verb.run("matrix", {"enforcement": ["none", "bandwidth"]}, "", gate=True, document={}, **OPTIONS)
 
 
 def test_programs_are_told_the_index_and_every_run(

@@ -18,12 +18,14 @@ import pandas as pd
 import pytest
 from invoke.exceptions import Exit
 
-from bench.cli import exits, statuses
-from bench.cli.verbs import asked, experiments, studies
+from bench.cli import exits
+from bench.cli.verbs import experiments
+from bench.console import asked, statuses
 from bench.pipeline import analyse
 from bench.recording import atomic, directory
 from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import Beginning, Finished, StudyRequest
+from bench.studies import verb
 from bench.studies.matrix import index
 from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario.found import Found
@@ -269,7 +271,7 @@ def test_no_study_is_gone_on_with_that_cannot_be_read(
     before = contents(directory)
 
     def resume() -> int:
-        return studies.run("matrix", {}, str(directory), document={}, **OPTIONS)
+        return verb.run("matrix", {}, str(directory), document={}, **OPTIONS)
 
     status, said = ended(capsys, resume)
     assert status == statuses.BAD_INPUT

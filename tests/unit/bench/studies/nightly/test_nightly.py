@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
-from bench.cli.verbs import nightly as verb
-from bench.cli.verbs.asked import Options
+from bench.console.asked import Options
+from bench.console.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.measurement import environment, experiment
 from bench.measurement.rates import OnRates
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import findings, nightly, trend
+from bench.studies.nightly import findings, nightly, trend, verb
 from bench.studies.nightly.findings import Acknowledgements
 from bench.studies.nightly.night import identity
 from bench.studies.nightly.nightly import History

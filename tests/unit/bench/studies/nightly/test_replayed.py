@@ -14,11 +14,11 @@ from junitparser import Failure, JUnitXml, Skipped
 
 from bench import pipeline
 from bench.analysis.summary import Summary
-from bench.cli.statuses import CHANGED, HELD
-from bench.cli.verbs import nightly as verb
+from bench.console.statuses import CHANGED, HELD
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.studies.nightly import nightly
+from bench.studies.nightly import verb as verb
 from bench.studies.nightly.night import Night
 from bench.studies.nightly.nightly import History
 from tests.unit.bench.builders import DATA

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from bench import pipeline
-from bench.cli.statuses import HELD
-from bench.cli.verbs import reproduction
+from bench.console.statuses import HELD
 from bench.recording.directory import Recording
-from bench.studies.reproduction import bundle
+from bench.studies.reproduction import bundle, verbs
 from tests.paths import ROOT
 
 CONTMEC = Path("reports", "reference", "contmec")
@@ -46,12 +45,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(home.parent, "init", "--quiet", str(home))
     git(home, "add", "--all")
     git(home, "commit", "--quiet", "--message", "all")
-    monkeypatch.setattr(reproduction, "HOME", home)
+    monkeypatch.setattr(verbs, "HOME", home)
     return home
 
 
 def made(to: Path, *runs: str, reports: Path = Path("reports")) -> tarfile.TarFile:
-    assert reproduction.bundle(str(to), runs, reports) == HELD
+    assert verbs.bundle(str(to), runs, reports) == HELD
     return tarfile.open(fileobj=io.BytesIO(to.read_bytes()))
 
 
@@ -120,25 +119,25 @@ def test_what_cannot_be_bundled_is_named_and_nothing_is_written(
 ) -> None:
     to = tmp_path / "to.tar.xz"
     with pytest.raises(LookupError, match=r"--to: must name an archive, as in bundle\.tar\.xz, not x\.zip"):
-        reproduction.bundle("x.zip", [], tmp_path)
+        verbs.bundle("x.zip", [], tmp_path)
     with pytest.raises(LookupError, match="no recording 'nothing'"):
-        reproduction.bundle(str(to), ["nothing"], tmp_path)
+        verbs.bundle(str(to), ["nothing"], tmp_path)
     git(home, "rm", "--quiet", "-r", "reports")
     git(home, "commit", "--quiet", "--message", "none")
     with pytest.raises(LookupError, match="has no recording; put one of yours in"):
-        reproduction.bundle(str(to), [], tmp_path)
+        verbs.bundle(str(to), [], tmp_path)
     (home / CONTMEC).mkdir(parents=True)
     (home / CONTMEC / "recording.tar.xz").write_bytes(b"something else")
     git(home, "add", "--all")
     git(home, "commit", "--quiet", "--message", "broken")
     with pytest.raises(LookupError, match=rf"^{CONTMEC}/recording\.tar\.xz: no packed recording"):
-        reproduction.bundle(str(to), [], tmp_path)
-    monkeypatch.setattr(reproduction, "HOME", tmp_path)
+        verbs.bundle(str(to), [], tmp_path)
+    monkeypatch.setattr(verbs, "HOME", tmp_path)
     with pytest.raises(LookupError, match="is it a checkout"):
-        reproduction.bundle(str(to), [], tmp_path)
+        verbs.bundle(str(to), [], tmp_path)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(LookupError, match="git: No such file or directory"):
-        reproduction.bundle(str(to), [], tmp_path)
+        verbs.bundle(str(to), [], tmp_path)
     assert not to.exists()
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from bench import pipeline
 from bench.analysis import summary
-from bench.cli import extensions
-from bench.cli.statuses import HELD, VIOLATED
-from bench.cli.verbs import reproduction
+from bench.cli.verbs import experiments
+from bench.console.statuses import HELD, VIOLATED
 from bench.recording.directory import Recording
 from bench.studies.reproduction import regeneration
+from testbed import registry
 from tests.paths import ROOT
 
 REFERENCE = ROOT / "reports" / "reference"
@@ -112,7 +112,7 @@ def test_a_check_names_each_file_that_differs_and_writes_nothing(
     summary = directory / "summary.json"
     summary.write_text(summary.read_text(encoding="utf-8").replace('"held"', '"violated"'), encoding="utf-8")
     before = files_of(tmp_path)
-    assert reproduction.figures("", True, True, tmp_path, {}) == VIOLATED
+    assert experiments.figures("", True, True, tmp_path, {}) == VIOLATED
     assert files_of(tmp_path) == before
     assert capsys.readouterr().out.splitlines() == [
         f"differs: {summary}",
@@ -127,7 +127,7 @@ def test_figures_are_of_one_recording_or_of_all(
     run: str, everything: bool, check: bool, tmp_path: Path
 ) -> None:
     with pytest.raises(LookupError, match="give either a recording"):
-        reproduction.figures(run, everything, check, tmp_path, {})
+        experiments.figures(run, everything, check, tmp_path, {})
 
 
 # What bytes must not depend on, and how a process is told of it.
@@ -190,7 +190,7 @@ def test_bytes_depend_on_no_environment(variables: dict[str, str], plain: list[s
 def test_bytes_of_what_is_kept_depend_on_no_environment(directory: Path) -> None:
     """Of all that is made, also of what is not kept beside its recording."""
     usual, unusual = (
-        regeneration.again([directory], environment, extensions.load)[0].files
+        regeneration.again([directory], environment, registry.load)[0].files
         for environment in ({"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}, regeneration.UNUSUAL)
     )
     assert usual.keys() == unusual.keys()
@@ -234,12 +234,12 @@ def test_one_that_cannot_be_read_ends_all_of_it(recorded: Callable[[str], Record
     recording = recorded("held")
     recording.run_file.write_text("{")
     with pytest.raises(LookupError, match=rf"^{recording.run_file}: "):
-        regeneration.again([recording.directory], {}, extensions.load)
+        regeneration.again([recording.directory], {}, registry.load)
 
 
 def test_summaries_are_those_of_a_whole_analysis(tmp_path: Path) -> None:
     directory, told = copied("contmec", tmp_path), []
-    (again,) = regeneration.summaries([directory], extensions.load, lambda *one: told.append(one))[directory]
+    (again,) = regeneration.summaries([directory], registry.load, lambda *one: told.append(one))[directory]
     kept = summary.read(directory / "summary.json")
     assert summary.render(again.analysed(kept.seconds.analysis)) == summary.render(kept)
     assert told[-1] == (1, 1)
@@ -251,13 +251,13 @@ def test_figures_of_other_sizes_are_beside_those_that_are_always_there(
     recording = recorded("held")
     run = str(recording.directory)
     size = {"preset": "column", "format": "pdf"}
-    assert reproduction.figures(run, False, False, tmp_path, {}, size) == HELD
+    assert experiments.figures(run, False, False, tmp_path, {}, size) == HELD
     drawn = recording.figures_directory / "throughput-column.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
     assert f"drawn: {drawn}" in capsys.readouterr().out
     names = {file.name for file in recording.figures_directory.iterdir()}
     assert names == {"throughput.svg", "throughput.pdf", "throughput.png", "throughput-column.pdf"}
     with pytest.raises(LookupError, match=r"--width: must be a number with its unit"):
-        reproduction.figures(run, False, False, tmp_path, {}, size={"width": "3.5"})
+        experiments.figures(run, False, False, tmp_path, {}, size={"width": "3.5"})
     with pytest.raises(LookupError, match="for the figures of one recording or study"):
-        reproduction.figures("", True, False, tmp_path, {}, size={"preset": "slide"})
+        experiments.figures("", True, False, tmp_path, {}, size={"preset": "slide"})

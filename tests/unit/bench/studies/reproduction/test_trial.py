@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import extensions
-from bench.cli.statuses import HELD, INVALID, VIOLATED
-from bench.cli.verbs import reproduction
-from bench.studies.reproduction import claims, pages, regeneration
+from bench.console.statuses import HELD, INVALID, VIOLATED
+from bench.studies.reproduction import claims, pages, regeneration, verbs
 from bench.studies.reproduction.claims import Claim, Claims, Expected, Unfit
 from bench.studies.reproduction.regeneration import Kept
+from testbed import registry
 
 KNOWN = claims.read()
 CONTMEC = KNOWN.named(["figure-13"])[0]
@@ -113,7 +112,7 @@ def test_how_it_ends(
     elsewhere = make("elsewhere", status=4, machine="virtual")
     known = Claims(machines=KNOWN.machines, claims=(*found, elsewhere))
     monkeypatch.setattr(claims, "read", lambda: known)
-    assert reproduction.reproduce([], False, True, False, 1, tmp_path / "reports") == status
+    assert verbs.reproduce([], False, True, False, 1, tmp_path / "reports") == status
     (directory,) = (tmp_path / "reports").iterdir()
     assert directory.name.endswith("-reproduction")
     assert len(list(directory.rglob("summary.json"))) == len(verdicts)
@@ -135,7 +134,7 @@ def test_what_is_claimed_is_what_the_kept_recordings_show(
     wrong = CONTMEC.model_copy(update={"id": "wrong", "expected": other})
     known = Claims(machines=KNOWN.machines, claims=(CONTMEC, wrong))
     monkeypatch.setattr(claims, "read", lambda: known)
-    assert reproduction.reproduce([], True, False, False, 1, tmp_path) == VIOLATED
+    assert verbs.reproduce([], True, False, False, 1, tmp_path) == VIOLATED
     said = capsys.readouterr().out
     assert "figure-13: confirmed" in said
     assert "wrong: outside" in said
@@ -153,7 +152,7 @@ def test_claims_that_are_confirmed_lead_to_what_has_not_been_tried(
     monkeypatch.setattr(claims, "read", lambda: Claims(machines=KNOWN.machines, claims=(kept,)))
     said = []
     for recorded, quick in ((True, False), (False, True), (False, False)):
-        assert reproduction.reproduce(["kept"], recorded, quick, False, 1, tmp_path) == HELD
+        assert verbs.reproduce(["kept"], recorded, quick, False, 1, tmp_path) == HELD
         said.append(shlex.join(following(capsys)))
     assert said == [
         f"./invokew reproduce --claim kept --quick --reports {tmp_path}",
@@ -170,12 +169,12 @@ def test_what_is_not_recorded_yet_is_said_with_the_reason(
     unfit = (Unfit(recording="moon", reason="nobody was there", missing=True),)
     known = Claims(machines=KNOWN.machines, claims=(CONTMEC, later), unfit=unfit)
     monkeypatch.setattr(claims, "read", lambda: known)
-    assert reproduction.reproduce([], True, False, False, 1, tmp_path) == HELD
+    assert verbs.reproduce([], True, False, False, 1, tmp_path) == HELD
     said = capsys.readouterr().out
     assert "not recorded: moon: nobody was there\n" in said
     assert "1 confirmed" in said
     with pytest.raises(LookupError, match="moon: there is no such recording"):
-        reproduction.reproduce(["later"], True, False, False, 1, tmp_path)
+        verbs.reproduce(["later"], True, False, False, 1, tmp_path)
     assert "recorded in [moon]" not in pages.render(known)
     assert "not recorded yet: scenario" in pages.render(known)
 
@@ -184,21 +183,21 @@ def test_what_is_not_recorded_yet_is_said_with_the_reason(
 def test_a_run_of_several_is_meant_by_its_number(tmp_path: Path) -> None:
     other = CONTMEC.model_copy(update={"run": 1})
     with pytest.raises(LookupError, match="there is no run of 'contmec' with enforcement 'pod'"):
-        list(claims.recorded([other], claims.REFERENCE, extensions.load))
+        list(claims.recorded([other], claims.REFERENCE, registry.load))
 
 
 def test_a_claim_that_does_not_exist_is_named_before_anything_is_started(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match=r"no claim 'figure-99' \(claims: figure-13"):
-        reproduction.reproduce(["figure-99"], False, True, False, 1, tmp_path)
+        verbs.reproduce(["figure-99"], False, True, False, 1, tmp_path)
     with pytest.raises(LookupError, match="no quick command"):
-        reproduction.reproduce(["machines-contmec"], False, True, False, 1, tmp_path)
+        verbs.reproduce(["machines-contmec"], False, True, False, 1, tmp_path)
     with pytest.raises(LookupError, match="are mutually exclusive"):
-        reproduction.reproduce([], True, True, False, 1, tmp_path)
+        verbs.reproduce([], True, True, False, 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_list_has_every_claim_and_its_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert reproduction.reproduce([], False, False, True, 1, tmp_path) == HELD
+    assert verbs.reproduce([], False, False, True, 1, tmp_path) == HELD
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [claim.id for claim in KNOWN.claims]
     assert "./invokew bench --scenario contmec --repetitions 5" in lines[0]
@@ -206,4 +205,4 @@ def test_the_list_has_every_claim_and_its_command(capsys: pytest.CaptureFixture[
 
 @pytest.mark.long(one_in=0)
 def test_every_claim_that_is_kept_is_confirmed(tmp_path: Path) -> None:
-    assert reproduction.reproduce([], True, False, False, 1, tmp_path) == HELD
+    assert verbs.reproduce([], True, False, False, 1, tmp_path) == HELD

@@ -5,7 +5,7 @@ Shell completion reads this by way of the table of verbs, so Python's standard l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 HELD, VIOLATED, BAD_INPUT, INVALID, FAILED, CHANGED = 0, 1, 2, 3, 4, 5
 BUG = 70  # EX_SOFTWARE, "internal software error", in sysexits.h
@@ -56,3 +56,9 @@ def said(ends: Ends) -> dict[str, str]:
     numbers = {one: ends[one] for one in sorted(one for one in ends if isinstance(one, int))}
     others = {one: words for one, words in ends.items() if one not in numbers}
     return {str(one): words for each in (numbers, _ALWAYS, others) for one, words in each.items()}
+
+
+def worst(verdicts: Iterable[str]) -> int:
+    """Return the exit status of several runs: that of the worst verdict."""
+    found = {STATUS_OF_VERDICT[verdict] for verdict in verdicts}
+    return next((bad for bad in (VIOLATED, INVALID) if bad in found), HELD)

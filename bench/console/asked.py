@@ -16,6 +16,7 @@ from bench.recording.records import Request, StudyRequest
 from testbed.scenario.faults import explained
 
 TYPED = {"overrides": "set", "kubeconfigs": "kubeconfig"}  # what a field is called that has another option
+PAPER = ("contmec", "kubernetes")  # figs. 13 and 14: what is run if nothing is asked for
 LONGEST = 86_400  # seconds, as of one transfer
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bench.cli import documents
-from bench.cli.terminal import say
 from bench.cli.verbs import experiments, machines, testbeds
+from bench.console import documents
+from bench.console.messages import say
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from testbed import doctor, lasting

@@ -11,11 +11,10 @@ from typing import Unpack
 from rich.console import Console
 
 from bench.analysis import next_steps
-from bench.cli.progress import Display
-from bench.cli.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
-from bench.cli.terminal import lead, say
-from bench.cli.verbs import asked
-from bench.cli.verbs.experiments import PAPER
+from bench.console import asked
+from bench.console.messages import lead, say
+from bench.console.progress import Display
+from bench.console.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
 from bench.presentation import following
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
@@ -86,7 +85,7 @@ def _asked(
 ) -> list[tuple[Request, Scenario]]:
     _check_repetitions(repetitions)
     options["set_"] = [*options["set_"], f"measurement.repetitions={repetitions}"]
-    wanted = [asked.request(name, [], **options) for name in scenarios or PAPER]
+    wanted = [asked.request(name, [], **options) for name in scenarios or asked.PAPER]
     read = [(request, requests.read(request)) for request in wanted]
     names = [scenario.name for _, scenario in read]
     if len(set(names)) < len(names):

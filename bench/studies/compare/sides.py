@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from bench import pipeline
 from bench.analysis import samples, summary
-from bench.analysis.compare import Run
 from bench.recording import archive, atomic, directory
 from bench.recording.directory import UNFINISHED, Recording, commit_of, machine_traits
 from bench.recording.records import RunRecord
+from bench.studies.compare.comparison import Run
 from bench.studies.known import STUDIES
 from testbed.scenario import Scenario
 from testbed.scenario.texts import is_file

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from bench.cli.verbs import experiments, studies
-from bench.cli.verbs.asked import Options
+from bench.cli.verbs import experiments
+from bench.console.asked import Options
+from bench.studies import verb
 
 NOTHING: Options = {
     "set_": [],
@@ -18,19 +19,19 @@ NOTHING: Options = {
 
 def test_a_study_asked_for_wrongly_is_bad_input() -> None:
     with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
-        studies.run("moon", {}, "", document={}, **NOTHING)
+        verb.run("moon", {}, "", document={}, **NOTHING)
     with pytest.raises(LookupError, match=r"--choose: matrix has no 'place' \(scenario, enforcement, rep"):
-        studies.run("matrix", {"place": ["bridge"]}, "", document={}, **NOTHING)
+        verb.run("matrix", {"place": ["bridge"]}, "", document={}, **NOTHING)
     with pytest.raises(LookupError, match="--choose: 'pod' is not KEY=VALUE"):
-        studies.chosen({}, ["a=b=c", "pod"])
-    assert studies.chosen({}, ["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
-    own: studies.Choices = {"profile": ["floor"], "attack_own_pods": True, "repetitions": 3, "link": "1G"}
+        verb.chosen({}, ["a=b=c", "pod"])
+    assert verb.chosen({}, ["a=b=c", "a=", "d=e"]) == {"a": ["b=c", ""], "d": ["e"]}
+    own: verb.Choices = {"profile": ["floor"], "attack_own_pods": True, "repetitions": 3, "link": "1G"}
     asked_for = {"profile": ["floor"], "attack-own-pods": ["yes"], "repetitions": ["3"], "link": ["1G"]}
-    assert studies.chosen(own, []) == asked_for
+    assert verb.chosen(own, []) == asked_for
 
 
 def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert studies.run("promise", {"profile": ["robust"]}, "", document={}, dry=True, **NOTHING) == 0
+    assert verb.run("promise", {"profile": ["robust"]}, "", document={}, dry=True, **NOTHING) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "some-attacks: about 40 s"
     assert lines[-1] == "beside recordings about 1 min, where testbeds are namespaces"
@@ -40,7 +41,7 @@ def test_a_plan_says_how_long_what_is_no_recording_takes(capsys: pytest.CaptureF
 def test_what_goes_on_goes_on_as_it_was_begun(other: Options) -> None:
     options: Options = {**NOTHING, **other}
     with pytest.raises(LookupError, match="leave out all but --reports"):
-        studies.run("places", {}, "somewhere", document={}, **options)
+        verb.run("places", {}, "somewhere", document={}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):
         experiments.bench([], [], "somewhere", {}, **options)
     with pytest.raises(LookupError, match="leave out all but --reports"):

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.presentation.figures import comparison
-from bench.presentation.figures.comparison import Side
 from bench.presentation.figures.sheet import PRESETS, Sheet
+from bench.studies.compare import figure as comparison
+from bench.studies.compare.figure import Side
 from tests.unit.bench.builders import Rate, record, samples, scenario
 from tests.unit.bench.presentation.figures import looked_at
 from tests.unit.bench.presentation.figures.looked_at import drawn

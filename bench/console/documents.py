@@ -13,7 +13,6 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bench.recording import atomic
 from testbed import resources
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from bench.analysis.summary import Summary
     from bench.presentation.following import Following
     from bench.recording.directory import Recording
-    from bench.studies.study import Study
 
 Document = dict[str, Any]
 
@@ -55,34 +53,8 @@ def run(recording: Recording, summary: Summary, step: Following | None = None) -
         "figures": recording.figures_directory,
         "report": recording.report_file,
     }
-    said = {"paths": _paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
+    said = {"paths": paths(files), "summary": summary.model_dump(mode="json", by_alias=True)}
     return said | ({"next": following(step)} if step else {})
-
-
-def study(of: Study, directory: Path, reports: str) -> Document:
-    """Return what is said of a study: its index, the cases that shall hold, and each of its runs.
-
-    ``reports`` is as in ``Study.next_step``.
-    """
-    from bench.presentation import following as leading
-    from bench.recording.directory import Recording
-
-    step = of.next_step(directory, reports)
-    index = of.index_file(directory)
-    files = {"study": directory, "index": index, "figures": directory / "figures"}
-    pages = sorted(directory.glob("*.html"))
-    return {
-        "study": of.name,
-        "paths": {**_paths(files), "pages": [str(page.absolute()) for page in pages]},
-        "index": atomic.read_json(index),
-        "promised": [case._asdict() for case in of.promised(directory)],
-        "next": following(leading.said(step)) if step else None,
-        "runs": [
-            run(Recording(directory / row.recording), summary)
-            for row, summary in zip(of.rows(directory), of.summaries(directory), strict=True)
-            if row.recording and summary
-        ],
-    }
 
 
 def following(step: Following) -> Document:
@@ -90,6 +62,6 @@ def following(step: Following) -> Document:
     return {**asdict(step), "command": resources.as_typed(step.command)}
 
 
-def _paths(files: dict[str, Path]) -> dict[str, str]:
+def paths(files: dict[str, Path]) -> dict[str, str]:
     """Return absolute paths: who reads them may stand elsewhere."""
     return {name: str(file.absolute()) for name, file in files.items()}

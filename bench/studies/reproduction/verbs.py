@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from bench.cli import extensions, progress
-from bench.cli.documents import Document
-from bench.cli.statuses import HELD, INVALID, VIOLATED
-from bench.cli.terminal import lead, say
-from bench.cli.verbs import experiments
-from bench.recording import atomic
+from bench.analysis import next_steps
+from bench.analysis.next_steps import NextStep, where
+from bench.console import progress
+from bench.console.documents import Document
+from bench.console.messages import lead, say
+from bench.console.statuses import HELD, INVALID, VIOLATED
+from bench.recording import archive, atomic
+from testbed import registry
 from testbed.resources import HOME
 
 if TYPE_CHECKING:
     from bench.studies.reproduction.claims import Claim, Claims, Trial
-
-
-def figures(
-    run: str,
-    all_: bool,
-    check: bool,
-    reports: str | Path,
-    document: Document,
-    size: Mapping[str, str] = MappingProxyType({}),
-) -> int:
-    """Make again what follows from one recording or study, or from all; or check all.
-
-    ``size``: preset, width, font_size and format of figures to draw besides, as far as said.
-    """
-    from bench.presentation.figures import sheet
-
-    wanted, reports = sheet.asked(**size), Path(reports)
-    if wanted and not run:
-        raise LookupError(
-            "--preset, --width, --font-size, --format: for the figures of one recording or study"
-        )
-    if all_ == bool(run) or (check and not all_):
-        raise LookupError("figures: give either a recording, or --all, or --all --check")
-    if run:
-        return experiments.draw_figures(run, reports, document, wanted)
-    return check_all_figures(reports, document) if check else draw_all_figures(reports, document)
 
 
 def draw_all_figures(reports: Path, document: Document) -> int:
@@ -52,7 +27,7 @@ def draw_all_figures(reports: Path, document: Document) -> int:
     directories = regeneration.everything(reports)
     changed = []
     with progress.counted("made again") as counted:
-        made = regeneration.again(directories, {}, extensions.load, counted)
+        made = regeneration.again(directories, {}, registry.load, counted)
     for kept in made:
         changed += regeneration.write(kept)
     for file, content in _pages(reports):
@@ -71,7 +46,7 @@ def check_all_figures(reports: Path, document: Document) -> int:
 
     directories = regeneration.everything(reports)
     with progress.counted("made again") as counted:
-        made = regeneration.again(directories, regeneration.UNUSUAL, extensions.load, counted)
+        made = regeneration.again(directories, regeneration.UNUSUAL, registry.load, counted)
     differing = {
         file: "differs" if content is not None else "nothing makes this file"
         for kept in made
@@ -116,7 +91,7 @@ def bundle(to: str, run: Sequence[str], reports: str | Path) -> int:
     if not to.endswith(bundles.SUFFIX):
         raise LookupError(f"--to: must name an archive, as in bundle{bundles.SUFFIX}, not {to or 'nothing'}")
     source = bundles.source(HOME)
-    own = bundles.packed(experiments.to_pack(one, Path(reports)) for one in run)
+    own = bundles.packed(archive.to_pack(one, Path(reports)) for one in run)
     atomic.write(Path(to), bundles.render(source.commit, {**source.members, **own}))
     if source.changed:
         say("note: what is not committed is not in it")
@@ -128,7 +103,6 @@ def reproduce(
     claim: Sequence[str], recorded: bool, quick: bool, list_: bool, seed: int, reports: str | Path
 ) -> int:
     """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
-    from bench.analysis import next_steps
     from bench.presentation import following
     from bench.studies.reproduction import claims
 
@@ -149,11 +123,24 @@ def reproduce(
             wanted = [one for one in ordinary if one.quick or not quick]
         status, doubted = _measured_again(wanted, quick, seed, Path(reports))
     if doubted is None:
-        step = next_steps.of_claims(claim, recorded, quick, str(reports))
+        step = _next_step(claim, recorded, quick, str(reports))
     else:
         step = next_steps.of_recording(str(doubted), str(reports))
     lead(following.said(step))
     return status
+
+
+def _next_step(names: Sequence[str], recorded: bool, quick: bool, reports: str) -> NextStep:
+    """Return what to run after claims were confirmed: by recordings, then by this machine, quickly or not.
+
+    ``quick`` tells whether they were, or, of ``recorded`` ones, whether they can be.
+    """
+    asked = ("reproduce", *(word for name in names for word in ("--claim", name)))
+    if recorded and quick:
+        return NextStep((*asked, "--quick", *where(reports)), "whether they come out on this machine, too")
+    if recorded or quick:
+        return NextStep((*asked, *where(reports)), "whether they come out at the rates that they name")
+    return NextStep(("reproduce", "--list"), "which other claims there are, and what machines they need")
 
 
 def _list(claims: Sequence[Claim]) -> int:
@@ -174,7 +161,7 @@ def _read_again(wanted: Sequence[Claim]) -> tuple[int, Path | None]:
     from bench.studies.reproduction import claims
 
     with progress.counted("read again") as counted:
-        tried = list(claims.recorded(wanted, claims.REFERENCE, extensions.load, counted))
+        tried = list(claims.recorded(wanted, claims.REFERENCE, registry.load, counted))
     return _tried(tried)
 
 

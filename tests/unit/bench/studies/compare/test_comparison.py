@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis import compare, flow_phases, statistics, summary, verdict
-from bench.analysis.compare import Comparison, Run, judge
+from bench.analysis import flow_phases, statistics, summary, verdict
 from bench.analysis.samples import parted
+from bench.studies.compare import comparison
+from bench.studies.compare.comparison import Comparison, Run, judge
 from testbed.scenario.goodput import expected_goodput_of
 from tests.unit.bench.builders import record, samples, scenario
 
@@ -56,7 +57,7 @@ def both(what: str) -> dict[str, set[str]]:
 
 
 def test_a_run_is_the_same_as_itself() -> None:
-    found = compare.compare(run(), run())
+    found = comparison.compare(run(), run())
     assert findings(found) == both("same")
     assert found.finding == "same"
     assert [row.difference for row in found.rows] == [0.0] * 4
@@ -64,7 +65,7 @@ def test_a_run_is_the_same_as_itself() -> None:
 
 def test_the_interval_is_welchs_of_the_repetitions_shares() -> None:
     less = [share - 0.03 for share in STEADY[:4]]
-    (row, *_) = compare.compare(run(), run(less)).rows
+    (row, *_) = comparison.compare(run(), run(less)).rows
     expected = statistics.welch(STEADY, less)
     assert (row.difference, row.low, row.high) == pytest.approx(
         (expected.difference, *expected.interval), abs=1e-6
@@ -74,18 +75,18 @@ def test_the_interval_is_welchs_of_the_repetitions_shares() -> None:
 
 
 def test_more_is_better() -> None:
-    assert compare.compare(run(), run([share + 0.02 for share in STEADY])).finding == "better"
+    assert comparison.compare(run(), run([share + 0.02 for share in STEADY])).finding == "better"
 
 
 def test_one_flow_that_got_less_makes_it_worse() -> None:
     shares = {"A -> C": STEADY, "B -> D": [share - 0.03 for share in STEADY]}
-    found = compare.compare(run(), run(shares))
+    found = comparison.compare(run(), run(shares))
     assert findings(found) == {"A -> C": {"same"}, "B -> D": {"worse"}}
     assert found.finding == "worse"
 
 
 def test_what_varies_too_much_cannot_be_told() -> None:
-    found = compare.compare(run([0.9, 1.0, 1.1]), run([0.92, 0.99, 1.1]))
+    found = comparison.compare(run([0.9, 1.0, 1.1]), run([0.92, 0.99, 1.1]))
     assert findings(found) == both("cannot tell")
     assert {row.reason for row in found.rows} == {None}
 
@@ -93,8 +94,8 @@ def test_what_varies_too_much_cannot_be_told() -> None:
 @pytest.mark.parametrize(("count", "numbers"), [(1, False), (2, True)])
 def test_two_repetitions_are_too_few_whatever_they_show(count: int, numbers: bool) -> None:
     for found in (
-        compare.compare(run(), run(STEADY[:count])),
-        compare.compare(run(STEADY[:count]), run()),
+        comparison.compare(run(), run(STEADY[:count])),
+        comparison.compare(run(STEADY[:count]), run()),
     ):
         assert findings(found) == both("cannot tell")
         assert {row.reason for row in found.rows} == {"fewer than 3 repetitions"}
@@ -103,18 +104,18 @@ def test_two_repetitions_are_too_few_whatever_they_show(count: int, numbers: boo
 
 def test_another_machine_cannot_be_told_unless_asked_for() -> None:
     other = run(machine={**MACHINE, "processors": 4})
-    found = compare.compare(run(), other)
+    found = comparison.compare(run(), other)
     assert found.finding == "cannot tell"
     assert found.machines == ["processors is 2 and 4"]
     assert "--across-machines" in str(found.rows[0].reason)
-    assert compare.compare(run(), other, across_machines=True).finding == "same"
-    assert compare.compare(run(), run(machine={})).finding == "cannot tell"
+    assert comparison.compare(run(), other, across_machines=True).finding == "same"
+    assert comparison.compare(run(), run(machine={})).finding == "cannot tell"
     # What only one of the recordings has is from before it was recorded.
-    assert compare.compare(run(), run(machine={**MACHINE, "hypervisor": "KVM"})).finding == "same"
+    assert comparison.compare(run(), run(machine={**MACHINE, "hypervisor": "KVM"})).finding == "same"
 
 
 def test_the_scale_of_all_rates_does_not_count() -> None:
-    found = compare.compare(run(), run(scale=0.1))
+    found = comparison.compare(run(), run(scale=0.1))
     assert (found.scale, found.rates, found.finding) == (0.1, [], "same")
 
 
@@ -123,14 +124,14 @@ def test_a_promise_that_was_made_smaller_is_no_excuse(scale: float) -> None:
     pods = {**PODS, "B": {**PODS["B"], "guarantee": "194M"}}
     flows = [{"from": "A", "to": "C"}, {"from": "B", "to": "D"}, {"from": "A", "to": "D", "rate": "1M"}]
     shares = {"A -> C": STEADY, "B -> D": STEADY, "A -> D": STEADY}
-    found = compare.compare(run(shares, flows=flows), run(shares, scale=scale, pods=pods, flows=flows))
+    found = comparison.compare(run(shares, flows=flows), run(shares, scale=scale, pods=pods, flows=flows))
     assert found.scale == scale
     assert found.rates == ["pods.B.guarantee is 0.97 of what it was"]
     assert findings(found) == {"A -> C": {"same"}, "B -> D": {"worse"}}
 
 
 def test_another_enforcement_is_compared() -> None:
-    found = compare.compare(run(), run(enforcement="none"))
+    found = comparison.compare(run(), run(enforcement="none"))
     assert (found.enforcements, found.finding) == (("pod", "none"), "same")
 
 
@@ -147,11 +148,11 @@ def test_another_enforcement_is_compared() -> None:
 )  # fmt: skip
 def test_other_experiments_are_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(LookupError, match=f"different experiments: {words}"):
-        compare.compare(run(), run(**fields))
+        comparison.compare(run(), run(**fields))
 
 
 def test_titles_and_the_number_of_repetitions_may_differ() -> None:
-    assert compare.compare(run(), run(STEADY[:4], title="Again")).finding == "same"
+    assert comparison.compare(run(), run(STEADY[:4], title="Again")).finding == "same"
 
 
 @given(low=st.floats(-0.1, 0.1), width=st.floats(0, 0.1), effect=st.sampled_from([0.001, 0.01, 0.05]))
@@ -168,7 +169,7 @@ def test_every_interval_has_one_finding(low: float, width: float, effect: float)
 
 
 def test_the_worst_is_told() -> None:
-    assert compare.worst(["better", "same"]) == "better"
-    assert compare.worst(["better", "cannot tell", "same"]) == "cannot tell"
-    assert compare.worst(["cannot tell", "worse"]) == "worse"
-    assert compare.worst([]) == "cannot tell"
+    assert comparison.worst(["better", "same"]) == "better"
+    assert comparison.worst(["better", "cannot tell", "same"]) == "cannot tell"
+    assert comparison.worst(["cannot tell", "worse"]) == "worse"
+    assert comparison.worst([]) == "cannot tell"

@@ -13,14 +13,12 @@ import os
 import re
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-HOME = os.path.dirname(os.path.dirname(HERE))
-SCRIPTS = os.path.join(HERE, "shells")
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPTS = os.path.join(HOME, "bench", "cli", "shells")
 SCENARIOS = os.path.join(HOME, "scenarios")
 SCHEMA = os.path.join(SCENARIOS, "scenario.schema.json")
 STUDIES = os.path.join(HOME, "bench", "studies")
 ASSEMBLY = os.path.join(HOME, "testbed", "assembly.py")
-PROFILES = os.path.join(STUDIES, "promise", "check.py")
 CHECKOUT = os.path.exists(os.path.join(HOME, "invokew"))
 # As testbed.providers.netns.processes has them.
 FIRST_PROCESS = "testbed/providers/netns/init.py"
@@ -34,12 +32,12 @@ def nothing() -> list[str]:
 
 def scenarios() -> list[str]:
     """Return the scenarios that are found by their names."""
-    return [*_described(SCENARIOS), *_described(os.path.join(SCENARIOS, "examples"))]
+    return [*described(SCENARIOS), *described(os.path.join(SCENARIOS, "examples"))]
 
 
 def networks() -> list[str]:
     """Return the networks that are found by their names, and the enforcements from outside."""
-    return [*_described(os.path.join(SCENARIOS, "networks")), *_from_outside("enforcement")]
+    return [*described(os.path.join(SCENARIOS, "networks")), *_from_outside("enforcement")]
 
 
 def backends() -> list[str]:
@@ -51,18 +49,12 @@ def backends() -> list[str]:
 
 def providers() -> list[str]:
     """Return the providers that one asks for by name."""
-    return [*_written(ASSEMBLY, r'^    "(\w+)": ProviderKind\('), *_from_outside("provider")]
+    return [*written(ASSEMBLY, r'^    "(\w+)": ProviderKind\('), *_from_outside("provider")]
 
 
 def orchestrators() -> list[str]:
     """Return what may run the pods: what some provider knows."""
-    return _written(ASSEMBLY, r'"(\w+)": (?!ProviderKind)[A-Z_]+[,}]')
-
-
-def profiles() -> list[str]:
-    """Return the profiles of the study of promises."""
-    (names,) = _written(PROFILES, r"^PROFILES\b.* = \((.*)\)$")
-    return re.findall(r'"(\w+)"', names)
+    return written(ASSEMBLY, r'"(\w+)": (?!ProviderKind)[A-Z_]+[,}]')
 
 
 def studies() -> list[str]:
@@ -74,11 +66,6 @@ def studies() -> list[str]:
 def settings() -> list[str]:
     """Return the paths of what parts from outside let a scenario set."""
     return _from_outside("settings")
-
-
-def interfaces() -> list[str]:
-    """Return the places of a datapath at which the study of places measures."""
-    return _described(os.path.join(SCENARIOS, "places"))
 
 
 def runs() -> list[str]:
@@ -150,13 +137,14 @@ def _from_outside(kind: str) -> list[str]:
     return subprocess.run(asked, env=env, capture_output=True, text=True, check=False).stdout.split()
 
 
-def _written(file: str, pattern: str) -> list[str]:
+def written(file: str, pattern: str) -> list[str]:
     """Return what a source file writes so, each once."""
     with open(file, encoding="utf-8") as source:
         return list(dict.fromkeys(re.findall(pattern, source.read(), re.MULTILINE)))
 
 
-def _described(folder: str) -> list[str]:
+def described(folder: str) -> list[str]:
+    """Return the names of the files in a folder of scenarios."""
     files = sorted(glob.glob(os.path.join(folder, "*.yaml")))
     return [os.path.basename(file).removesuffix(".yaml") for file in files]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cli.terminal import complain, say
+from bench.console.messages import complain, say
 
 
 def test_words_come_out_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:

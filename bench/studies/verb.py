@@ -10,13 +10,14 @@ from typing import Unpack
 
 from rich.console import Console
 
-from bench.cli import documents, exits, statuses
-from bench.cli.documents import Document
-from bench.cli.progress import Display
-from bench.cli.terminal import lead, say
-from bench.cli.verbs import asked
+from bench.console import asked, documents, statuses
+from bench.console.documents import Document
+from bench.console.messages import lead, say
+from bench.console.progress import Display
 from bench.presentation import following
 from bench.presentation.wording import estimate
+from bench.recording import atomic
+from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies import known, loop
 from bench.studies.study import Promised, Study
@@ -49,7 +50,7 @@ def run(
     if dry:
         return _say_planned(study, request, resume)
     directory = _run(study, request, resume, gate)
-    document |= documents.study(study, directory, options["reports"])
+    document |= document_of(study, directory, options["reports"])
     status = show(study, directory, options["reports"])
     return _gate(study.promised(directory)) if gate else status
 
@@ -103,7 +104,7 @@ def _gate(promised: Sequence[Promised]) -> int:
     """Say what became of the cases that shall hold; return the exit status: invalid, if there are none."""
     for case in promised:
         say(f"gate: {case.case} shall hold: {case.verdict}")
-    return exits.worst([case.verdict for case in promised] or ["invalid"])
+    return statuses.worst([case.verdict for case in promised] or ["invalid"])
 
 
 def chosen(given: Choices, words: Sequence[str]) -> dict[str, Sequence[str]]:
@@ -140,3 +141,26 @@ def show(study: Study, directory: Path, reports: str) -> int:
     if step := study.next_step(directory, reports):
         lead(following.said(step))
     return statuses.STATUS_OF_VERDICT[outcome]
+
+
+def document_of(study: Study, directory: Path, reports: str) -> Document:
+    """Return what is said of a study: its index, the cases that shall hold, and each of its runs.
+
+    ``reports`` is as in ``Study.next_step``.
+    """
+    step = study.next_step(directory, reports)
+    index = study.index_file(directory)
+    files = {"study": directory, "index": index, "figures": directory / "figures"}
+    pages = sorted(directory.glob("*.html"))
+    return {
+        "study": study.name,
+        "paths": {**documents.paths(files), "pages": [str(page.absolute()) for page in pages]},
+        "index": atomic.read_json(index),
+        "promised": [case._asdict() for case in study.promised(directory)],
+        "next": documents.following(following.said(step)) if step else None,
+        "runs": [
+            documents.run(Recording(directory / row.recording), summary)
+            for row, summary in zip(study.rows(directory), study.summaries(directory), strict=True)
+            if row.recording and summary
+        ],
+    }

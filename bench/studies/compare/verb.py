@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from bench.analysis import compare as comparing
 from bench.analysis import next_steps
-from bench.analysis.compare import Comparison, Finding
-from bench.cli import documents
-from bench.cli.documents import Document
-from bench.cli.statuses import HELD, INVALID, VIOLATED
-from bench.cli.terminal import lead, say
-from bench.presentation import following, tables
-from bench.presentation.figures import comparison as figure
+from bench.console import documents
+from bench.console.documents import Document
+from bench.console.messages import lead, say
+from bench.console.statuses import HELD, INVALID, VIOLATED
+from bench.presentation import following
 from bench.presentation.figures import sheet as sheets
 from bench.presentation.figures.sheet import Sheet
+from bench.presentation.sheet import borderless
+from bench.presentation.wording import verbatim
 from bench.recording import atomic
-from bench.studies import sides
+from bench.studies.compare import comparison as comparing
+from bench.studies.compare import figure as figure
+from bench.studies.compare import sides
+from bench.studies.compare.comparison import Comparison, Finding, Row
 
 COMPARED = "compared"  # below the recordings: the figures
+STYLES = {"same": "green", "better": "bold green", "worse": "bold red", "cannot tell": "bold yellow"}
 STATUS: dict[Finding, int] = {"same": HELD, "better": HELD, "worse": VIOLATED, "cannot tell": INVALID}
 
 
@@ -111,12 +116,52 @@ def _kept(drawn: Mapping[str, bytes], comparison: Comparison, sheet: Sheet, repo
 def _show(finding: Finding, comparisons: list[Comparison], alone: list[str], figures: Sequence[Path]) -> None:
     console = Console()
     for comparison in comparisons:
-        console.print(tables.compared(comparison))
-        for note in tables.comparison_notes(comparison):
+        console.print(_table(comparison))
+        for note in _notes(comparison):
             say(f"  note: {note}")
         console.print()
     for file in figures:
         say(f"figure: {file}")
     for name in alone:
         say(f"{name}: there is nothing to compare it with")
-    say(finding, tables.FINDINGS[finding])
+    say(finding, STYLES[finding])
+
+
+def _table(comparison: Comparison) -> Table:
+    """Return a row for each flow and phase: both means, the difference and its interval, in % of expected."""
+    found = borderless(f"{comparison.name or 'means'}, in % of what is expected")
+    found.add_column("flow", overflow="fold", ratio=1)
+    found.add_column("phase", overflow="fold")
+    for heading in ("A", "B", "B - A", "95 %"):
+        found.add_column(heading, justify="right", no_wrap=True)
+    found.add_column("", no_wrap=True)
+    last = None
+    for row in comparison.rows:
+        flow = verbatim(row.flow if row.flow != last else "")
+        found.add_row(flow, verbatim(row.phase), *_numbers(row), Text(row.finding, STYLES[row.finding]))
+        last = row.flow
+    return found
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what else is to be known of both."""
+    for which, run, verdict in zip("AB", comparison.runs, comparison.verdicts, strict=True):
+        doubt = ", so a difference may be its machine's" if verdict == "invalid" else ""
+        yield f"{which} is {run}, {verdict}{doubt}"
+    if comparison.scale != 1:
+        yield f"B has {comparison.scale:g} of A's rates"
+    yield from comparison.rates
+    for what, (one, other) in {"enforcement": comparison.enforcements, "commit": comparison.commits}.items():
+        if one != other:
+            yield f"{what}: {one}, and {other}"
+    yield from (f"another machine: {difference}" for difference in comparison.machines)
+    yield from dict.fromkeys(f"cannot tell: {row.reason}" for row in comparison.rows if row.reason)
+
+
+def _numbers(row: Row) -> tuple[str, str, str, str]:
+    interval = "–" if row.low is None else f"{_percent(row.low, '+')} to {_percent(row.high, '+')}"
+    return _percent(row.shares[0]), _percent(row.shares[1]), _percent(row.difference, "+"), interval
+
+
+def _percent(share: float | None, sign: str = "") -> str:
+    return "–" if share is None else f"{share * 100:{sign}.2f}"

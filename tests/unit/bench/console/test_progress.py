@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from bench.cli import progress
-from bench.cli.progress import Display, format_bits
+from bench.console import progress
+from bench.console.progress import Display, format_bits
 from testbed.scenario import load
 from tests.paths import ROOT
 

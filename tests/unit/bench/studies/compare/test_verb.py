@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.documents import Document
-from bench.cli.statuses import HELD, INVALID, VIOLATED
-from bench.cli.verbs import compare as verb
-from bench.cli.verbs.compare import compare
+from bench.console.documents import Document
+from bench.console.statuses import HELD, INVALID, VIOLATED
 from bench.recording import archive
 from bench.recording.atomic import StoredError
-from bench.studies import sides
+from bench.studies.compare import sides
+from bench.studies.compare import verb as verb
+from bench.studies.compare.verb import compare
 from tests.paths import ROOT
 
 REFERENCE = ROOT / "reports" / "reference"

@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bench.cli.terminal import say
+from bench.console.messages import say
 from bench.measurement.rates import OnRates, Rates, names
 from bench.presentation.wording import estimate, verbatim
 from testbed.resources import as_typed
