@@ -23,16 +23,14 @@ OTHERS = (
     ("node/htb.py", "_DEFAULT_QUEUE_MILLISECONDS = 2\n", "_DEFAULT_QUEUE_MILLISECONDS = 20\n"),
     ("node/marks.py", '"the node itself"', '"whatever the node sends"'),
 )
-# What a version with other tables would have: a step more for each file.
-LATER = '_LATER = ("ALTER TABLE entry ADD COLUMN later INTEGER",)'
+# What a version with other tables would have: a step more.
 STEPS = (
+    ("state_files.py", "LEDGER_VERSION = 6", "LEDGER_VERSION = 7"),
     (
-        "store.py",
-        "(_TO_VERSION_1, _TO_VERSION_2)",
-        '(_TO_VERSION_1, _TO_VERSION_2, ("CREATE TABLE later (word TEXT)",))',
+        "node/migration.py",
+        "take_over, retire)",
+        'take_over, retire, ("ALTER TABLE attachment ADD COLUMN later INTEGER",))',
     ),
-    ("node/ledger.py", "_TO_VERSION_4)\n", "_TO_VERSION_4, _LATER)\n"),
-    ("node/ledger.py", "_TO_VERSION_1 = (", f"{LATER}\n_TO_VERSION_1 = ("),
 )
 
 

@@ -21,7 +21,7 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     text; FILE is replaced at once
        concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
        concorde rebuild [--state-dir DIR] [--cache DIR ...]
-                                                    make stores and ledger again: from the kernel, and from
+                                                    make the ledger again: from the kernel, and from
                                                     what runtimes keep of attachments (/var/lib/cni/results)
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
@@ -139,8 +139,9 @@ def _place(text: str) -> tuple[str, int]:
 
 
 def _ledger(asked: Asked) -> str:
-    from .node import ledger, report
+    from .node import attachments, ledger, report
 
+    attachments.take_over(asked.state)
     book = ledger.opened(node_directory(asked.state))
     if book is None:
         return report.as_json(None, [], {}) if asked.as_json else report.NOTHING

@@ -1,7 +1,7 @@
-"""Which attachments live, and what was promised them: from runtimes' caches, the kernel, and whole stores.
+"""Which attachments live, and what was promised them: from runtimes' caches, the kernel, and a whole ledger.
 
 What was promised stands in the caches; which address a pod has, in the kernel, as the hardware address of the
-node's end follows from it, and that end's name from the attachment. A row of a whole store is believed where
+node's end follows from it, and that end's name from the attachment. A row of a whole ledger is believed where
 no cache tells of the attachment: its runtime may not have written that yet.
 """
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from .bridges import Port
     from .cache import Kept
     from .host_interfaces import Found
-
-    Key = tuple[str, str, str]
+    from .node.records import Key
 
 
 class Attached:

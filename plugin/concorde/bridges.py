@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .addresses import Subnet
     from .configuration import Identity
-    from .store import Store
+    from .node.ledger import Ledger
 
 _DO = (
     "pods may run there: keep that network and list concorde as the last of its plugins, without a subnet, or"
@@ -31,19 +31,23 @@ class Port:
         self.mtu = mtu
 
 
-def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
-    """Refuse a bridge that is none, and one whose pods the store does not know.
+def require_ours(network: Identity, subnet: Subnet, book: Ledger) -> None:
+    """Refuse a bridge that is none, and one whose pods the ledger does not know.
 
     Raises CniError 7 and 107, tools.CommandError.
     """
-    if not store.has_pods_on(network.bridge):
+    if not book.has_pods_on(network.name, network.bridge):
         kind = rtnetlink.link_kind(network.bridge)
         if kind is None:
             return
         if kind != "bridge":
             raise invalid("bridge", f"{network.bridge} is an interface of this node, but not a bridge")
-    if not store.knows(subnet):
-        known = {lease.link.host_veth for lease in store.leases() if lease.link is not None}
+    if not book.knows(network.name, subnet):
+        known = {
+            lease.link.host_veth
+            for key, lease in book.leases().items()
+            if lease.link is not None and key[0] == network.name
+        }
         unknown = [
             port for name, port in ports().items() if port.bridge == network.bridge and name not in known
         ]
@@ -51,7 +55,7 @@ def require_ours(network: Identity, subnet: Subnet, store: Store) -> None:
             listed = ", ".join(addresses.dotted(port.address) for port in unknown[:3] if port.address)
             raise CniError(
                 DAMAGED,
-                f"{network.directory}/{state_files.STORE} has no record of {len(unknown)} pods on"
+                f"{network.node_directory}/{state_files.LEDGER} has no record of {len(unknown)} pods on"
                 f" {network.bridge} ({listed}): run concorde rebuild, or delete them",
             )
 

@@ -1,7 +1,7 @@
-"""The plugin's SQLite files: a network's leases, and the node's ledger.
+"""The plugin's SQLite file, which is the node's ledger; and those that a version before had beside it.
 
-SQLite, because invocations run at the same time and may be killed at any instruction. The files lie on /run
-and so end with the kernel state they describe; that is why nothing waits for a disk (`synchronous` is off: a
+SQLite, because invocations run at the same time and may be killed at any instruction. The file lies on /run
+and so ends with the kernel state it describes; that is why nothing waits for a disk (`synchronous` is off: a
 killed process loses nothing, only a crash of the kernel would).
 
 Whatever is wrong with a file is said at once, with its path and what to do: who trusts a damaged one gives an
@@ -44,25 +44,29 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     T = TypeVar("T")
-    Steps = tuple[tuple[str, ...], ...]
+    Execute = Callable[..., "_Rows"]
+    Step = tuple[str, ...] | Callable[[Execute], None]
 
 Conflict = IntegrityError  # with a row that is there
 _PATIENCE_SECONDS = 30
 
 
 class Database:
-    """A connection to one of them. A block `with database:` is one writing transaction.
+    """A connection to it. A block `with database:` is one writing transaction.
 
-    `steps` are SQL statements: the first ones lead from an empty file to version 1 of its tables, the second
-    from there to version 2, and so on; an older file takes the steps that it lacks.
+    `latest` is the version of its tables, and _steps() says how to get there: the first step leads from an
+    empty file to version 1, the second from there to version 2, and so on; an older file takes those it
+    lacks, each in a transaction of its own. A step is SQL statements, or a function that is given what
+    executes them.
     """
 
-    def __init__(self, path: str, steps: Steps, reading: bool = False) -> None:
+    def __init__(self, path: str, latest: int, reading: bool = False) -> None:
         """Open or create it; for `reading`, take a copy into memory, and leave the file, or none, as it is.
 
         Raises CniError 107 if it is damaged, 108 if it is not ours or a newer version of the plugin made it.
         """
         self._path = path
+        self._reading = reading
         if reading:
             self._database = _Connection(path, reading=True)
         else:
@@ -74,21 +78,31 @@ class Database:
         found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != ("ok",):
             raise damaged(path, str(found and found[0]))
-        if self._version() < 0:
+        version = self.version()
+        if version < 0:
             raise damaged(path, "its version is negative")
-        if self._version() < len(steps):
-            with self:
-                # Asked again: another invocation may have taken them since.
-                for step in steps[self._version() :]:
-                    for statement in step:
-                        self._database.execute(statement)
-                self._database.execute(f"PRAGMA user_version = {max(self._version(), len(steps))}")
-        if self._version() > len(steps):
+        if version > latest:
             raise CniError(
                 UNUSABLE,
                 f"{path} was made by a newer version of this plugin: install that one, or {remedy(path)} with"
                 " this one",
             )
+        if version < latest:
+            for number, step in enumerate(self._steps()[:latest], 1):
+                with self:
+                    if self.version() < number:  # another invocation may have taken it since
+                        self._take(step)
+                        self._database.execute(f"PRAGMA user_version = {number}")
+
+    def _steps(self) -> tuple[Step, ...]:
+        raise NotImplementedError
+
+    def _take(self, step: Step) -> None:
+        if not isinstance(step, tuple):
+            step(self._database.execute)
+            return
+        for statement in step:
+            self._database.execute(statement)
 
     def __enter__(self) -> None:
         self._database.execute("BEGIN IMMEDIATE")
@@ -105,13 +119,18 @@ class Database:
         """End the connection; what was not committed is undone."""
         self._database.close()
 
-    def _version(self) -> int:
+    def version(self) -> int:
+        """The version of its tables."""
         return int(self._database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def existing(path: str, open_it: Callable[[], T]) -> T | None:
-    """What `open_it` opens, if there is a file. Raises what it raises."""
-    return open_it() if os.path.lexists(path) else None
+def version_of(path: str, reading: bool = False) -> int:
+    """The version of a file's tables, whatever that is. Raises CniError 11 and 107."""
+    connection = _Connection(path, reading)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
 
 
 class WhereWhole:
@@ -125,13 +144,6 @@ class WhereWhole:
 
     def __exit__(self, _: object, error: object, __: object) -> bool:
         return isinstance(error, CniError) and error.code in UNTRUSTED
-
-
-def usable(path: str, open_it: Callable[[], T]) -> T | None:
-    """What `open_it` opens, if there is a file, and one that can be trusted."""
-    with WhereWhole():
-        return existing(path, open_it)
-    return None
 
 
 def damaged(path: str, problem: str) -> CniError:

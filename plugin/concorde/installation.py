@@ -21,13 +21,11 @@ from . import (
 )
 from .cni import INVALID_CONFIGURATION, LATEST, TYPE, VERSIONS, CniError, shown
 from .configuration import Configuration, Identity, invalid, text
-from .database import existing
 from .locks import NodeLock
 from .names import is_host_veth
-from .node import kernel, ledger, shares
+from .node import attachments, kernel, ledger, shares
 from .repair import repair
 from .requests import Request
-from .store import Store, path
 from .verbs.delete import release
 from .verbs.status import status
 
@@ -161,6 +159,7 @@ def _ports(bridge: str) -> list[str]:
 
 def _dismantle(network: Identity, follows: bool) -> list[str]:
     removed: list[str] = []
+    attachments.take_over(network.state)
     ledger.opened(network.node_directory)  # a damaged one is an error before anything is removed
     if os.path.lexists(network.directory):
         removed += _let_go(network)
@@ -183,13 +182,13 @@ def _let_go(network: Identity) -> list[str]:
 
     Raises InUseError for pods that have no other network.
     """
-    store = existing(path(network.directory), lambda: Store(network.directory))
-    leases = store.leases() if store else []
+    book = ledger.opened(network.node_directory)
+    found = book.leases() if book else {}
+    leases = [lease for key, lease in found.items() if key[0] == network.name]
     living = [lease.link for lease in leases if lease.link and links.exists(lease.link.host_veth)]
     if living:
         addressed = ", ".join(addresses.dotted(link.address) for link in living)
         raise InUseError(f"pods are still attached to network {network.name}: {addressed}")
-    book = ledger.opened(network.node_directory)
     ends = namespaces.other_ends() if leases else {}
     removed = []
     for lease in leases:
@@ -199,6 +198,9 @@ def _let_go(network: Identity) -> list[str]:
         release(network, lease.container, lease.interface, netns, stays)
         if stays and entry is not None:
             removed.append(f"what {entry.who} had")
+    if book is not None:
+        with book:
+            book.forget(network.name)
     return removed
 
 
@@ -216,7 +218,8 @@ def _dismantle_node(directory: str) -> list[str]:
             removed.append(f"the tree on {tree.uplink}")
         if kernel.dismantle(tree.uplink if tree else ""):
             removed.append(TABLES)
-        book.set_tree(None)
+        with book:
+            book.set_tree(None)
     return removed
 
 

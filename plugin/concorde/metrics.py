@@ -1,6 +1,6 @@
 """`concorde metrics`: what is promised on this node, and what its classes count, for a monitoring system.
 
-It reads the ledger and the stores, of which it changes nothing, and asks the kernel. Classes on the uplink
+It reads the ledger, of which it changes nothing, and asks the kernel. Classes on the uplink
 take no privilege to see. Those within pods, where ceilings and enforcement `pod` are kept, take
 CAP_SYS_ADMIN, and what the guard has counted takes CAP_NET_ADMIN; without them the rest is told, and how
 many classes were not seen.
@@ -14,7 +14,6 @@ tcmsg), linux/gen_stats.h; iproute2's tc/tc_util.c, print_tcstats2_attr().
 
 from __future__ import annotations
 
-import os
 from struct import unpack_from
 
 from edge import netlink as nl
@@ -274,22 +273,12 @@ def _port(entry: Entry) -> str:
 
 
 def _read(state: str) -> tuple[Tree | None, list[Entry], Promises]:
-    """The ledger, and what each network's store says of promises. Raises CniError and OSError."""
+    """What the ledger says of the tree, attachments and promises. Raises CniError and OSError."""
     from .configuration import node_directory
     from .node import ledger
 
     book = ledger.Ledger(node_directory(state), reading=True)
-    return book.tree(), book.entries(), _promises(state)
-
-
-def _promises(state: str) -> Promises:
-    from .store import Store, stores
-
-    return {
-        (network, lease.container, lease.interface): lease.terms
-        for network, directory in (stores(state) if os.path.isdir(state) else ())
-        for lease in Store(directory, reading=True).leases()
-    }
+    return book.tree(), book.entries(), {key: lease.terms for key, lease in book.leases().items()}
 
 
 def _of_uplink(tree: Tree | None) -> dict[str, Counters]:

@@ -1,6 +1,6 @@
-"""`concorde rebuild`: make stores and ledger again, then reconcile the kernel.
+"""`concorde rebuild`: make the ledger again, then reconcile the kernel.
 
-It may be called at any time, whatever of the files is whole. Calls of the networks at hand wait meanwhile,
+It may be called at any time, whatever of the ledger is whole. Calls of the networks at hand wait meanwhile,
 and what of them was under way has ended. A damaged file is kept beside the new one; nothing is deleted.
 """
 
@@ -8,29 +8,44 @@ from __future__ import annotations
 
 import os
 
-from . import attached, bridges, cache, enforcements, host_interfaces, names, state_files, store
+from . import attached, bridges, cache, enforcements, host_interfaces, names, state_files
 from .cni import CniError
 from .configuration import Identity, node_directory
-from .database import WhereWhole, existing
+from .database import WhereWhole, version_of
 from .locks import NetworkLock, NodeLock
 from .node import attachments, kernel, ledger, remains
 from .node.messages import rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import TypeVar
+    from collections.abc import Iterable
 
-    from .attached import Attached, Key
+    from .attached import Attached
     from .bridges import Port
     from .cache import Kept
     from .configuration import Configuration
-    from .database import Database
-    from .node.records import Entry, Tree
+    from .leases import Lease, Link
+    from .node.records import Entry, Key, Tree
     from .node.settings import Settings
 
-    D = TypeVar("D", bound=Database)
-    R = TypeVar("R")
+
+class Former:
+    """What a whole ledger told: nothing, if there was none."""
+
+    def __init__(self, directory: str) -> None:
+        self.is_whole = False
+        self.tree: Tree | None = None
+        self.entries: list[Entry] = []
+        self.leases: dict[Key, Lease] = {}
+        self.last: dict[tuple[str, str], int] = {}
+        with WhereWhole():
+            book = ledger.opened(directory)
+            if book is None:
+                return
+            told = book.tree(), book.entries(), book.leases(), book.last_given()
+            self.tree, self.entries, self.leases, self.last = told
+            self.is_whole = True
+            book.close()
 
 
 def rebuild(state: str, caches: Iterable[str]) -> list[str]:
@@ -39,25 +54,23 @@ def rebuild(state: str, caches: Iterable[str]) -> list[str]:
     Raises CniError 108 for a state directory that is not ours, tools.CommandError and OSError.
     """
     state = state.rstrip("/")
+    directory = node_directory(state)
     caches = list(caches)
     said: list[str] = []
-    networks = sorted({_network(kept) for kept in _here(state, cache.read(caches)[0], [])} | _listed(state))
+    networks = {_network(kept) for kept in _here(state, cache.read(caches)[0], [])} | _listed(state)
     locks = []
     try:
-        for name in networks:
+        for name in sorted(networks):
             _secure(f"{state}/{name}", state_files.ATTACHMENTS_LOCK, said)
             locks.append(NetworkLock(f"{state}/{name}"))
         # Read again: until now calls went on.
         found, faults = cache.read(caches)
         said += [f"not learned: {fault}" for fault in faults]
-        kept, ports = _here(state, found, said), bridges.ports()
-        alive: list[Attached] = []
-        for name in networks:
-            alive += _store(f"{state}/{name}", [one for one in kept if _network(one) == name], ports, said)
-        if alive or os.path.lexists(node_directory(state)):
-            _secure(node_directory(state), state_files.NODE_LOCK, said)
-            with NodeLock(node_directory(state)):
-                _ledger(node_directory(state), alive, said)
+        kept = _here(state, found, said)
+        if networks or os.path.lexists(directory):
+            _secure(directory, state_files.NODE_LOCK, said)
+            with NodeLock(directory):
+                _make_again(directory, networks, kept, said)
     finally:
         for lock in locks:
             lock.release()
@@ -112,11 +125,65 @@ def _secure(directory: str, lock: str, said: list[str]) -> None:
             open_it(path)
 
 
-def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[str]) -> list[Attached]:
-    """Make a network's store again, and return its attachments that live."""
-    network, path = os.path.basename(directory), store.path(directory)
-    former = _whole(path, lambda: store.Store(directory), lambda book: (book.leases(), book.last_given()))
-    rows, last = former or ([], {})
+def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list[str]) -> None:
+    """Make the ledger again if it has anything to tell, and the kernel what it says."""
+    _put_stores_aside(os.path.dirname(directory), said)
+    was_there, former = ledger.is_there(directory), Former(directory)
+    alive, unknown = _who_lives(networks | {key[0] for key in former.leases}, kept, former, said)
+    settings = _settings(alive, said)
+    if not (alive or was_there or former.is_whole):
+        return
+    path = ledger.path(directory)
+    _clear(path + state_files.NEW)
+    new = ledger.Ledger(directory, new=True)
+    with new:
+        for key in new.restore_leases({one.key: one.lease for one in alive}, former.last, unknown):
+            (one,) = [one for one in alive if one.key == key]
+            alive.remove(one)
+            said.append(f"not learned: {one.who} has another's address")
+        entries = _entries(alive, settings, {row.key: row for row in former.entries}, said)
+        tree = _tree(former.tree, [one.tree for one in settings.values()], said)
+        left = new.restore_entries(tree, entries)
+        written = new.entries()
+    new.close()
+    _replace(path, former.is_whole, said)
+    ledger.Ledger(directory).close()  # stores are of no use from now on
+    said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
+    said.append(f"made: {path}, attachments: {len(written)}")
+    _reconcile(tree, written, said)
+
+
+def _put_stores_aside(state: str, said: list[str]) -> None:
+    """Those of a version before that are damaged."""
+    for _, path in state_files.former_stores(state):
+        try:
+            state_files.database(path)
+            version_of(path)
+        except CniError:
+            said.append(f"kept: {state_files.set_aside(path)}")
+
+
+def _who_lives(
+    networks: Iterable[str], kept: list[Kept], former: Former, said: list[str]
+) -> tuple[list[Attached], list[tuple[str, Link]]]:
+    """The living attachments of networks, and their ports of which nobody knows whose they are."""
+    ports = bridges.ports()
+    everybody: list[Attached] = []
+    unknown = []
+    for network in sorted(networks):
+        rows = [lease for key, lease in former.leases.items() if key[0] == network]
+        alive = _of_network(network, [one for one in kept if _network(one) == network], rows, ports, said)
+        for link in attached.nobodys(alive, ports):
+            unknown.append((network, link))
+            owner = f"the owner of port {link.host_veth} of {link.bridge}"
+            said.append(f"not learned: {owner}; its address stays reserved")
+        everybody += alive
+    return everybody, unknown
+
+
+def _of_network(
+    network: str, kept: list[Kept], rows: list[Lease], ports: dict[str, Port], said: list[str]
+) -> list[Attached]:
     alive: dict[Key, Attached] = {}
     for one in kept:
         try:
@@ -131,55 +198,11 @@ def _store(directory: str, kept: list[Kept], ports: dict[str, Port], said: list[
         found = attached.of_row(network, row, ports)
         if found is not None:
             alive.setdefault(found.key, found)
-    unknown = attached.nobodys(list(alive.values()), ports)
-    said += [
-        f"not learned: the owner of port {link.host_veth} of {link.bridge}; its address stays reserved"
-        for link in unknown
-    ]
-    _clear(path + state_files.NEW)
-    new = store.Store(directory, new=True)
-    with new:
-        left = new.restore((one.lease for one in alive.values()), last, unknown)
-    new.close()
-    _replace(path, former is not None, said)
-    for lease in left:
-        said.append(
-            f"not learned: {alive.pop((network, lease.container, lease.interface)).who} has another's address"
-        )
-    said.append(f"made: {path}, attachments: {len(alive)}")
     return list(alive.values())
 
 
-def _whole(path: str, opened: Callable[[], D], read: Callable[[D], R]) -> R | None:
-    """What a file tells that is there and whole."""
-    with WhereWhole():
-        former = existing(path, opened)
-        if former is not None:
-            found = read(former)
-            former.close()
-            return found
-    return None
-
-
-def _ledger(directory: str, alive: list[Attached], said: list[str]) -> None:
-    """Make the node's ledger again if it has anything to tell, and the kernel what it says."""
-    path = ledger.path(directory)
-    former = _whole(path, lambda: ledger.Ledger(directory), lambda book: (book.tree(), book.entries()))
-    tree, rows = former or (None, [])
-    settings = _settings(alive, said)
-    if not (alive or rows or tree or os.path.lexists(path)):
-        return
-    entries = _entries(alive, settings, {row.key: row for row in rows}, said)
-    tree = _tree(tree, [one.tree for one in settings.values()], said)
-    _clear(path + state_files.NEW)
-    new = ledger.Ledger(directory, new=True)
-    with new:
-        left = new.restore(tree, entries)
-        written = new.entries()
-    new.close()
-    _replace(path, former is not None, said)
-    said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
-    said.append(f"made: {path}, attachments: {len(written)}")
+def _reconcile(tree: Tree | None, written: list[Entry], said: list[str]) -> None:
+    """Make the kernel what the new ledger says."""
     if tree is None:
         said += _abandoned(written)
         if not (written or remains.elements()):  # those of the gone are nobody's by now

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
-from . import enforcements, links
+from . import links
 from .cni import TRY_AGAIN, CniError
 from .configuration import node_directory
 from .locks import NodeLock
 from .node import attachments, kernel, ledger, tables
-from .store import stores
 
 
 def repair(state: str) -> list[str] | None:
@@ -18,11 +15,12 @@ def repair(state: str) -> list[str] | None:
     Raises CniError 106, 107 and 108, tools.CommandError and OSError.
     """
     directory = node_directory(state)
-    if not os.path.exists(ledger.path(directory)) and not (os.path.isdir(state) and stores(state)):
+    if not ledger.is_there(directory):
         return None
+    attachments.take_over(state)
     with NodeLock(directory):
         book = ledger.Ledger(directory)
-        attachments.adopt(book, directory, enforcements.reserves)
+        attachments.complete(book)
         tree, entries = book.tree(), book.entries()
         if tree is None and not entries:
             return None

@@ -10,14 +10,18 @@ from __future__ import annotations
 import os
 import stat
 
+from . import names
 from .cni import IO_FAILURE, UNUSABLE, CniError
 
 # What lies in a directory of ours, and so tells that it is one.
-STORE, LEDGER = "leases.sqlite", "ledger.sqlite"
+LEDGER = "ledger.sqlite"
+STORE = "leases.sqlite"  # a version before had one in each network's directory
 ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
 MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
 AGENT_LOCK, REFUSALS = "agent.lock", "refusals"  # the agent's, beside them
 ORDER = "order"  # of the time of the youngest list when ADD found the network's right
+LEDGER_VERSION = 6  # of its tables; with an older one there are stores
+_VERSION_AT = 60  # of SQLite's file, big-endian (sqlite.org/fileformat2.html)
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
 
 DAMAGED = ".damaged-"  # and a number: what `rebuild` put aside
@@ -101,6 +105,35 @@ def is_ours(name: str) -> bool:
     for suffix in BESIDE:
         whole = whole.removesuffix(suffix)
     return whole in (*MARKS, AGENT_LOCK, REFUSALS, ORDER, STORE + NEW, LEDGER + NEW)
+
+
+def former_stores(state: str) -> list[tuple[str, str]]:
+    """Each network of a state directory for which a version before has left a store, and where that lies."""
+    try:
+        found = sorted(filter(names.is_identifier, os.listdir(state)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    stores = [(network, f"{state}/{network}/{STORE}") for network in found]
+    return [(network, path) for network, path in stores if os.path.lexists(path)]
+
+
+def are_former(state: str) -> bool:
+    """Whether a version before has left a ledger, or stores and none, as far as a glance can tell."""
+    try:
+        descriptor = os.open(
+            f"{state}/node/{LEDGER}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+    except FileNotFoundError:
+        return bool(former_stores(state))
+    except OSError:
+        return False  # who opens it says why
+    try:
+        version = int.from_bytes(os.pread(descriptor, 4, _VERSION_AT), "big")
+        return version < LEDGER_VERSION and (version > 0 or bool(former_stores(state)))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _directory(path: str) -> None:

@@ -6,9 +6,7 @@ cannot take from it.
 
 from __future__ import annotations
 
-import os
-
-from .. import addresses, names, rtnetlink, tools
+from .. import addresses, names, rtnetlink, state_files, tools
 from ..cni import CHECK_FAILED, NOT_AVAILABLE, CniError, shown
 from ..configuration import invalid
 from ..locks import NodeLock, where_ours
@@ -18,48 +16,54 @@ from .records import Entry, uplink_rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..configuration import Configuration, Identity
     from ..leases import Lease
     from .differences import Difference
     from .ledger import Ledger
+    from .records import Key, Tree
     from .settings import Settings
 
 
-def enter(entry: Entry, settings: Settings | None, lock: NodeLock, reserves: Callable[[str], bool]) -> None:
+def take_over(state: str) -> None:
+    """Have the files of a version before in the ledger. To be called before any lock is taken.
+
+    Raises CniError 107 and 108.
+    """
+    if state_files.are_former(state):
+        from . import ledger
+
+        ledger.take_over(state)
+
+
+def enter(book: Ledger, entry: Entry, settings: Settings | None, lock: NodeLock) -> None:
     """Write the attachment into the ledger, if its promise fits, then into the kernel.
 
-    Its interface is there. `reserves` is for adopt(). Raises CniError 103, 105 and 106, tools.CommandError
-    and OSError; then nothing is left of it.
+    Its interface is there. Raises CniError 103, 105 and 106, tools.CommandError and OSError; then nothing is
+    left of it but its lease.
     """
-    from . import ledger  # before the lock: others wait for it
-
     with lock:
-        book = ledger.Ledger(lock.directory)
-        _enter(book, settings, entry, lambda: adopt(book, lock.directory, reserves))
+        _enter(book, settings, entry)
 
 
-def withdraw(network: Identity, container: str, interface: str, stays: bool = False) -> None:
-    """Take an attachment out of the kernel, then out of the ledger, if it is there. Raises CommandError.
+def withdraw(
+    book: Ledger | None, network: Identity, container: str, interface: str, stays: bool = False
+) -> None:
+    """Take an attachment out of the kernel, and of the ledger all but its lease. Raises CommandError.
 
     With `stays` its pod goes on, with the interface that another plugin made for it. Without a ledger, or
     with a damaged one, the kernel's side is found by its names.
     """
     from ..database import WhereWhole
-    from . import ledger
 
-    directory = network.node_directory
-    with where_ours(lambda: NodeLock(directory)):
+    with where_ours(lambda: NodeLock(network.node_directory)):
         with WhereWhole():
-            book = ledger.opened(directory)
             if book is not None:
                 _leave(book, (network.name, container, interface), stays)
                 return
         _forget(network, container, interface)
 
 
-def _leave(book: Ledger, key: tuple[str, str, str], stays: bool) -> None:
+def _leave(book: Ledger, key: Key, stays: bool) -> None:
     entry = book.find(key)
     if entry is None:
         return
@@ -74,15 +78,20 @@ def _leave(book: Ledger, key: tuple[str, str, str], stays: bool) -> None:
     _take_out(book, entry)
     if there and stays:
         kernel.open_port(entry)
-    book.drop(key)
+    with book:
+        book.leave(key)
 
 
 def _take_out(book: Ledger, entry: Entry) -> None:
     tree = book.tree()
     try:
-        kernel.leave(tree, entry, book.promised() - entry.rate)
+        kernel.leave(tree, entry, _promised(book, tree) - entry.rate)
     except (tools.CommandError, OSError):
         kernel.clear(tree, entry, [other for other in book.entries() if other.key != entry.key])
+
+
+def _promised(book: Ledger, tree: Tree | None) -> int:
+    return book.promised(tree.uplink) if tree is not None else 0
 
 
 def _forget(network: Identity, container: str, interface: str) -> None:
@@ -99,18 +108,16 @@ def _forget(network: Identity, container: str, interface: str) -> None:
     remains.forget({names.host_veth(network.name, container, interface), *left}, known)
 
 
-def is_within(network: Identity, container: str, interface: str, netns: str) -> bool:
+def is_within(book: Ledger, key: Key, netns: str) -> bool:
     """Whether a pod's interface there is the one that was attached, as far as that was written down."""
     from ..database import WhereWhole
-    from . import ledger
 
     with WhereWhole():
-        book = ledger.opened(network.node_directory)
-        entry = book.find((network.name, container, interface)) if book is not None else None
+        entry = book.find(key)
         if entry is not None:
             from .. import host_interfaces
 
-            return host_interfaces.is_within(entry, netns, interface)
+            return host_interfaces.is_within(entry, netns, entry.interface)
     return True
 
 
@@ -170,40 +177,19 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 
-def adopt(book: Ledger, directory: str, reserves: Callable[[str], bool]) -> None:
-    """Enter what a version of this plugin attached that entered guarantees only.
-
-    `reserves` tells by an enforcement's name whether it keeps guarantees on the uplink. What such a one got
-    is in the ledger but for its hardware address. Of the others, leases tell all there is to know of an
-    interface that this plugin made itself; of one in a chain they do not.
-    """
-    from ..database import usable
-    from ..store import Store, path, stores
-
-    for network, place in stores(os.path.dirname(directory)):
-        store = usable(path(place), lambda place=place: Store(place))  # type: ignore[misc]
-        for lease in store.leases() if store else ():
-            if lease.link is not None and not reserves(lease.terms.enforcement):
-                with book:
-                    book.adopt(plain_entry(network, lease))
-    with book:
-        book.number()
-    for entry in book.entries():
-        if not entry.mac and entry.way:
-            known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
-            entry.mac = known or rtnetlink.peer_address(entry.end)
-            book.set_mac(entry.key, entry.mac)
-        if entry.way and not (entry.link or entry.is_ours):
-            _learn_end(book, entry)
-
-
-def _learn_end(book: Ledger, entry: Entry) -> None:
-    """Write down what an interface is known by that an older version entered, if it leads to its pod."""
+def complete(book: Ledger) -> None:
+    """Write down what versions before did not ask of interfaces: which it is, and its pod's address."""
     from .. import host_interfaces
 
-    end = host_interfaces.named(entry.end)
-    if end is not None and entry.mac and rtnetlink.peer_address(entry.end) == entry.mac:
-        entry.link, entry.host_mac, entry.inside, entry.number = end.index, end.mac, end.peer, end.number
+    for entry in book.entries():
+        is_learned = entry.is_ours or entry.link
+        if not entry.way or (entry.mac and is_learned):
+            continue
+        known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
+        entry.mac = entry.mac or known or rtnetlink.peer_address(entry.end)
+        end = None if is_learned else host_interfaces.named(entry.end)
+        if end is not None and entry.mac and rtnetlink.peer_address(entry.end) == entry.mac:
+            entry.link, entry.host_mac, entry.inside, entry.number = end.index, end.mac, end.peer, end.number
         book.set_end(entry)
 
 
@@ -309,7 +295,7 @@ def _pressing(found: list[Difference]) -> list[Difference]:
     return [difference for difference in found if not difference.waits]
 
 
-def _enter(book: Ledger, settings: Settings | None, entry: Entry, adopting: Callable[[], None]) -> None:
+def _enter(book: Ledger, settings: Settings | None, entry: Entry) -> None:
     former = book.tree()
     if not entry.is_ours:
         _bury_the_dead(book, entry)
@@ -317,16 +303,16 @@ def _enter(book: Ledger, settings: Settings | None, entry: Entry, adopting: Call
         book.admit(settings.tree if settings else None, entry)
     try:
         if settings is None or former == settings.tree:
-            _enforce(book, settings, entry, adopting)
+            _enforce(book, settings, entry)
             return
         if former is not None and former.uplink != settings.tree.uplink:
             kernel.abandon(former.uplink)
-        _repair(book, settings, adopting, fresh=former is None)
+        _repair(book, settings, fresh=former is None)
     except Exception as error:
         if not isinstance(error, CniError):  # a repair raises those before it touches anything
             _clear(book, entry)
         with book:
-            book.drop(entry.key)
+            book.leave(entry.key)
             book.set_tree(former)
         raise
 
@@ -348,21 +334,22 @@ def _bury_the_dead(book: Ledger, entry: Entry) -> None:
             book.bury(other)
 
 
-def _enforce(book: Ledger, settings: Settings | None, entry: Entry, adopting: Callable[[], None]) -> None:
+def _enforce(book: Ledger, settings: Settings | None, entry: Entry) -> None:
+    tree = settings.tree if settings else None
     try:
-        kernel.enter(settings.tree if settings else None, entry, book.promised())
+        kernel.enter(tree, entry, _promised(book, tree))
         return
     except (tools.CommandError, OSError):
         pass  # something is missing or in the way
     try:
-        _repair(book, settings, adopting, fresh=False)
+        _repair(book, settings, fresh=False)
     except CniError:
         _clear(book, entry)
         raise
 
 
-def _repair(book: Ledger, settings: Settings | None, adopting: Callable[[], None], fresh: bool) -> None:
-    adopting()
+def _repair(book: Ledger, settings: Settings | None, fresh: bool) -> None:
+    complete(book)
     if settings is None:  # the tree is of those who have promises
         kernel.repair(book.tree(), book.entries(), tables_only=True)
     else:

@@ -1,75 +1,111 @@
-"""The ledger: what is promised on the node's uplink, by all networks of the node together.
+"""The ledger: all that this node's attachments hold, whatever their network, in one file.
 
-The paper leaves it to the masters to promise no more than a link holds; but two masters promise from the same
-link of an overlapped worker. So this is one file per node, and a promise that does not fit is refused.
+An attachment is one row, from before the kernel is touched until nothing is left of it: its link, what it was
+promised, its class and what it is guarded by. The paper has an allocated-IP file a cluster, and leaves it to
+the masters to promise no more than a link holds; but two masters promise from the same link of an overlapped
+worker. So this is one file per node, and a promise that does not fit is refused. `bandwidth_allocate` of the
+paper's MANO is the guarantee written with an address, `bandwidth_collect` its removal.
+
+A row is *leased* once ADD has written it, with what it was promised, and an address if we make the interface.
+It is *entered* once it is admitted, which comes with what the node knows of the interface, and with classes.
+DEL undoes the second before the kernel's link goes, and the first after.
 """
 
 from __future__ import annotations
 
-from .. import state_files
-from ..cni import ALREADY_ATTACHED, DAMAGED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
-from ..database import Conflict, Database, damaged, existing
+import os
+
+from .. import addresses, names, state_files
+from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, NO_FREE_ADDRESS, UPLINK_CONFLICT, CniError
+from ..configuration import ENFORCEMENTS
+from ..database import Conflict, Database, damaged
+from ..leases import Lease, Link, Terms
+from ..locks import NetworkLock, NodeLock
 from . import htb, messages
 from .records import Entry, Tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-_TO_VERSION_1 = (
-    # One row, in bits per second of the wire. The entries' rates are of layer 2 on the uplink.
-    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
-    " ports TEXT NOT NULL)",
-    """CREATE TABLE entry (
+    from ..database import Step
+    from .records import Key
+
+TABLES = (
+    # A tree an uplink and direction, in bits per second of the wire. Promises' rates are of layer 2 there.
+    "CREATE TABLE tree (uplink TEXT NOT NULL, direction TEXT NOT NULL, capacity INTEGER NOT NULL,"
+    " reserve INTEGER NOT NULL, ports TEXT NOT NULL, overhead INTEGER NOT NULL, segment INTEGER NOT NULL,"
+    " PRIMARY KEY (uplink, direction)) WITHOUT ROWID",
+    """CREATE TABLE attachment (
+        network TEXT NOT NULL,
+        container TEXT NOT NULL,    -- CNI_CONTAINERID
+        interface TEXT NOT NULL,    -- CNI_IFNAME
+        pod TEXT NOT NULL,          -- namespace/name, or empty
+        enforcement TEXT,           -- null if only a version before told of it
+        rate INTEGER,               -- of the class on the pod's interface, bits per second of layer 2
+        burst INTEGER,              -- bytes
+        address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
+        mtu INTEGER,                -- bytes; this and the next three are null when another made the interface
+        subnet TEXT,
+        bridge TEXT,
+        host_veth TEXT UNIQUE,
+        host_interface TEXT,        -- this and the rest as records.Entry has it; null until it is entered
+        port TEXT, mac TEXT, others TEXT,
+        link INTEGER, host_mac TEXT, inside INTEGER, number INTEGER, namespace TEXT,
+        PRIMARY KEY (network, container, interface)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE promise (
         network TEXT NOT NULL,
         container TEXT NOT NULL,
         interface TEXT NOT NULL,
-        pod TEXT NOT NULL,          -- namespace/name, or empty
-        address INTEGER UNIQUE,     -- null when another plugin gave no IPv4 address
-        way TEXT NOT NULL,          -- the interface its packets come in by
-        port TEXT NOT NULL,         -- of the bridge, or empty
-        guarantee INTEGER,          -- bits per second as promised; null without a promise here
-        rate INTEGER NOT NULL,      -- what that takes on the uplink
+        direction TEXT NOT NULL,    -- egress: of what the pod sends
+        peer TEXT NOT NULL,         -- to whom; empty: to anybody
+        guarantee INTEGER,          -- this and the next two in bits per second as promised
+        answers INTEGER,            -- for acknowledgements of what others send
+        ceiling INTEGER,
+        uplink TEXT,                -- whose tree has its classes; null while none has
+        rate INTEGER NOT NULL,      -- what guarantee and answers take there
         ceil INTEGER NOT NULL,
-        minor INTEGER UNIQUE,       -- of the classes; null without any
-        PRIMARY KEY (network, container, interface)
+        -- Of the classes. A mark says no uplink: where a packet leaves by another one, it has no class there.
+        minor INTEGER,
+        PRIMARY KEY (network, container, interface, direction, peer),
+        UNIQUE (direction, minor)
     ) WITHOUT ROWID""",
+    # The next address is sought after the last one given, so that a new pod does not at once inherit the
+    # address, and the peers' connections, of one that just ended.
+    "CREATE TABLE subnet (network TEXT NOT NULL, subnet TEXT NOT NULL, last INTEGER NOT NULL,"
+    " PRIMARY KEY (network, subnet)) WITHOUT ROWID",
+    # Addresses that no pod may get: the subnet's own, and those of ports that nobody knows the owner of.
+    "CREATE TABLE reserved (network TEXT NOT NULL, address INTEGER NOT NULL, port TEXT,"
+    " PRIMARY KEY (network, address)) WITHOUT ROWID",
 )
-_TO_VERSION_2 = (
-    "ALTER TABLE entry ADD COLUMN mac TEXT NOT NULL DEFAULT ''",  # the pod's hardware address
-    # Further addresses of the pod's interface, IPv4 and IPv6, separated by blanks.
-    "ALTER TABLE entry ADD COLUMN others TEXT NOT NULL DEFAULT ''",
+_OF_TREE = "uplink, direction, capacity, reserve, ports, overhead, segment"
+_KEY = "network = ? AND container = ? AND interface = ?"
+_ROWS = (
+    "FROM attachment AS a LEFT JOIN promise AS p ON p.network = a.network AND p.container = a.container"
+    " AND p.interface = a.interface AND p.direction = 'egress' AND p.peer = ''"
 )
-_TO_VERSION_3 = (
-    # What a frame costs on the wire besides itself (bytes): Ethernet's, where nobody says otherwise.
-    "ALTER TABLE tree ADD COLUMN overhead INTEGER NOT NULL DEFAULT 24",
-    # The largest frame (bytes) that offloaded packets become before the tree, or 0.
-    "ALTER TABLE tree ADD COLUMN segment INTEGER NOT NULL DEFAULT 0",
-    # What is promised to the pod's acknowledgements (bits per second); null without. `rate` has it in it.
-    "ALTER TABLE entry ADD COLUMN answers INTEGER",
+_SELECT_LEASES = (
+    "SELECT a.network, a.container, a.interface, enforcement, guarantee, ceiling, a.rate, burst, answers,"
+    f" mtu, address, subnet, bridge, host_veth {_ROWS} WHERE enforcement IS NOT NULL"
 )
-# What an interface that another plugin made is known by itself (records.Entry).
-_TO_VERSION_4 = (
-    "ALTER TABLE entry ADD COLUMN link INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE entry ADD COLUMN host_mac TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE entry ADD COLUMN inside INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE entry ADD COLUMN number INTEGER NOT NULL DEFAULT -1",
-    "ALTER TABLE entry ADD COLUMN namespace TEXT NOT NULL DEFAULT ''",
+_SELECT_ENTRIES = (
+    "SELECT a.network, a.container, a.interface, pod, address, host_interface, port,"
+    " CASE WHEN uplink IS NULL THEN NULL ELSE guarantee END, coalesce(p.rate, 0), coalesce(ceil, 0), minor,"
+    " mac, others, CASE WHEN uplink IS NULL THEN NULL ELSE answers END,"
+    f" link, host_mac, inside, number, namespace {_ROWS} WHERE host_interface IS NOT NULL"
 )
-_STEPS = (_TO_VERSION_1, _TO_VERSION_2, _TO_VERSION_3, _TO_VERSION_4)
-_OF_TREE = "uplink, capacity, reserve, ports, overhead, segment"
-_COLUMNS = (
-    "network, container, interface, pod, address, way, port, guarantee, rate, ceil, minor, mac, others,"
-    " answers, link, host_mac, inside, number, namespace"
-)
+_MINOR = "SELECT 1 FROM promise WHERE direction = 'egress' AND minor = "
+_THIS = " AND a.network = ? AND a.container = ? AND a.interface = ?"
 _NUMBER = (int, type(None))
-_KINDS: tuple[Any, ...] = (  # of the columns
+_KINDS: tuple[Any, ...] = (  # of an entry's columns
     *(str, str, str, str, _NUMBER, str, str),
     *(_NUMBER, int, int, _NUMBER, str, str, _NUMBER),
     *(int, str, int, int, str),
 )
-_KEY = "network = ? AND container = ? AND interface = ?"
+# What entering writes down of an attachment, and leaving takes back.
+_ENTERED = "host_interface", "port", "mac", "others", "link", "host_mac", "inside", "number", "namespace"
 
 
 def path(directory: str) -> str:
@@ -77,24 +113,62 @@ def path(directory: str) -> str:
     return f"{directory}/{state_files.LEDGER}"
 
 
+def is_there(directory: str) -> bool:
+    """Whether there is a ledger in a node directory, or files of which one is made."""
+    return os.path.lexists(path(directory)) or bool(state_files.former_stores(os.path.dirname(directory)))
+
+
 def opened(directory: str) -> Ledger | None:
     """The ledger of a node directory, if there is one. Raises CniError 107 and 108."""
-    return existing(path(directory), lambda: Ledger(directory))
+    return Ledger(directory) if is_there(directory) else None
+
+
+def take_over(state: str) -> None:
+    """Take over what a version before left, once its calls that are under way have ended.
+
+    To be called before any lock is taken. Raises CniError 107 and 108.
+    """
+    locks = []
+    try:
+        for network, _ in state_files.former_stores(state):
+            locks.append(NetworkLock(f"{state}/{network}"))
+        directory = f"{state}/node"
+        with NodeLock(directory):
+            Ledger(directory).close()
+    finally:
+        for lock in locks:
+            lock.release()
 
 
 class Ledger(Database):
     """A connection to the node's ledger. A block `with ledger:` is one writing transaction."""
 
     def __init__(self, directory: str, new: bool = False, reading: bool = False) -> None:
-        """Open or create it. Raises CniError 107 and 108."""
-        super().__init__(path(directory) if not new else path(directory) + state_files.NEW, _STEPS, reading)
+        """Open or create it; `new` is what `rebuild` makes beside it, and is done when it has that place.
+
+        Raises CniError 107 and 108.
+        """
+        self._new = new
+        self._state = os.path.dirname(directory)
+        super().__init__(
+            path(directory) + (state_files.NEW if new else ""), state_files.LEDGER_VERSION - new, reading
+        )
+
+    def _steps(self) -> tuple[Step, ...]:
+        from . import migration  # few calls find an older file, or none
+
+        return migration.steps(
+            TABLES, () if self._new else state_files.former_stores(self._state), self._reading
+        )
+
+    # Trees, and what is promised there.
 
     def tree(self) -> Tree | None:
-        """The tree's parameters, once there was an ADD."""
+        """The parameters of the node's tree, once there was an ADD. As yet only one uplink is admitted."""
         row = self._database.execute(f"SELECT {_OF_TREE} FROM tree").fetchone()
         if row is None:
             return None
-        uplink, capacity, reserve, ports, overhead, segment = row
+        uplink, _, capacity, reserve, ports, overhead, segment = row
         try:
             listed = tuple(map(int, ports.split()))
             return Tree(uplink, capacity + 0, reserve + 0, listed, overhead + 0, segment + 0)
@@ -106,30 +180,17 @@ class Ledger(Database):
         self._database.execute("DELETE FROM tree")
         if tree is not None:
             ports = " ".join(map(str, tree.ports))
-            row = tree.uplink, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment
-            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = tree.uplink, "egress", tree.capacity, tree.reserve, ports, tree.overhead, tree.segment
+            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            # Those without a promise follow.
+            self._database.execute(
+                "UPDATE promise SET uplink = ? WHERE uplink != ?", (tree.uplink, tree.uplink)
+            )
 
-    def entries(self) -> list[Entry]:
-        """All attachments, ordered by their key."""
-        return [self._entry(row) for row in self._database.execute(f"SELECT {_COLUMNS} FROM entry")]
-
-    def find(self, key: tuple[str, str, str]) -> Entry | None:
-        """An attachment's entry."""
-        row = self._database.execute(f"SELECT {_COLUMNS} FROM entry WHERE {_KEY}", key).fetchone()
-        return None if row is None else self._entry(row)
-
-    def beside(self, entry: Entry) -> list[Entry]:
-        """Those that have the same end on the node as another one, or its address."""
-        query = (
-            f"SELECT {_COLUMNS} FROM entry WHERE NOT ({_KEY})"
-            " AND (CASE port WHEN '' THEN way ELSE port END = ? AND way != '' OR address = ?)"
-        )
-        rows = self._database.execute(query, (*entry.key, entry.end, entry.address))
-        return [self._entry(row) for row in rows]
-
-    def promised(self) -> int:
-        """The sum of what is promised (bits per second)."""
-        (total,) = self._database.execute("SELECT total(rate) FROM entry").fetchone()
+    def promised(self, uplink: str) -> int:
+        """The sum of what is promised on an uplink (bits per second)."""
+        query = "SELECT total(rate) FROM promise WHERE uplink = ?"
+        (total,) = self._database.execute(query, (uplink,)).fetchone()
         return int(total)
 
     def require(self, tree: Tree, network: str) -> None:
@@ -148,93 +209,277 @@ class Ledger(Database):
         if promised(entries) > tree.promisable:
             raise CniError(NO_BANDWIDTH, messages.shrunk(tree, entries))
 
+    # Leases.
+
+    def knows(self, network: str, subnet: addresses.Subnet) -> bool:
+        """Whether a network has given addresses of a subnet before."""
+        query = "SELECT 1 FROM subnet WHERE network = ? AND subnet = ?"
+        return self._database.execute(query, (network, str(subnet))).fetchone() is not None
+
+    def has_pods(self, network: str) -> bool:
+        """Whether a network has an attachment."""
+        query = "SELECT 1 FROM attachment WHERE network = ? LIMIT 1"
+        return self._database.execute(query, (network,)).fetchone() is not None
+
+    def has_pods_on(self, network: str, bridge: str) -> bool:
+        """Whether a network has a port of a bridge."""
+        query = "SELECT 1 FROM attachment WHERE network = ? AND bridge = ? LIMIT 1"
+        return self._database.execute(query, (network, bridge)).fetchone() is not None
+
+    def next_address(self, network: str, subnet: addresses.Subnet) -> int:
+        """The free address after the one given last. Raises CniError 102.
+
+        To be called within the transaction that adds the lease.
+        """
+        key = network, str(subnet)
+        query = "SELECT last FROM subnet WHERE network = ? AND subnet = ?"
+        row = self._database.execute(query, key).fetchone()
+        if row is None:
+            self._reserve(network, subnet)
+        last = subnet.gateway if row is None else row[0]
+        if last not in subnet:
+            raise damaged(self._path, f"the last address given of {subnet} is not in it")
+        for start in (last + 1, subnet.network):
+            address = self._first_free(network, start)
+            if address < subnet.broadcast:
+                self._last(network, str(subnet), address)
+                return address
+        raise CniError(NO_FREE_ADDRESS, f"all {subnet.size} addresses of subnet {subnet} are in use")
+
+    def add(self, network: str, lease: Lease) -> None:
+        """Write down a lease. Raises CniError 103 when the attachment or its link's name has one."""
+        terms, link = lease.terms, lease.link
+        row: tuple[Any, ...] = (network, lease.container, lease.interface)
+        made = (None,) * 5
+        if link is not None:
+            made = link.address, link.mtu, str(link.subnet), link.bridge, link.host_veth  # type: ignore[assignment]
+        try:
+            self._database.execute(
+                "INSERT INTO attachment (network, container, interface, pod, enforcement, rate, burst,"
+                " address, mtu, subnet, bridge, host_veth) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, lease.pod, terms.enforcement, terms.rate, terms.burst, *made),
+            )
+        except Conflict as error:
+            raise CniError(
+                ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
+            ) from error
+        self._promise((*row, terms.guarantee, terms.answers, terms.ceiling, None, 0, 0, None))
+
+    def lease(self, key: Key) -> Lease | None:
+        """The lease of an attachment."""
+        row = self._database.execute(_SELECT_LEASES + _THIS, key).fetchone()
+        return None if row is None else self._lease(row)
+
+    def leases(self) -> dict[Key, Lease]:
+        """All leases of all networks."""
+        return {row[:3]: self._lease(row) for row in self._database.execute(_SELECT_LEASES)}
+
+    def keys(self, network: str) -> list[Key]:
+        """All attachments of a network that anything is written down of."""
+        query = "SELECT network, container, interface FROM attachment WHERE network = ?"
+        return list(self._database.execute(query, (network,)))
+
+    def drop(self, key: Key, port: str = "") -> None:
+        """Forget an attachment, if it is there, and the address of its port of which nobody knew the owner.
+
+        Its address and its bandwidth are free again. To be called within a transaction.
+        """
+        for table in ("attachment", "promise"):
+            self._database.execute(f"DELETE FROM {table} WHERE {_KEY}", key)
+        self._database.execute("DELETE FROM reserved WHERE network = ? AND port = ?", (key[0], port))
+
+    def forget(self, network: str) -> None:
+        """Forget a network that has no attachment any more. To be called within a transaction."""
+        for table in ("subnet", "reserved"):
+            self._database.execute(f"DELETE FROM {table} WHERE network = ?", (network,))
+
+    def free_addresses(self, subnet: addresses.Subnet) -> int:
+        """How many more pods the subnet has addresses for."""
+        query = "SELECT count(*) FROM attachment WHERE address BETWEEN ? AND ?"
+        (taken,) = self._database.execute(query, (subnet.network, subnet.broadcast)).fetchone()
+        return subnet.size - int(taken)
+
+    def last_given(self) -> dict[tuple[str, str], int]:
+        """For each network and subnet the address given last."""
+        rows = self._database.execute("SELECT network, subnet, last FROM subnet")
+        for row in rows:
+            try:
+                if row[2] in addresses.parse_subnet(row[1]):
+                    continue
+            except (AttributeError, TypeError, ValueError):
+                pass
+            raise damaged(self._path, f"not a subnet: {row}")
+        return {(network, subnet): last for network, subnet, last in rows}
+
+    # Entries.
+
+    def entries(self) -> list[Entry]:
+        """All that are entered, ordered by their key."""
+        return [self._entry(row) for row in self._database.execute(_SELECT_ENTRIES)]
+
+    def find(self, key: Key) -> Entry | None:
+        """An attachment's entry, if it is entered."""
+        row = self._database.execute(_SELECT_ENTRIES + _THIS, key).fetchone()
+        return None if row is None else self._entry(row)
+
+    def beside(self, entry: Entry) -> list[Entry]:
+        """Those that have the same end on the node as another one, or its address."""
+        query = (
+            " AND NOT (a.network = ? AND a.container = ? AND a.interface = ?)"
+            " AND (CASE port WHEN '' THEN host_interface ELSE port END = ? AND host_interface != ''"
+            " OR address = ?)"
+        )
+        rows = self._database.execute(_SELECT_ENTRIES + query, (*entry.key, entry.end, entry.address))
+        return [self._entry(row) for row in rows]
+
     def admit(self, tree: Tree | None, entry: Entry) -> None:
-        """Write down an attachment, and the minor of its class into the entry, if its promise fits.
+        """Enter an attachment, and the minor of its class into the entry, if its promise fits.
 
         Without a tree it has none. To be called within a transaction. Raises CniError 105 when it does not
-        fit, 106 when the node's tree is configured otherwise, 103 when it is written down already.
+        fit, 106 when the node's tree is configured otherwise, 103 when it is entered already.
         """
         if tree is not None:
             self.require(tree, entry.network)
             # What was promised before may be more, of a version that promised more of the same capacity.
-            if entry.rate > max(0, tree.promisable - self.promised()):
+            if entry.rate > max(0, tree.promisable - self.promised(tree.uplink)):
                 raise CniError(NO_BANDWIDTH, messages.refusal(tree, self.entries(), entry))
             self.set_tree(tree)
+        uplink = tree.uplink if tree is not None else ""
         if entry.has_classes:
             entry.minor = self._free_minor()
-        # As adopt() may have found it a moment ago, when its lease was there and its entry was not.
-        self._database.execute(
-            f"DELETE FROM entry WHERE {_KEY} AND rate = 0 AND port != '' AND port = ? AND address = ?",
-            (*entry.key, entry.port, entry.address),
-        )
-        self._write(entry)
+        self.enter(entry, uplink)
 
-    def restore(self, tree: Tree | None, entries: Iterable[Entry]) -> list[Entry]:
-        """Write down what `rebuild` has found, whether it fits or not, and return what could not be.
+    def enter(self, entry: Entry, uplink: str) -> None:
+        """Write down what the node knows of an attachment; its classes, if it has any, are that uplink's.
 
-        Those with a minor of a class that is theirs come first. To be called within a transaction, on a new
-        ledger.
+        To be called within a transaction. Raises CniError 103.
         """
-        self.set_tree(tree)
-        left = []
-        for entry in sorted(entries, key=lambda entry: entry.minor is None):
-            try:
-                if entry.has_classes and entry.minor is None:
-                    entry.minor = self._free_minor()
-                self._write(entry)
-            except CniError:
-                left.append(entry)
-        return left
-
-    def _write(self, entry: Entry) -> None:
+        if self.find(entry.key) is not None:
+            raise CniError(ALREADY_ATTACHED, messages.taken(entry, []))
+        columns = "network", "container", "interface", "pod", "address", *_ENTERED
+        row = [
+            *entry.key,
+            entry.pod,
+            entry.address,
+            entry.way,
+            *(getattr(entry, name) for name in _ENTERED[1:]),
+        ]
         try:
-            self._insert("", entry)
+            self._database.execute(
+                f"INSERT INTO attachment ({', '.join(columns)}) VALUES ({', '.join('?' * len(row))})"
+                " ON CONFLICT (network, container, interface) DO UPDATE SET "
+                + ", ".join(f"{name} = excluded.{name}" for name in columns[3:]),
+                row,
+            )
         except Conflict as error:
-            # Where this plugin gave the address, its store should have known.
-            code = DAMAGED if entry.is_ours and self.find(entry.key) is None else ALREADY_ATTACHED
-            remedy = ", and the store has no record of it: run concorde rebuild" if code == DAMAGED else ""
-            raise CniError(code, messages.taken(entry, self.entries()) + remedy) from error
+            raise CniError(ALREADY_ATTACHED, messages.taken(entry, self.entries())) from error
+        if entry.ceil or entry.rate:
+            asked = entry.guarantee, entry.answers, None
+            self._promise((*entry.key, *asked, uplink, entry.rate, entry.ceil, entry.minor))
 
-    def adopt(self, entry: Entry) -> None:
-        """Write down an attachment that nobody has entered yet. To be called within a transaction."""
-        self._insert("OR IGNORE", entry)
-
-    def number(self) -> None:
-        """Give minors to those that a version entered which had classes for promises only.
+    def leave(self, key: Key) -> None:
+        """Undo enter(): what is promised is free again, and the lease is as it was.
 
         To be called within a transaction.
         """
-        for entry in self.entries():
-            if entry.has_classes and entry.minor is None:
-                row = self._free_minor(), *entry.key
-                self._database.execute(f"UPDATE entry SET minor = ? WHERE {_KEY}", row)
-
-    def set_mac(self, key: tuple[str, str, str], mac: str) -> None:
-        """Write down an attachment's hardware address."""
-        self._database.execute(f"UPDATE entry SET mac = ? WHERE {_KEY}", (mac, *key))
-
-    def set_end(self, entry: Entry) -> None:
-        """Write down what an attachment's interface is known by itself."""
-        row = entry.link, entry.host_mac, entry.inside, entry.number, entry.namespace
+        unknown = ", ".join(f"{name} = NULL" for name in _ENTERED)
+        own = "address = CASE WHEN host_veth IS NULL THEN NULL ELSE address END"
+        self._database.execute(f"UPDATE attachment SET {unknown}, {own} WHERE {_KEY}", key)
         self._database.execute(
-            f"UPDATE entry SET link = ?, host_mac = ?, inside = ?, number = ?, namespace = ? WHERE {_KEY}",
-            (*row, *entry.key),
+            f"UPDATE promise SET uplink = NULL, rate = 0, ceil = 0, minor = NULL WHERE {_KEY}", key
         )
 
     def bury(self, entry: Entry) -> None:
         """Let an attachment hold nothing any more. To be called within a transaction."""
         entry.bury()
-        self.drop(entry.key)
-        self._insert("", entry)
+        self.leave(entry.key)
+        gone = "address = NULL, mtu = NULL, subnet = NULL, bridge = NULL, host_veth = NULL"
+        self._database.execute(f"UPDATE attachment SET {gone} WHERE {_KEY}", entry.key)
+        self.enter(entry, "")
 
-    def drop(self, key: tuple[str, str, str]) -> None:
-        """Forget an attachment, if it is there; its bandwidth is free again."""
-        self._database.execute(f"DELETE FROM entry WHERE {_KEY}", key)
+    def set_end(self, entry: Entry) -> None:
+        """Write down what an attachment's interface is known by."""
+        known = "mac", "link", "host_mac", "inside", "number", "namespace"
+        self._database.execute(
+            f"UPDATE attachment SET {', '.join(f'{name} = ?' for name in known)} WHERE {_KEY}",
+            (*(getattr(entry, name) for name in known), *entry.key),
+        )
 
-    def _insert(self, otherwise: str, entry: Entry) -> None:
-        row: list[Any] = [getattr(entry, column) for column in _COLUMNS.split(", ")]
-        places = ", ".join("?" * len(row))
-        self._database.execute(f"INSERT {otherwise} INTO entry ({_COLUMNS}) VALUES ({places})", row)
+    # `rebuild`.
+
+    def restore_leases(
+        self,
+        leases: Mapping[Key, Lease],
+        last: Mapping[tuple[str, str], int],
+        unknown: Iterable[tuple[str, Link]],
+    ) -> list[Key]:
+        """Write down what `rebuild` has found, and return the leases that could not be.
+
+        `last` is last_given(); `unknown` are networks' ports of which nobody knows whose they are: no other
+        pod gets their address until they are gone. To be called within a transaction, on a new ledger.
+        """
+        left = []
+        for key, lease in leases.items():
+            try:
+                if lease.link is not None:
+                    self._reserve(key[0], lease.link.subnet)
+                self.add(key[0], lease)
+            except CniError:
+                left.append(key)
+        for network, link in unknown:
+            self._reserve(network, link.subnet)
+            self._database.execute(
+                "INSERT OR IGNORE INTO reserved VALUES (?, ?, ?)", (network, link.address, link.host_veth)
+            )
+        for (network, subnet), address in last.items():
+            self._last(network, subnet, address)
+        return left
+
+    def restore_entries(self, tree: Tree | None, entries: Iterable[Entry]) -> list[Entry]:
+        """The same for entries, whether they fit or not.
+
+        Those with a minor of a class that is theirs come first.
+        """
+        self.set_tree(tree)
+        uplink = tree.uplink if tree is not None else ""
+        left = []
+        for entry in sorted(entries, key=lambda entry: entry.minor is None):
+            try:
+                if entry.has_classes and entry.minor is None:
+                    entry.minor = self._free_minor()
+                self.enter(entry, uplink)
+            except CniError:
+                left.append(entry)
+        return left
+
+    def _promise(self, row: tuple[Any, ...]) -> None:
+        """Write a promise down, or what it takes of an uplink; the ceiling stays as it was promised."""
+        if not any(row[3:]):
+            return
+        self._database.execute(
+            "INSERT INTO promise VALUES (?, ?, ?, 'egress', '', ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (network, container, interface, direction, peer) DO UPDATE SET guarantee ="
+            " excluded.guarantee, answers = excluded.answers, uplink = excluded.uplink, rate = excluded.rate,"
+            " ceil = excluded.ceil, minor = excluded.minor",
+            row,
+        )
+
+    def _reserve(self, network: str, subnet: addresses.Subnet) -> None:
+        # As in the paper, what no pod may get is written down up front; then one rule finds free addresses.
+        if self.knows(network, subnet):
+            return
+        self._last(network, str(subnet), subnet.gateway)
+        for address in subnet.reserved:
+            self._database.execute("INSERT OR IGNORE INTO reserved VALUES (?, ?, NULL)", (network, address))
+
+    def _last(self, network: str, subnet: str, address: int) -> None:
+        self._database.execute("INSERT OR REPLACE INTO subnet VALUES (?, ?, ?)", (network, subnet, address))
+
+    def _lease(self, row: tuple[Any, ...]) -> Lease:
+        try:
+            return lease_of(row)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(self._path, f"not a lease: {row}") from error
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         for value, kinds in zip(row, _KINDS):
@@ -242,15 +487,49 @@ class Ledger(Database):
                 raise damaged(self._path, f"not an entry: {row}")
         return Entry(*row)
 
-    def _free_minor(self) -> int:
-        query = (
-            "SELECT coalesce(min(minor + 1), ?1) FROM entry AS taken WHERE minor IS NOT NULL AND NOT EXISTS"
-            " (SELECT 1 FROM entry WHERE minor = taken.minor + 1)"
+    def _first_free(self, network: str, start: int) -> int:
+        # Index look-ups, then a walk along the run of taken addresses that `start` lies in.
+        is_taken = (
+            "EXISTS (SELECT 1 FROM attachment WHERE address = {0})"
+            " OR EXISTS (SELECT 1 FROM reserved WHERE network = ?2 AND address = {0})"
         )
-        first = self._database.execute("SELECT 1 FROM entry WHERE minor = ?", (htb.FIRST_MINOR,)).fetchone()
+        if not self._database.execute(f"SELECT {is_taken.format('?1')}", (start, network)).fetchone()[0]:
+            return start
+        query = (
+            "SELECT address + 1 FROM (SELECT address FROM attachment WHERE address >= ?1 UNION ALL"
+            " SELECT address FROM reserved WHERE network = ?2 AND address >= ?1) AS taken"
+            f" WHERE NOT ({is_taken.format('taken.address + 1')}) ORDER BY address LIMIT 1"
+        )
+        return int(self._database.execute(query, (start, network)).fetchone()[0])
+
+    def _free_minor(self) -> int:
+        first = self._database.execute(f"{_MINOR}?", (htb.FIRST_MINOR,)).fetchone()
         if first is None:
             return htb.FIRST_MINOR
-        minor = int(self._database.execute(query, (htb.FIRST_MINOR,)).fetchone()[0])
+        query = (
+            "SELECT min(minor + 1) FROM promise AS taken WHERE direction = 'egress' AND minor IS NOT NULL"
+            f" AND NOT EXISTS ({_MINOR}taken.minor + 1)"
+        )
+        minor = int(self._database.execute(query).fetchone()[0])
         if minor > htb.LAST_MINOR:
             raise CniError(NO_BANDWIDTH, "the node's tree has no class left")
         return minor
+
+
+def lease_of(row: tuple[Any, ...]) -> Lease:
+    """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
+    _, container, interface, enforcement, *rest = row
+    numbers, (subnet, bridge, host_veth) = rest[:7], rest[7:]
+    if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
+        raise ValueError
+    if not all(number is None or isinstance(number, int) for number in numbers):
+        raise ValueError
+    mtu, address = numbers[5:]
+    link = None
+    if subnet is not None or host_veth is not None:
+        if not (names.is_interface(bridge) and names.is_interface(host_veth) and isinstance(mtu, int)):
+            raise ValueError
+        if not 0 <= address < 1 << 32:
+            raise ValueError
+        link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
+    return Lease(container, interface, Terms(enforcement, *numbers[:5]), link)

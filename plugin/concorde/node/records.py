@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    Key = tuple[str, str, str]  # network, container, interface
+
 # An outer Ethernet header less the one counted in the class, IPv4, UDP and VXLAN: 14 + 20 + 8 + 8 (RFC 7348).
 VXLAN_HEADERS = 50
 
@@ -180,7 +182,7 @@ class Entry:
         return bool(self.ceil and self.way and self.address is not None)
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """What names the attachment on this node: the networks of one node have different names."""
         return self.network, self.container, self.interface
 

@@ -1,7 +1,7 @@
 """ADD: give a pod its interface (or take the one the chain made) and keep its promise there.
 
-The order makes kills harmless: the lease is written before the kernel is touched, so whatever exists is in
-the store and DEL or GC finds it; and shaping comes before the interface is up, so not one packet of the
+The order makes kills harmless: the row is written before the kernel is touched, so whatever exists is in
+the ledger and DEL or GC finds it; and shaping comes before the interface is up, so not one packet of the
 pod passes by its class.
 """
 
@@ -15,13 +15,14 @@ from ..configuration import Configuration, invalid
 from ..leases import Lease, Link
 from ..locks import AttachmentLock, NodeLock
 from ..node import attachments
-from ..store import Store
+from ..node.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ..addresses import Subnet
+    from ..node.records import Key
     from ..node.settings import Settings
     from ..requests import Request
 
@@ -66,46 +67,55 @@ def _attach(
     request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int
 ) -> tuple[Lease, bool]:
     """The lease, and whether the pod's default route goes there."""
-    terms = guarantees.terms(configuration, mtu, enforcements.reserves(configuration.enforcement))
+    reserves = enforcements.reserves(configuration.enforcement)
+    terms = guarantees.terms(configuration, mtu, reserves)
     lease = Lease(request.container, request.interface, terms, None, request.pod)
+    key = configuration.name, request.container, request.interface
+    attachments.take_over(configuration.state)
     with AttachmentLock(configuration.directory, request.container, request.interface):
         settings = enforcements.load(lease.terms.enforcement).on_uplink(configuration)
         lock = NodeLock(configuration.node_directory)
-        store = Store(configuration.directory)
-        with store:
-            _look_around(configuration, settings, subnet, store)
+        book = Ledger(configuration.node_directory)
+        with book:
+            _look_around(configuration, settings, subnet, book)
             if subnet is not None:
-                veth = names.host_veth(configuration.name, request.container, request.interface)
-                address = store.next_address(subnet)
+                veth = names.host_veth(*key)
+                address = book.next_address(configuration.name, subnet)
                 lease.link = Link(request.interface, mtu, address, subnet, configuration.bridge, veth)
-            store.add(lease)
+            book.add(configuration.name, lease)
         try:
-            default = _install(configuration, lease, settings, lock, request.netns)
+            default = _install(configuration, lease, settings, book, lock, request.netns)
         except Exception as error:
-            _undo(lease, store, error)
+            _undo(lease, book, key, error)
             raise
     return lease, default
 
 
 def _look_around(
-    configuration: Configuration, settings: Settings | None, subnet: Subnet | None, store: Store
+    configuration: Configuration, settings: Settings | None, subnet: Subnet | None, book: Ledger
 ) -> None:
     """Before a network's first pods, and those of a new bridge or subnet. No other ADD pays for it."""
     if subnet is None:
-        known = store.has_pods()
+        known = book.has_pods(configuration.name)
     else:
-        known = store.has_pods_on(configuration.bridge) and store.knows(subnet)
+        known = book.has_pods_on(configuration.name, configuration.bridge)
+        known = known and book.knows(configuration.name, subnet)
     if known:
         return
     from .. import bridges, surroundings
 
     if subnet is not None:
-        bridges.require_ours(configuration, subnet, store)
+        bridges.require_ours(configuration, subnet, book)
     surroundings.require(configuration, settings, makes_bridge=subnet is not None)
 
 
 def _install(
-    configuration: Configuration, lease: Lease, settings: Settings | None, lock: NodeLock, netns: str
+    configuration: Configuration,
+    lease: Lease,
+    settings: Settings | None,
+    book: Ledger,
+    lock: NodeLock,
+    netns: str,
 ) -> bool:
     enforcement = enforcements.load(lease.terms.enforcement)
     link = lease.link
@@ -116,20 +126,21 @@ def _install(
         raise invalid("prevResult", f"{lease.interface} has no end on the node: {UNGUARDED}")
     if link is not None:
         links.make(link, netns)
-    attachments.enter(entry, settings, lock, enforcements.reserves)
+    attachments.enter(book, entry, settings, lock)
     try:
         enforcement.install(configuration, lease, entry, netns)
         return link is not None and links.configure(link, netns, configuration.default_route)
     except Exception:
-        attachments.withdraw(configuration, lease.container, lease.interface)
+        attachments.withdraw(book, configuration, lease.container, lease.interface)
         raise
 
 
-def _undo(lease: Lease, store: Store, cause: Exception) -> None:
-    # Should this fail too, the lease stays behind, and with it the way for DEL or GC to finish the job.
+def _undo(lease: Lease, book: Ledger, key: Key, cause: Exception) -> None:
+    # Should this fail too, the row stays behind, and with it the way for DEL or GC to finish the job.
     try:
         if lease.link is not None:
             links.remove(lease.link.host_veth)
-        store.drop(lease.container, lease.interface)
+        with book:
+            book.drop(key)
     except Exception as error:
         raise CniError(COMMAND_FAILED, f"{cause}; undoing it failed: {error}") from cause

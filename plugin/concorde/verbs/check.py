@@ -1,4 +1,4 @@
-"""CHECK: does the kernel, and the store, still say what ADD made them say?"""
+"""CHECK: do the kernel, and the ledger, still say what ADD made them say?"""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import json
 from .. import addresses, enforcements, guarantees, tools
 from ..cni import CHECK_FAILED, CniError
 from ..configuration import Configuration, invalid
-from ..database import existing
-from ..node import attachments
+from ..node import attachments, ledger
 from ..results import entries_of
-from ..store import Store, path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +27,9 @@ def check(request: Request) -> None:
     previous = configuration.previous
     if previous is None:
         raise invalid("prevResult", "CHECK needs it")
-    store = existing(path(configuration.directory), lambda: Store(configuration.directory))
-    lease = store.find(request.container, request.interface) if store else None
+    attachments.take_over(configuration.state)
+    book = ledger.opened(configuration.node_directory)
+    lease = book.lease((configuration.name, request.container, request.interface)) if book else None
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
     assert lease is not None
     reserves = enforcements.reserves(configuration.enforcement)

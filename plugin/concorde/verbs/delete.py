@@ -1,7 +1,7 @@
 """DEL: take away what ADD made, any number of times, also when nobody knows the pod's namespace any more.
 
-A pod must be able to end whatever became of store and ledger. Where they are missing or damaged, what the
-kernel has of the attachment is known by its names, and a damaged file is left as it is, for `rebuild`.
+A pod must be able to end whatever became of the ledger. Where it is missing or damaged, what the kernel has
+of the attachment is known by its names, and a damaged file is left as it is, for `rebuild`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from ..node import attachments
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..leases import Lease
+    from ..node.ledger import Ledger
+    from ..node.records import Key
     from ..requests import Request
-    from ..store import Store
 
 
 def delete(request: Request) -> None:
@@ -24,57 +25,67 @@ def delete(request: Request) -> None:
     Only the network's identity is read: DEL must not fail because, say, flannel's file is gone.
     """
     network = Identity(request.document)
+    take_over(network)
     release(network, request.container, request.interface, request.netns)
 
 
 def release(network: Identity, container: str, interface: str, netns: str, stays: bool = False) -> None:
-    """Remove the attachment's shaping, link and lease, whichever of them exist.
+    """Remove the attachment's shaping, link and row, whichever of them exist.
 
     With `stays` the pod goes on, with the interface that another plugin made for it, and without a promise.
-    The lease goes last: whatever a kill leaves behind is still written down. Raises tools.CommandError.
+    The row goes last: whatever a kill leaves behind is still written down. Raises tools.CommandError.
     """
+    key = network.name, container, interface
     with where_ours(lambda: AttachmentLock(network.directory, container, interface)):
-        veth = names.host_veth(network.name, container, interface)
+        veth = names.host_veth(*key)
         # Nothing passes from now on, for the guard may be gone before the link is.
         rtnetlink.take_down(veth)
         with links.Removal(veth):
             # Not above: loading SQLite takes 4 ms, which pass while the kernel deletes the link.
-            store, lease = _found(network, container, interface)
-            if lease is not None:
-                where = netns if lease.link is not None or _is_within(network, lease, netns) else ""
+            book, lease = _found(network, key)
+            if book is not None and lease is not None:
+                where = netns if lease.link is not None or _is_within(book, key, lease, netns) else ""
                 enforcements.load(lease.terms.enforcement).remove(network, lease, where)
-            attachments.withdraw(network, container, interface, stays)
-        if store is not None:
-            _drop(store, container, interface, veth)
+            attachments.withdraw(book, network, container, interface, stays)
+        if book is not None:
+            _drop(book, key, veth)
 
 
-def _is_within(network: Identity, lease: Lease, netns: str) -> bool:
+def _is_within(book: Ledger, key: Key, lease: Lease, netns: str) -> bool:
     """Whether the pod of an interface that another plugin made is still in its namespace, and no other."""
     held = bool(netns) and lease.terms.rate is not None
-    return held and attachments.is_within(network, lease.container, lease.interface, netns)
+    return held and attachments.is_within(book, key, netns)
 
 
-def opened(network: Identity) -> Store | None:
-    """The network's store, if it is there and whole."""
-    from .. import store
-    from ..database import usable
+def opened(network: Identity) -> Ledger | None:
+    """The node's ledger, if it is there and whole."""
+    from ..database import WhereWhole
+    from ..node import ledger
 
-    return usable(store.path(network.directory), lambda: store.Store(network.directory))
+    with WhereWhole():
+        return ledger.opened(network.node_directory)
+    return None
 
 
-def _drop(store: Store, container: str, interface: str, veth: str) -> None:
+def _drop(book: Ledger, key: Key, veth: str) -> None:
+    from ..database import WhereWhole
+
+    with WhereWhole(), book:
+        book.drop(key, veth)
+
+
+def _found(network: Identity, key: Key) -> tuple[Ledger | None, Lease | None]:
+    from ..database import WhereWhole
+
+    book = opened(network)
+    with WhereWhole():
+        return book, book.lease(key) if book is not None else None
+    return book, None
+
+
+def take_over(network: Identity) -> None:
+    """What a version before left, as far as it can be trusted."""
     from ..database import WhereWhole
 
     with WhereWhole():
-        store.drop(container, interface)
-    with WhereWhole():
-        store.drop_port(veth)
-
-
-def _found(network: Identity, container: str, interface: str) -> tuple[Store | None, Lease | None]:
-    from ..database import WhereWhole
-
-    with WhereWhole():
-        store = opened(network)
-        return store, store.find(container, interface) if store else None
-    return None, None
+        attachments.take_over(network.state)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from .. import links, names, tools
 from ..cni import COMMAND_FAILED, CniError, shown
 from ..configuration import Identity, invalid
-from ..database import WhereWhole, usable
-from .delete import opened, release
+from ..database import WhereWhole
+from .delete import opened, release, take_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..node.ledger import Ledger
     from ..requests import Request
 
     Attachment = tuple[str, str]  # container and interface
@@ -26,8 +25,8 @@ def gc(request: Request) -> None:
     """Remove all stale attachments, going on after an error. Raises CniError with all errors."""
     network = Identity(request.document)
     valid = _valid(request)
-    errors = _release_others(network, _leased(network), valid)
-    errors += _release_others(network, _entered(network), valid)
+    take_over(network)
+    errors = _release_others(network, _written_down(network), valid)
     errors += _drop_ports(network, valid)
     if errors:
         raise CniError(COMMAND_FAILED, errors[0], "\n".join(errors))
@@ -60,20 +59,11 @@ def _is(rule: Callable[[str], bool], value: object) -> bool:
     return isinstance(value, str) and rule(value)
 
 
-def _leased(network: Identity) -> list[Attachment]:
-    """The attachments of which the store tells."""
+def _written_down(network: Identity) -> list[Attachment]:
+    """The attachments of which the node's ledger tells; other networks' are not ours."""
     with WhereWhole():
-        store = opened(network)
-        return [(lease.container, lease.interface) for lease in store.leases()] if store else []
-    return []
-
-
-def _entered(network: Identity) -> list[Attachment]:
-    """Those of which the node's ledger tells, though perhaps no lease; other networks' are not ours."""
-    with WhereWhole():
-        book = _ledger(network)
-        entries = book.entries() if book else []
-        return [(entry.container, entry.interface) for entry in entries if entry.network == network.name]
+        book = opened(network)
+        return [key[1:] for key in book.keys(network.name)] if book is not None else []
     return []
 
 
@@ -90,7 +80,7 @@ def _release_others(network: Identity, found: Iterable[Attachment], valid: set[A
 
 
 def _drop_ports(network: Identity, valid: set[Attachment]) -> list[str]:
-    """Drop veths on this network's bridge that no lease tells of: somebody removed the store."""
+    """Drop veths on this network's bridge that no lease tells of: somebody removed the ledger."""
     if not links.exists(network.bridge):
         return []
     errors = []
@@ -105,20 +95,12 @@ def _drop_ports(network: Identity, valid: set[Attachment]) -> list[str]:
 
 
 def _drop_port(network: Identity, name: str) -> None:
-    from ..node import remains
-
     links.remove(name)
-    store = opened(network)
-    if store is not None:
-        with WhereWhole():
-            store.drop_port(name)
-    if _ledger(network) is None:
+    book = opened(network)
+    if book is None:
+        from ..node import remains
+
         remains.forget({name})
-
-
-def _ledger(network: Identity) -> Ledger | None:
-    """The node's ledger, if it is there and whole."""
-    from ..node import ledger
-
-    directory = network.node_directory
-    return usable(ledger.path(directory), lambda: ledger.Ledger(directory))
+        return
+    with WhereWhole(), book:
+        book.drop((network.name, "", ""), name)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .. import chain, enforcements, surroundings, tools
+from .. import chain, enforcements, state_files, surroundings, tools
 from ..cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
 from ..configuration import Configuration
 from ..node import attachments
-from ..store import Store
+from ..node.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def status(request: Request, beforehand: bool = False, follows: bool | None = None) -> None:
-    """Look for the tools, a usable store, suitable surroundings and a free address.
+    """Look for the tools, a usable ledger, suitable surroundings and a free address.
 
     Raises CniError 50, or 7 for a bad key.
 
-    `beforehand` is for a version that is not in its place yet. It leaves store and ledger as the one that is
-    there can read them, and does not mind what that one made otherwise. `follows` says whether another plugin
+    `beforehand` is for a version that is not in its place yet. It leaves the ledger as the one that is
+    there can read it, and does not mind what that one made otherwise. `follows` says whether another plugin
     makes the interface; a runtime does not tell, but who follows names no bridge and no subnet of its own.
     """
     configuration = Configuration(request.document)
@@ -29,8 +29,11 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
     try:
         for tool in (*tools.TOOLS, *enforcements.load(configuration.enforcement).TOOLS):
             tools.find(tool)
-        store = Store(configuration.directory, reading=beforehand)
-        with store:
+        if not beforehand:
+            state_files.directory(configuration.directory)
+            attachments.take_over(configuration.state)
+        book = Ledger(configuration.node_directory, reading=beforehand)
+        with book:
             pass  # a transaction that writes can begin
         # Without one it follows another plugin, which gives the addresses.
         subnet = configuration.subnet()[0] if configuration.names_subnet else None
@@ -39,7 +42,7 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
     found = _around(configuration, beforehand, makes_bridge)
     if found:
         raise CniError(NOT_AVAILABLE, "; ".join(found))
-    if subnet is not None and store.free_addresses(subnet) <= 0:
+    if subnet is not None and book.free_addresses(subnet) <= 0:
         raise CniError(NOT_AVAILABLE, f"all {subnet.size} addresses of subnet {subnet} are in use")
 
 

@@ -165,12 +165,14 @@ class Node:
         return answer
 
     def leases(self, network: str) -> list[tuple[str, str]]:
-        """Container and address of every lease, straight from the store."""
+        """Container and address of every lease, straight from the ledger."""
         code = (
             "import json, sqlite3, sys; rows = sqlite3.connect(sys.argv[1]).execute("
-            "\"SELECT container, address FROM lease WHERE container != ''\"); print(json.dumps(list(rows)))"
+            "'SELECT container, address FROM attachment WHERE network = ?', sys.argv[2:]);"
+            " print(json.dumps(list(rows)))"
         )
-        rows = json.loads(self.run("/usr/bin/python3", "-c", code, f"/run/concorde/{network}/leases.sqlite"))
+        file = "/run/concorde/node/ledger.sqlite"
+        rows = json.loads(self.run("/usr/bin/python3", "-c", code, file, network))
         return [tuple(row) for row in rows]
 
     def veths(self) -> set[str]:

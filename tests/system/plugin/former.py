@@ -1,9 +1,13 @@
-"""A node as the version before left it: guards for guarantees only, other sets, an older ledger."""
+"""A node as versions before left it: guards for guarantees only, other sets, stores and an older ledger."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tests.paths import ROOT
 from tests.system.plugin.conftest import Node
 
+FILES = Path(__file__).with_name("former_files.py")
 # What that version made for A-1 (a guarantee, enforcement node); other pods had nothing.
 TABLES = """\
 table ip concorde {
@@ -40,32 +44,14 @@ table bridge concorde {
   }
 }
 """
-# What an interface is known by itself came last.
-_KNOWN = 'KNOWN = "link", "host_mac", "inside", "number", "namespace"\n'
-LEDGER_3 = (
-    _KNOWN
-    + """\
-import sqlite3, sys
-book = sqlite3.connect(sys.argv[1], isolation_level=None)
-for column in KNOWN:
-    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
-book.execute("PRAGMA user_version = 3")
-"""
-)
-# Only what was promised on the uplink was written down, and no hardware address.
-LEDGER = (
-    _KNOWN
-    + """\
-import sqlite3, sys
-book = sqlite3.connect(sys.argv[1], isolation_level=None)
-book.execute("DELETE FROM entry WHERE minor IS NULL")
-for column in ("mac", "others", "answers", *KNOWN):
-    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
-for column in ("overhead", "segment"):
-    book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
-book.execute("PRAGMA user_version = 1")
-"""
-)
+
+
+def keep(node: Node, version: int = 4) -> None:
+    """Have a store of leases a network and a ledger of that version (0: none) in place of the node's ledger.
+
+    Of version 1, what was promised on the uplink alone is written down.
+    """
+    node.run("/usr/bin/python3", FILES, str(ROOT / "plugin"), "/run/concorde", str(version))
 
 
 def set_back(node: Node, port: str) -> None:
@@ -78,22 +64,7 @@ def set_back(node: Node, port: str) -> None:
         if entry.get("state") == "static":
             node.run("bridge", "fdb", "delete", entry["mac"], "dev", entry["ifname"], "master")
     node.run("ip", "link", "set", "dev", "cni-a", "type", "bridge", "mcast_snooping", "1")
-    node.run("/usr/bin/python3", "-c", LEDGER, "/run/concorde/node/ledger.sqlite")
-
-
-# A tree whose classes counted frames of layer 2.
-LEDGER_2 = (
-    _KNOWN
-    + """\
-import sqlite3, sys
-book = sqlite3.connect(sys.argv[1], isolation_level=None)
-for column in ("overhead", "segment"):
-    book.execute(f"ALTER TABLE tree DROP COLUMN {column}")
-for column in ("answers", *KNOWN):
-    book.execute(f"ALTER TABLE entry DROP COLUMN {column}")
-book.execute("PRAGMA user_version = 2")
-"""
-)
+    keep(node, 1)
 
 
 def count_layer_2(node: Node, rates: dict[str, tuple[int, int]]) -> None:
@@ -111,4 +82,4 @@ def count_layer_2(node: Node, rates: dict[str, tuple[int, int]]) -> None:
         for name, (rate, ceil) in rates.items()
     ]
     node.run("tc", "-batch", "-", stdin="".join(lines))
-    node.run("/usr/bin/python3", "-c", LEDGER_2, "/run/concorde/node/ledger.sqlite")
+    keep(node, 2)

@@ -420,9 +420,9 @@ class Pod:
         return network_state(*(json.loads(part or "[]") for part in shown))
 
 
-LEDGER = "/run/concorde/node/ledger.sqlite", "SELECT * FROM entry ORDER BY network, container"
-LEASES = "/run/concorde/cluster-a/leases.sqlite", "SELECT * FROM lease ORDER BY container, address"
-CLASS = LEDGER[0], f"SELECT minor FROM entry WHERE container = '{POD}' AND rate"
+LEDGER = "/run/concorde/node/ledger.sqlite", "SELECT * FROM attachment ORDER BY network, container"
+LEASES = LEDGER[0], "SELECT * FROM promise ORDER BY network, container"
+CLASS = LEDGER[0], f"SELECT minor FROM promise WHERE container = '{POD}' AND rate"
 # In one process: each part is JSON, but for tc's classes.
 POD_STATE = "ip -j -d addr; echo '\n---'; ip -j route show table all; echo '\n---'; tc -j qdisc show"
 STATE = f"{POD_STATE}; echo '\n---'; bridge -j fdb show; echo '\n---'; nft -j list ruleset"

@@ -7,12 +7,12 @@ from concorde import shaping
 
 from tests.system.plugin.conftest import Node, promising
 
-STORE = "/run/concorde/cluster-a/leases.sqlite"
+LEDGER = "/run/concorde/node/ledger.sqlite"
 
 
 def sql(statement: str) -> list[str]:
     code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).execute(sys.argv[2])"
-    return ["/usr/bin/python3", "-c", code, STORE, statement]
+    return ["/usr/bin/python3", "-c", code, LEDGER, statement]
 
 
 @pytest.mark.long(one_in=3)
@@ -37,10 +37,14 @@ def sql(statement: str) -> list[str]:
         ("node", "ip link del dev HOST", "does not exist"),
         ("node", "ip addr del 172.16.1.1/24 dev cni-a", "cni-a has lost its address"),
         ("node", "ip link set dev cni-a down", "cni-a is down"),
-        ("store", "DELETE FROM lease WHERE container = 'A-1'", "no lease"),
-        ("store", "UPDATE lease SET address = address + 1 WHERE container = 'A-1'", "not in prevResult"),
-        ("store", "UPDATE lease SET guarantee = 7 WHERE container = 'A-1'", "guarantee 7"),
-        ("store", "UPDATE lease SET rate = 2000000 WHERE container = 'A-1'", "rate 2000000"),
+        ("ledger", "DELETE FROM attachment WHERE container = 'A-1'", "no lease"),
+        (
+            "ledger",
+            "UPDATE attachment SET address = address + 1 WHERE container = 'A-1'",
+            "not in prevResult",
+        ),
+        ("ledger", "UPDATE promise SET guarantee = 7 WHERE container = 'A-1'", "guarantee 7"),
+        ("ledger", "UPDATE attachment SET rate = 2000000 WHERE container = 'A-1'", "rate 2000000"),
     ],
 )
 def test_one_difference_is_noticed(node: Node, where: str, tampering: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Two clusters' runtimes at work on a node whose store and ledger are damaged at random, again and again.
+"""Two clusters' runtimes at work on a node whose ledger is damaged at random, again and again.
 
 At no time have two pods one address, every pod can end, and what is said is said in words. After `rebuild`,
 GC and `reconcile` ledger, leases, classes, map and ports are what the runtimes know, with every promise.
@@ -28,11 +28,7 @@ from tests.system.plugin.uplinks import ledger, on_uplink
 
 DAMAGES = cases.count("CONCORDE_DAMAGES", 6, 500)
 STATE = "/run/concorde"
-FILES = [
-    f"{STATE}/cluster-a/leases.sqlite",
-    f"{STATE}/cluster-b/leases.sqlite",
-    f"{STATE}/node/ledger.sqlite",
-]
+FILES = [f"{STATE}/node/ledger.sqlite"]
 KINDS = ("bits", "bits", "truncation", "deletion", "replacement", "replacement", "mode", "owner")
 PODS = {cluster: [f"{cluster}-{number}" for number in range(5)] for cluster in "ab"}
 MOST_AT_ONCE = 3

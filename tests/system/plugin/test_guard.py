@@ -189,7 +189,7 @@ def test_an_unguarded_node_of_the_version_before_is_guarded_by_reconcile(node: N
     plain = network("cluster-c", 18)
     added(node, "C-1", plain)
     whole = guarded(node)
-    node.run("rm", "-r", "/run/concorde/node")
+    former.keep(node, 0)
     node.run("nft", "flush", "ruleset")
     assert "table bridge concorde is missing" in node.run(node.plugin, "reconcile")
     assert guarded(node) == whole

@@ -16,7 +16,7 @@ from tests.system.plugin.uplinks import on_uplink
 from tests.waiting import PATIENCE
 
 STATE = "/run/concorde"
-STORE = f"{STATE}/cluster-a/leases.sqlite"
+LEDGER = f"{STATE}/node/ledger.sqlite"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_modes_that_are_too_wide_are_narrowed(node: Node) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    ["", "/cluster-a", "/node", "/cluster-a/lock", "/cluster-a/leases.sqlite", "/node/ledger.lock"],
+    ["", "/cluster-a", "/node", "/cluster-a/lock", "/node/ledger.sqlite", "/node/ledger.lock"],
 )
 def test_no_symlink_is_followed(node: Node, what: str) -> None:
     """As a user of the node could have put it there while the directory was open to all."""
@@ -78,14 +78,14 @@ def test_no_symlink_is_followed(node: Node, what: str) -> None:
 
 
 @pytest.mark.parametrize("beside", ["-journal", "-wal"])
-def test_no_symlink_beside_the_store_is_followed(node: Node, beside: str) -> None:
+def test_no_symlink_beside_the_ledger_is_followed(node: Node, beside: str) -> None:
     node.call("ADD", "A-1", network())
-    node.run("ln", "-s", "/run/there", STORE + beside)
+    node.run("ln", "-s", "/run/there", LEDGER + beside)
     assert node.call("ADD", "A-2", network())["code"] == 108
     assert node.run("sh", "-c", "ls /run/there 2>/dev/null || true") == ""
 
 
-@pytest.mark.parametrize("what", ["", "/cluster-a", "/cluster-a/leases.sqlite", "/node/ledger.sqlite"])
+@pytest.mark.parametrize("what", ["", "/cluster-a", "/node", "/node/ledger.sqlite"])
 def test_what_belongs_to_somebody_else_is_refused(node: Node, what: str) -> None:
     if node.in_user_namespace:
         pytest.skip("an ordinary user has no second user")

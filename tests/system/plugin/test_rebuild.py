@@ -13,7 +13,6 @@ from tests.system.plugin.runtimes import CACHE, attach, keep
 from tests.system.plugin.uplinks import chain, ledger, on_uplink
 
 STATE = "/run/concorde"
-STORE = f"{STATE}/cluster-a/leases.sqlite"
 LEDGER = f"{STATE}/node/ledger.sqlite"
 PODS = ("A-1", "A-2", "B-1")
 
@@ -78,41 +77,34 @@ def state(node: Node) -> Any:
 
 @pytest.mark.long(one_in=9)
 @pytest.mark.parametrize("how", DAMAGES)
-@pytest.mark.parametrize("file", [STORE, LEDGER], ids=["store", "ledger"])
-def test_a_damaged_file_is_told_in_words_and_made_again(node: Node, how: str, file: str) -> None:
+def test_a_damaged_ledger_is_told_in_words_and_made_again(node: Node, how: str) -> None:
     configuration = on_uplink("100M", "200M")
     result = attach(node, "A-1", configuration)
     before = state(node)
-    damage(node, how, file)
+    damage(node, how, LEDGER)
     error = node.call("ADD", "A-2", on_uplink("10M"))
-    assert error["code"] in ((107, 108) if file == STORE or how not in ("empty", "gone") else (106, 107)), (
-        error
-    )
+    assert error["code"] in (107, 108), error
     assert "Error" not in error["msg"]
-    assert "rebuild" in error["msg"] or error["code"] == 106
+    assert "rebuild" in error["msg"]
     words = rebuilt(node)
-    assert f"made: {file}" in words
+    assert f"made: {LEDGER}" in words
     assert state(node) == before
     assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
     assert program(node, "reconcile") == (0, "nothing to repair\n")
     attach(node, "A-2", on_uplink("10M"))
     if how == "not a database":
-        assert f"kept: {file}.damaged-1\n" in words
-        assert node.run("cat", f"{file}.damaged-1") == "nonsense-all-over"
+        assert f"kept: {LEDGER}.damaged-1\n" in words
+        assert node.run("cat", f"{LEDGER}.damaged-1") == "nonsense-all-over"
 
 
 @pytest.mark.long(one_in=5)
 @pytest.mark.parametrize("how", ["not a database", "gone", "garbage in the middle", "a symbolic link"])
-@pytest.mark.parametrize("files", [[STORE], [LEDGER], [STORE, LEDGER]], ids=["store", "ledger", "both"])
 @pytest.mark.parametrize("verb", ["DEL", "GC"])
-def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(
-    node: Node, how: str, files: list[str], verb: str
-) -> None:
+def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(node: Node, how: str, verb: str) -> None:
     result = attach(node, "A-1", on_uplink("100M"))
     attach(node, "B-1", on_uplink("50M", cluster="b"))
-    for file in files:
-        damage(node, how, file)
-    kept = {file: node.run("sh", "-c", f"cat {file} 2>/dev/null | md5sum") for file in files}
+    damage(node, how, LEDGER)
+    kept = node.run("sh", "-c", f"cat {LEDGER} 2>/dev/null | md5sum")
     if verb == "DEL":
         assert node.call("DEL", "A-1", on_uplink("100M", prevResult=result)) == {}
     else:
@@ -122,14 +114,14 @@ def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(
     assert "172.16.1.2" not in elements
     assert "172.17.1.2" in elements
     assert "class htb c0de:10 " not in node.run("tc", "class", "show", "dev", "eth0")
-    assert {file: node.run("sh", "-c", f"cat {file} 2>/dev/null | md5sum") for file in files} == kept
+    assert node.run("sh", "-c", f"cat {LEDGER} 2>/dev/null | md5sum") == kept
     node.run("sh", "-c", f"rm -f {CACHE}/cluster-a-*")
     rebuilt(node)
     assert [entry["container"] for entry in ledger(node)["attachments"]] == ["B-1"]
     assert program(node, "reconcile") == (0, "nothing to repair\n")
 
 
-@pytest.mark.parametrize("command", ["rm -r /run/concorde", ": > " + STORE, "rm " + STORE])
+@pytest.mark.parametrize("command", ["rm -r /run/concorde", ": > " + LEDGER, "rm " + LEDGER])
 def test_a_living_pods_address_is_never_given_twice(node: Node, command: str) -> None:
     attach(node, "A-1", promising("1G"))
     node.run("sh", "-c", command)
@@ -142,11 +134,11 @@ def test_a_living_pods_address_is_never_given_twice(node: Node, command: str) ->
     assert result["ips"][0]["address"] == "172.16.1.3/24"
 
 
-def test_a_store_of_yesterday_gives_no_address_twice(node: Node) -> None:
+def test_a_ledger_of_yesterday_gives_no_address_twice(node: Node) -> None:
     attach(node, "A-1", network())
-    node.run("cp", STORE, "/run/yesterday")
+    node.run("cp", LEDGER, "/run/yesterday")
     attach(node, "A-2", network())
-    node.run("cp", "/run/yesterday", STORE)
+    node.run("cp", "/run/yesterday", LEDGER)
     error = node.call("ADD", "B-1", network())
     assert error["code"] == 107
     assert "172.16.1.3" in error["msg"]
@@ -157,20 +149,19 @@ def test_a_store_of_yesterday_gives_no_address_twice(node: Node) -> None:
 def test_a_pod_of_which_no_cache_tells_keeps_its_address_to_itself(node: Node) -> None:
     attach(node, "A-1", network())
     assert "code" not in node.call("ADD", "A-2", network())  # of 172.16.1.3
-    node.run("rm", STORE)
+    node.run("rm", LEDGER)
     assert "not learned: the owner of port veth" in rebuilt(node)
     assert node.call("ADD", "B-1", network())["ips"][0]["address"] == "172.16.1.4/24"
     assert node.call("DEL", "A-2", network()) == {}
-    query = "SELECT count(*) FROM lease WHERE address = 0xAC100103"
+    query = "SELECT count(*) FROM reserved WHERE address = 0xAC100103"
     code = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
-    assert node.run("/usr/bin/python3", "-c", code, STORE, query) == "0\n"
+    assert node.run("/usr/bin/python3", "-c", code, LEDGER, query) == "0\n"
 
 
 def test_a_lease_of_which_no_cache_tells_yet_is_kept(node: Node) -> None:
     attach(node, "A-1", on_uplink("100M"))
     assert "code" not in node.call("ADD", "A-2", on_uplink("50M"))
     before = state(node)
-    damage(node, "not a database", LEDGER)
     rebuilt(node)
     assert state(node) == before
 

@@ -111,7 +111,7 @@ def test_tables_of_the_newer_version_are_refused_by_the_older_and_made_again(upg
     result = attach(node, "A-1", on_uplink("40M", **KEYS))
     before = classes(node)
     assert upgraded.install(OTHER) == ""
-    attach(node, "A-2", on_uplink("10M", **KEYS))  # takes over store and ledger
+    attach(node, "A-2", on_uplink("10M", **KEYS))  # takes over the ledger
     words = upgraded.install(FORMER)
     assert "was made by a newer version of this plugin: install that one, or run concorde rebuild" in words
     assert words.endswith("; the version before stays\n")
@@ -186,7 +186,7 @@ def test_an_attachment_of_a_version_that_knew_names_only_is_known_by_itself_once
     """Its interface is there, and leads to its pod; what has its name later is another."""
     run = Run(node, "none", True, 1)
     assert run.add(0)
-    node.run("/usr/bin/python3", "-c", former.LEDGER_3, LEDGER)
+    former.keep(node, 3)
     run.check(0)
     assert known(node) == [(0, 0)]
     listed = {"name": "cluster-a", "plugins": [{"type": "other"}, run.configuration(run.living[0])]}
@@ -205,7 +205,7 @@ def test_a_late_del_of_what_an_older_version_entered_changes_no_pod_that_came_si
     run = Run(node, "none", fixed, 1)
     for slot in range(2):
         assert run.add(slot)
-    node.run("/usr/bin/python3", "-c", former.LEDGER_3, LEDGER)
+    former.keep(node, 3)
     for act in (run.kill, run.add, run.late, run.late, run.check, run.reconcile):
         run.take(act, 0)
 
@@ -214,6 +214,6 @@ def known(node: Node) -> list[tuple[int, int]]:
     """The indexes of both ends as the ledger has them."""
     code = (
         "import json, sqlite3, sys; book = sqlite3.connect(sys.argv[1]);"
-        " print(json.dumps(list(book.execute('SELECT link, inside FROM entry'))))"
+        " print(json.dumps(list(book.execute('SELECT link, inside FROM attachment'))))"
     )
     return [(link, inside) for link, inside in node.show("/usr/bin/python3", "-c", code, LEDGER)]

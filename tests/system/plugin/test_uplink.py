@@ -485,13 +485,22 @@ def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
     added(node, "A-1", on_uplink("1M"))
     code = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).executemany("
-        "'INSERT INTO entry (network, container, interface, pod, address, way, port, guarantee, rate, ceil,"
-        " minor, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',"
-        " [('cluster-b', f'B-{n}', 'eth0', '', 0xAC110000 + n, 'cni-b', f'vethb{n}', 10**6,"
-        " 1034153, 10**9, 0x100 + n,"
-        " f'0a:58:ac:11:{n >> 8:02x}:{n & 255:02x}') for n in range(500)])"
+        "sys.argv[2], eval(sys.argv[3]))"
     )
-    node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite")
+    attachments = (
+        "INSERT INTO attachment (network, container, interface, pod, enforcement, address, host_interface,"
+        " port, mac, others, link, host_mac, inside, number, namespace)"
+        " VALUES ('cluster-b', ?, 'eth0', '', 'node', ?, 'cni-b', ?, ?, '', 0, '', 0, -1, '')",
+        "[(f'B-{n}', 0xAC110000 + n, f'vethb{n}', f'0a:58:ac:11:{n >> 8:02x}:{n & 255:02x}')"
+        " for n in range(500)]",
+    )
+    promises = (
+        "INSERT INTO promise (network, container, interface, direction, peer, guarantee, uplink, rate, ceil,"
+        " minor) VALUES ('cluster-b', ?, 'eth0', 'egress', '', 1000000, 'eth0', 1034153, 1000000000, ?)",
+        "[(f'B-{n}', 0x100 + n) for n in range(500)]",
+    )
+    for table in (attachments, promises):
+        node.run("/usr/bin/python3", "-c", code, "/run/concorde/node/ledger.sqlite", *table)
     assert len(node.run(node.plugin, "reconcile").splitlines()) > 500
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
     assert len(classes(node)) == 1006

@@ -12,7 +12,7 @@ from concorde.bridges import Port
 from concorde.cni import DAMAGED, INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration
 from concorde.leases import Lease, Link, Terms
-from concorde.store import Store
+from concorde.node.ledger import Ledger
 
 from tests.unit.plugin.node.kernels import Cables, NotingKernel
 
@@ -75,13 +75,12 @@ def test_a_bridge_with_pods_of_which_nobody_knows_is_not_taken(
     network = Configuration({"name": "net", "bridge": "cni-a", "stateDir": str(tmp_path)})
     monkeypatch.setattr(rtnetlink, "link_kind", lambda name: kind)
     there_are(noting, *found)
-    (tmp_path / "net").mkdir(mode=0o700)
-    store = Store(network.directory)
+    book = Ledger(network.node_directory)
     if refused is None:
-        bridges.require_ours(network, SUBNET, store)
+        bridges.require_ours(network, SUBNET, book)
         return
     with pytest.raises(CniError) as caught:
-        bridges.require_ours(network, SUBNET, store)
+        bridges.require_ours(network, SUBNET, book)
     assert caught.value.code == refused
     assert ("has no record of 1 pods on cni-a (172.16.1.2)" in caught.value.msg) == (refused == DAMAGED)
 
@@ -91,19 +90,18 @@ def test_of_a_bridge_with_pods_nothing_is_asked_and_of_another_subnet_who_is_unk
 ) -> None:
     network = Configuration({"name": "net", "bridge": "cni-a", "stateDir": str(tmp_path)})
     monkeypatch.setattr(rtnetlink, "link_kind", lambda name: pytest.fail("asked"))
-    (tmp_path / "net").mkdir(mode=0o700)
-    store = Store(network.directory)
-    with store:
-        store.next_address(SUBNET)
-        store.add(Lease("a", "eth0", NONE, link("a")))
-    bridges.require_ours(network, SUBNET, store)
+    book = Ledger(network.node_directory)
+    with book:
+        book.next_address("net", SUBNET)
+        book.add("net", Lease("a", "eth0", NONE, link("a")))
+    bridges.require_ours(network, SUBNET, book)
     assert noting.asked == []
     other = addresses.parse_subnet("172.16.2.0/24")
     there_are(noting, shown("a"))
-    bridges.require_ours(network, other, store)
+    bridges.require_ours(network, other, book)
     there_are(noting, shown("a"), *(shown(name, ADDRESS + 1 + number) for number, name in enumerate("bcde")))
     with pytest.raises(CniError, match=r"4 pods on cni-a \(172\.16\.1\.3, 172\.16\.1\.4, 172\.16\.1\.5\)"):
-        bridges.require_ours(network, other, store)
+        bridges.require_ours(network, other, book)
 
 
 @pytest.mark.parametrize(

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from concorde import state_files
 from concorde.cni import DAMAGED, TRY_AGAIN, UNUSABLE, CniError
-from concorde.database import Database, WhereWhole, usable
+from concorde.database import Database, WhereWhole
 from concorde.node.ledger import Ledger
-from concorde.store import Store
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.plugin.test_store import attach
+from tests.unit.plugin.node.test_leases import attach
+
+if TYPE_CHECKING:
+    from concorde.database import Step
 
 FIRST = ("CREATE TABLE thing (name TEXT)", "INSERT INTO thing VALUES ('old')")
 SECOND = ("ALTER TABLE thing ADD COLUMN size INTEGER NOT NULL DEFAULT 7",)
-# As the version before made it.
-LEDGER_1 = (
-    "CREATE TABLE tree (uplink TEXT NOT NULL, capacity INTEGER NOT NULL, reserve INTEGER NOT NULL,"
-    " ports TEXT NOT NULL)",
-    "CREATE TABLE entry (network TEXT NOT NULL, container TEXT NOT NULL, interface TEXT NOT NULL,"
-    " pod TEXT NOT NULL, address INTEGER UNIQUE, way TEXT NOT NULL, port TEXT NOT NULL, guarantee INTEGER,"
-    " rate INTEGER NOT NULL, ceil INTEGER NOT NULL, minor INTEGER UNIQUE,"
-    " PRIMARY KEY (network, container, interface)) WITHOUT ROWID",
-    "INSERT INTO tree VALUES ('eth0', 1000, 20, '22')",
-    "INSERT INTO entry VALUES ('net', 'c1', 'eth0', '', 9, 'cni-net', 'veth1', 100, 103, 1000, 16)",
-    "PRAGMA user_version = 1",
-)
+
+
+class Things(Database):
+    """A file of things, made by some steps."""
+
+    def __init__(self, path: str, steps: tuple[Step, ...], reading: bool = False) -> None:
+        self._given = steps
+        super().__init__(path, len(steps), reading)
+
+    def _steps(self) -> tuple[Step, ...]:
+        return self._given
 
 
 def rows(database: Database) -> list[tuple[object, ...]]:
@@ -42,47 +43,26 @@ def rows(database: Database) -> list[tuple[object, ...]]:
 
 def test_an_older_file_takes_the_steps_it_lacks(tmp_path: Path) -> None:
     path = str(tmp_path / "net/file.sqlite")
-    Database(path, (FIRST,)).close()
-    assert rows(Database(path, (FIRST, SECOND))) == [("old", 7)]
-    assert rows(Database(path, (FIRST, SECOND))) == [("old", 7)]
+    Things(path, (FIRST,)).close()
+    assert rows(Things(path, (FIRST, SECOND))) == [("old", 7)]
+    assert rows(Things(path, (FIRST, SECOND))) == [("old", 7)]
 
 
 def test_steps_are_taken_all_or_none(tmp_path: Path) -> None:
     path = str(tmp_path / "net/file.sqlite")
     with pytest.raises(CniError):
-        Database(path, (FIRST, ("ALTER TABLE nothing ADD COLUMN x",)))
-    assert rows(Database(path, (FIRST,))) == [("old",)]
+        Things(path, (FIRST, ("ALTER TABLE nothing ADD COLUMN x",)))
+    assert rows(Things(path, (FIRST,))) == [("old",)]
 
 
 def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "net/file.sqlite"
-    Database(str(path), (FIRST, SECOND)).close()
+    Things(str(path), (FIRST, SECOND)).close()
     before = path.read_bytes()
     with pytest.raises(CniError, match="newer version") as caught:
-        Database(str(path), (FIRST,))
+        Things(str(path), (FIRST,))
     assert caught.value.code == UNUSABLE
     assert path.read_bytes() == before
-
-
-def test_the_ledger_of_the_version_before_is_read(tmp_path: Path) -> None:
-    former = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
-    for statement in LEDGER_1:
-        former.execute(statement)
-    former.close()
-    book = Ledger(str(tmp_path))
-    (entry,) = book.entries()
-    assert (entry.key, entry.minor, entry.rate) == (("net", "c1", "eth0"), 16, 103)
-    assert list(book._database.execute("SELECT mac, others, answers FROM entry")) == [("", "", None)]
-
-
-def test_the_leases_of_the_version_before_are_read(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    attach(store, "A-1")
-    for statement in ("ALTER TABLE lease DROP COLUMN answers", "PRAGMA user_version = 1"):
-        store._database.execute(statement)
-    store.close()
-    (lease,) = Store(str(tmp_path)).leases()
-    assert (lease.container, lease.terms.answers) == ("A-1", None)
 
 
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7), more=st.integers(0, 20))
@@ -90,17 +70,17 @@ def test_no_damage_is_python_s_to_tell(
     tmp_path_factory: pytest.TempPathFactory, at: int, bit: int, more: int
 ) -> None:
     directory = tmp_path_factory.mktemp("store")
-    store = Store(str(directory))
+    book = Ledger(str(directory))
     for name in "abc":
-        attach(store, name)
-    store.close()
-    content = bytearray((directory / "leases.sqlite").read_bytes())
+        attach(book, name)
+    book.close()
+    content = bytearray((directory / "ledger.sqlite").read_bytes())
     for step in range(more + 1):
         content[(at + 997 * step) % len(content)] ^= 1 << bit
-    (directory / "leases.sqlite").write_bytes(content)
+    (directory / "ledger.sqlite").write_bytes(content)
     told = None
     try:
-        opened = Store(str(directory))
+        opened = Ledger(str(directory))
         opened.leases()
         opened.last_given()
         opened.close()
@@ -113,11 +93,11 @@ def test_no_damage_is_python_s_to_tell(
 def test_what_is_made_is_ours_alone(tmp_path: Path, umask: int) -> None:
     former = os.umask(umask)
     try:
-        Store(str(tmp_path / "state/net")).close()
+        Ledger(str(tmp_path / "state/net")).close()
     finally:
         os.umask(former)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*")}
-    assert modes == {"net": 0o700, "leases.sqlite": 0o600}
+    assert modes == {"net": 0o700, "ledger.sqlite": 0o600}
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
@@ -125,7 +105,7 @@ def test_the_directory_of_others_is_not_taken(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(CniError, match="name another stateDir") as caught:
-        Store(str(tmp_path / "net"))
+        Ledger(str(tmp_path / "net"))
     assert caught.value.code == UNUSABLE
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
@@ -150,13 +130,12 @@ def test_our_files_are_known_by_their_names(name: str, ours: bool) -> None:
 
 
 @pytest.mark.parametrize("code", [DAMAGED, UNUSABLE])
-def test_what_gives_back_does_without_a_file_it_cannot_trust(tmp_path: Path, code: int) -> None:
+def test_what_gives_back_does_without_a_file_it_cannot_trust(code: int) -> None:
     def refuse() -> Database:
         raise CniError(code, "no")
 
     with WhereWhole():
         refuse()
-    assert usable(str(tmp_path), refuse) is None
 
 
 def test_it_does_not_do_without_one_that_is_busy() -> None:
@@ -166,15 +145,15 @@ def test_it_does_not_do_without_one_that_is_busy() -> None:
 
 def test_reading_leaves_the_file_of_the_version_before_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "net/file.sqlite"
-    Database(str(path), (FIRST,)).close()
+    Things(str(path), (FIRST,)).close()
     before = path.read_bytes()
-    assert rows(Database(str(path), (FIRST, SECOND), reading=True)) == [("old", 7)]
+    assert rows(Things(str(path), (FIRST, SECOND), reading=True)) == [("old", 7)]
     assert path.read_bytes() == before
 
 
 def test_reading_tells_of_a_change_that_a_killed_call_left_half_done(tmp_path: Path) -> None:
     path = str(tmp_path / "net/file.sqlite")
-    Database(path, (FIRST,)).close()
+    Things(path, (FIRST,)).close()
     # A cache of one page has it write before it commits.
     code = (
         "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1], isolation_level=None);"
@@ -184,7 +163,7 @@ def test_reading_tells_of_a_change_that_a_killed_call_left_half_done(tmp_path: P
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
     with pytest.raises(CniError, match="run concorde reconcile") as caught:
-        Database(path, (FIRST,), reading=True)
+        Things(path, (FIRST,), reading=True)
     assert caught.value.code == TRY_AGAIN
-    assert rows(Database(path, (FIRST,))) == [("old",)]
-    assert rows(Database(path, (FIRST,), reading=True)) == [("old",)]
+    assert rows(Things(path, (FIRST,))) == [("old",)]
+    assert rows(Things(path, (FIRST,), reading=True)) == [("old",)]

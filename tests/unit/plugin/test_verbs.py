@@ -26,7 +26,6 @@ from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGUR
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
 from concorde.requests import Request
-from concorde.store import Store
 from concorde.verbs import gc
 from concorde.verbs.add import add
 from concorde.verbs.check import check
@@ -58,7 +57,7 @@ class Node:
         return Request(self.document(**keys), pod, "eth0", NETNS, f"default/{pod}")
 
     def leases(self) -> list[str]:
-        return [lease.container for lease in Store(f"{self.state}/net").leases()]
+        return [container for _, container, _ in Ledger(f"{self.state}/node").leases()]
 
     def entries(self) -> list[str]:
         return [entry.container for entry in Ledger(f"{self.state}/node").entries()]
@@ -429,8 +428,7 @@ def test_a_rebuild_learns_who_lives_from_caches_and_ports(node: Node, tmp_path: 
     node.shows([port("a", 2), port("b", 3), port("nobody", 4)])
     said = rebuild.rebuild(f"{node.state}/", caches)
     assert (node.leases(), node.entries()) == (["a", "b"], ["a", "b"])
-    for file in ("net/leases.sqlite", "node/ledger.sqlite"):
-        assert f"made: {node.state}/{file}, attachments: 2" in said
+    assert f"made: {node.state}/node/ledger.sqlite, attachments: 2" in said
     assert f"not learned: the owner of port {veth('nobody')} of cni-a; its address stays reserved" in said
     assert [line for line in said if "'a/b' is not an interface name" in line]
     assert add(node.request("c"))["ips"][0]["address"] == "172.16.1.5/24"
@@ -445,14 +443,11 @@ def test_a_rebuild_keeps_damaged_files_and_what_whole_ones_tell(node: Node, tmp_
     said = rebuild.rebuild(str(node.state), caches)
     assert (node.leases(), node.entries()) == (["a", "b"], ["a", "b"])
     assert not any(line.startswith("kept: ") for line in said)
-    damaged = [node.state / "net" / "leases.sqlite", node.state / "node" / "ledger.sqlite"]
-    for file in damaged:
-        file.write_bytes(b"nonsense")
+    file = node.state / "node" / "ledger.sqlite"
+    file.write_bytes(b"nonsense")
     said = rebuild.rebuild(str(node.state), caches)
     assert (node.leases(), node.entries()) == (["a"], ["a"])
-    assert [line.partition(".damaged-")[0] for line in said if line.startswith("kept: ")] == [
-        f"kept: {file}" for file in damaged
-    ]
+    assert [line.partition(".damaged-")[0] for line in said if line.startswith("kept: ")] == [f"kept: {file}"]
     assert f"not learned: the owner of port {veth('b')} of cni-a; its address stays reserved" in said
 
 

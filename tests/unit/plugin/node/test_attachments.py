@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, names, rtnetlink
+from concorde import addresses, names
 from concorde.cni import CHECK_FAILED, INVALID_CONFIGURATION, NO_BANDWIDTH, NOT_AVAILABLE, CniError
 from concorde.configuration import Configuration
 from concorde.leases import Lease, Link, Terms
@@ -17,7 +17,6 @@ from concorde.node.differences import Difference
 from concorde.node.ledger import Ledger
 from concorde.node.records import Entry, Tree, uplink_rate
 from concorde.node.settings import Settings
-from concorde.store import Store
 
 from tests.unit.plugin.node.examples import GIGA, MAC, TREE, entry
 from tests.unit.plugin.node.kernels import Cables, NotingKernel, failure
@@ -194,7 +193,8 @@ def test_a_result_of_which_no_entry_can_be_made_is_refused(told: dict[str, Any],
 
 
 def enter(directory: str, one: Entry, of: Settings | None) -> None:
-    attachments.enter(one, of, NodeLock(directory), lambda _: False)
+    lock = NodeLock(directory)
+    attachments.enter(Ledger(directory), one, of, lock)
 
 
 def kinds(noting: NotingKernel) -> list[str]:
@@ -287,9 +287,9 @@ def two(noting: NotingKernel, tmp_path: Path) -> Configuration:
 
 
 def test_who_goes_leaves_the_kernel_and_then_the_ledger(noting: NotingKernel, two: Configuration) -> None:
-    attachments.withdraw(two, "nobody", "eth0")
+    attachments.withdraw(Ledger(two.node_directory), two, "nobody", "eth0")
     assert noting.asked == []
-    attachments.withdraw(two, "A-1", "eth0")
+    attachments.withdraw(Ledger(two.node_directory), two, "A-1", "eth0")
     assert htb.change_rest(TREE, htb.default_rate(TREE, GIGA)) in noting.asked[-1][1][1]
     assert entered(two.node_directory) == ["A-2"]
 
@@ -299,7 +299,7 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
 ) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no element")
     noting.has_uplink("ours", dict.fromkeys((0x10, htb.DEFAULT), ("",) * 5))
-    attachments.withdraw(two, "A-1", "eth0")
+    attachments.withdraw(Ledger(two.node_directory), two, "A-1", "eth0")
     assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_rest(
         TREE, htb.default_rate(TREE, GIGA), [htb.DEFAULT]
     )
@@ -329,7 +329,9 @@ def test_without_a_ledger_who_goes_is_known_by_its_names(
     cables.pair(7, "veth7", 8, OTHER_MAC, master=3)
     asked: list[Any] = []
     monkeypatch.setattr(remains, "forget", lambda *arguments: asked.append(arguments))
-    attachments.withdraw(configuration(tmp_path, **({"prevResult": told} if told else {})), "A-1", "eth0")
+    attachments.withdraw(
+        None, configuration(tmp_path, **({"prevResult": told} if told else {})), "A-1", "eth0"
+    )
     assert asked == [(ends, known)]
 
 
@@ -409,27 +411,6 @@ def test_what_is_wrong_with_a_node_that_has_promises_is_counted(
     assert refused(lambda: attachments.status(foreign, other), NOT_AVAILABLE)
     found_by(monkeypatch, noting, Difference("a class"))
     attachments.status(two, other)
-
-
-def test_what_an_earlier_version_attached_is_adopted_from_its_leases(
-    noting: NotingKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("cluster-a", "node"):
-        (tmp_path / name).mkdir(mode=0o700)
-    store = Store(str(tmp_path / "cluster-a"))
-    other = Link("eth0", 1450, MADE.address + 1, SUBNET, "cni-a", "veth-b")
-    with store:
-        store.add(Lease("A-1", "eth0", NONE, MADE))
-        store.add(Lease("A-2", "eth0", Terms("node", GIGA, None, None, None), other))
-        store.add(Lease("A-3", "eth0", NONE, None))
-    book = Ledger(str(tmp_path / "node"))
-    with book:
-        book.adopt(entry("A-9", address=0xAC100109, port="veth9", mac=""))
-    monkeypatch.setattr(rtnetlink, "peer_address", lambda name: f"of {name}")
-    attachments.adopt(book, str(tmp_path / "node"), lambda enforcement: enforcement == "node")
-    assert {one.container: one.mac for one in book.entries()} == {
-        "A-1": addresses.pod_mac(MADE.address), "A-9": "of veth9",
-    }  # fmt: skip
 
 
 def test_a_failure_of_a_command_is_told_by_its_first_line() -> None:

@@ -16,6 +16,11 @@ def admit(ledger: Ledger, wanted: Entry, tree: Tree = TREE) -> Entry:
     return wanted
 
 
+def drop(ledger: Ledger, one: Entry) -> None:
+    with ledger:
+        ledger.drop(one.key)
+
+
 def refused(ledger: Ledger, wanted: Entry, tree: Tree = TREE) -> CniError:
     with pytest.raises(CniError) as caught:
         admit(ledger, wanted, tree)
@@ -29,8 +34,8 @@ def test_the_ledger_admits_up_to_capacity_less_reserve(tmp_path: Path) -> None:
     assert (first.minor, last.minor) == (0x10, 0x11)
     error = refused(ledger, entry("A-3", 1000, 3))
     assert error.code == NO_BANDWIDTH
-    assert ledger.promised() == TREE.promisable
-    ledger.drop(first.key)
+    assert ledger.promised(TREE.uplink) == TREE.promisable
+    drop(ledger, first)
     assert admit(ledger, entry("A-4", GIGA, 4)).minor == 0x10
     assert admit(ledger, entry("A-5", 0, 5)).minor == 0x12
     assert admit(ledger, entry("A-6", 0, 6, ceil=0)).minor is None  # of a network that has no part in it
@@ -44,8 +49,8 @@ def test_who_is_promised_nothing_comes_where_more_is_promised_than_there_is(tmp_
     ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
     with ledger:
         ledger.set_tree(ethernet)
-        ledger.adopt(entry("A-1", TREE.promisable, minor=0x10))
-    assert ledger.promised() > ethernet.promisable
+        ledger.enter(entry("A-1", TREE.promisable, minor=0x10), TREE.uplink)
+    assert ledger.promised(TREE.uplink) > ethernet.promisable
     assert admit(ledger, entry("A-2", 0, 2, port="v2"), ethernet).minor == 0x11
     assert refused(ledger, entry("A-3", 1, 3), ethernet).code == NO_BANDWIDTH
 
@@ -54,7 +59,7 @@ def test_minors_have_no_gaps(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     entries = [admit(ledger, entry(f"A-{n}", 1000, n)) for n in range(1, 6)]
     for number in (1, 3):
-        ledger.drop(entries[number].key)
+        drop(ledger, entries[number])
     minors = [admit(ledger, entry(f"B-{n}", 1000, 10 + n)).minor for n in range(3)]
     assert minors == [0x11, 0x13, 0x15]
 
@@ -75,7 +80,7 @@ def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
     book = Ledger(str(tmp_path))
     with book:
-        book.adopt(entry())
+        book.enter(entry(), "eth0")
     reading = Ledger(str(tmp_path), reading=True)
     with book:
         book.drop(entry().key)

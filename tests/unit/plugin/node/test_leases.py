@@ -4,59 +4,66 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concorde import addresses, store
+from concorde import addresses
 from concorde.cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
 from concorde.leases import Lease, Link, Terms
-from concorde.store import Store
+from concorde.node import ledger
+from concorde.node.ledger import Ledger
 from hypothesis import given
 from hypothesis import strategies as st
 
+NET = "net"
 SUBNET = addresses.parse_subnet("172.16.1.0/29")
 POD = Terms("pod", 10**9, 2 * 10**9, 10**9, 10 << 20)
 
 
-def attach(store: Store, name: str, subnet: addresses.Subnet = SUBNET) -> str:
-    with store:
-        address = store.next_address(subnet)
-        store.add(Lease(name, "eth0", POD, Link("eth0", 1450, address, subnet, "cni-a", f"veth-{name}")))
+def attach(book: Ledger, name: str, subnet: addresses.Subnet = SUBNET) -> str:
+    with book:
+        address = book.next_address(NET, subnet)
+        book.add(NET, Lease(name, "eth0", POD, Link("eth0", 1450, address, subnet, "cni-a", f"veth-{name}")))
     return addresses.dotted(address)
 
 
+def drop(book: Ledger, name: str) -> None:
+    with book:
+        book.drop((NET, name, "eth0"))
+
+
 def test_the_first_pod_gets_the_second_usable_address(tmp_path: Path) -> None:
-    assert attach(Store(str(tmp_path)), "a") == "172.16.1.2"
+    assert attach(Ledger(str(tmp_path)), "a") == "172.16.1.2"
 
 
 def test_a_freed_address_is_not_given_out_at_once(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    attach(store, "a")
-    store.drop("a", "eth0")
-    assert attach(store, "a") == "172.16.1.3"
+    book = Ledger(str(tmp_path))
+    attach(book, "a")
+    drop(book, "a")
+    assert attach(book, "a") == "172.16.1.3"
 
 
 def test_a_full_subnet_is_an_error_until_an_address_is_free(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    given_out = [attach(store, name) for name in "abcde"]
+    book = Ledger(str(tmp_path))
+    given_out = [attach(book, name) for name in "abcde"]
     assert given_out == [f"172.16.1.{n}" for n in (2, 3, 4, 5, 6)]
-    assert store.free_addresses(SUBNET) == 0
+    assert book.free_addresses(SUBNET) == 0
     with pytest.raises(CniError, match=r"all 5 addresses of subnet 172\.16\.1\.0/29") as caught:
-        attach(store, "f")
+        attach(book, "f")
     assert caught.value.code == NO_FREE_ADDRESS
-    store.drop("c", "eth0")
-    assert attach(store, "f") == "172.16.1.4"
+    drop(book, "c")
+    assert attach(book, "f") == "172.16.1.4"
 
 
 def test_a_second_lease_for_an_attachment_is_refused_and_takes_no_address(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    attach(store, "a")
+    book = Ledger(str(tmp_path))
+    attach(book, "a")
     with pytest.raises(CniError) as caught:
-        attach(store, "a")
+        attach(book, "a")
     assert caught.value.code == ALREADY_ATTACHED
-    assert attach(store, "b") == "172.16.1.3"
+    assert attach(book, "b") == "172.16.1.3"
 
 
 def test_a_lease_is_read_back_whole(tmp_path: Path) -> None:
-    attach(Store(str(tmp_path)), "a")
-    lease = Store(str(tmp_path)).find("a", "eth0")
+    attach(Ledger(str(tmp_path)), "a")
+    lease = Ledger(str(tmp_path)).lease((NET, "a", "eth0"))
     assert lease is not None
     assert lease.link is not None
     assert vars(lease.terms) == vars(POD)
@@ -64,40 +71,40 @@ def test_a_lease_is_read_back_whole(tmp_path: Path) -> None:
 
 
 def test_a_chained_lease_holds_no_address(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
+    book = Ledger(str(tmp_path))
     for name in "ab":
-        with store:
-            store.add(Lease(name, "eth0", POD, None))
-    assert [lease.link for lease in store.leases()] == [None, None]
+        with book:
+            book.add(NET, Lease(name, "eth0", POD, None))
+    assert [lease.link for lease in book.leases().values()] == [None, None]
 
 
 def test_a_new_subnet_starts_at_its_own_beginning(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    attach(store, "a")
-    assert attach(store, "b", addresses.parse_subnet("172.16.9.0/24")) == "172.16.9.2"
+    book = Ledger(str(tmp_path))
+    attach(book, "a")
+    assert attach(book, "b", addresses.parse_subnet("172.16.9.0/24")) == "172.16.9.2"
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 7)), max_size=40))
 def test_no_two_leases_ever_share_an_address(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, int]]
 ) -> None:
-    store = Store(str(tmp_path_factory.mktemp("store")))
+    book = Ledger(str(tmp_path_factory.mktemp("book")))
     held: dict[int, str] = {}
     for adding, pod in steps:
         if not adding:
-            store.drop(str(pod), "eth0")
+            drop(book, str(pod))
             held.pop(pod, None)
         elif pod not in held and len(held) < SUBNET.size:
-            address = attach(store, str(pod))
+            address = attach(book, str(pod))
             assert address not in held.values()
             held[pod] = address
-    assert len(store.leases()) == len(held) == SUBNET.size - store.free_addresses(SUBNET)
+    assert len(book.leases()) == len(held) == SUBNET.size - book.free_addresses(SUBNET)
 
 
 ROW: dict[str, Any] = {
-    "container": "a", "interface": "eth0", "enforcement": "pod", "guarantee": 1, "ceiling": 2, "rate": 3,
-    "burst": 4, "answers": 5, "mtu": 1450, "address": SUBNET.network + 2, "subnet": str(SUBNET),
-    "bridge": "cni-a", "host_veth": "veth1",
+    "network": NET, "container": "a", "interface": "eth0", "enforcement": "pod", "guarantee": 1,
+    "ceiling": 2, "rate": 3, "burst": 4, "answers": 5, "mtu": 1450, "address": SUBNET.network + 2,
+    "subnet": str(SUBNET), "bridge": "cni-a", "host_veth": "veth1",
 }  # fmt: skip
 
 
@@ -112,20 +119,20 @@ ROW: dict[str, Any] = {
     ids=str,
 )  # fmt: skip
 def test_a_row_that_no_add_wrote_is_none(changed: dict[str, Any]) -> None:
-    assert vars(store._lease(tuple(ROW.values())).terms)["rate"] == 3
+    assert vars(ledger.lease_of(tuple(ROW.values())).terms)["rate"] == 3
     with pytest.raises((AttributeError, TypeError, ValueError)):
-        store._lease(tuple({**ROW, **changed}.values()))
+        ledger.lease_of(tuple({**ROW, **changed}.values()))
 
 
 def test_a_row_says_what_a_lease_holds_and_the_least_and_last_address_are_some() -> None:
-    lease = store._lease(tuple(ROW.values()))
+    lease = ledger.lease_of(tuple(ROW.values()))
     assert lease.link is not None
     promised = {"guarantee": 1, "ceiling": 2, "answers": 5}
     assert vars(lease.terms) == {"enforcement": "pod", **promised, "rate": 3, "burst": 4}
     assert (lease.link.mtu, lease.link.bridge, lease.link.host_veth) == (1450, "cni-a", "veth1")
     for address in (0, (1 << 32) - 1):
-        found = store._lease(tuple({**ROW, "address": address}.values())).link
+        found = ledger.lease_of(tuple({**ROW, "address": address}.values())).link
         assert found is not None
         assert found.address == address
     without = {**ROW, "address": None, "mtu": None, "subnet": None, "bridge": None, "host_veth": None}
-    assert store._lease(tuple(without.values())).link is None
+    assert ledger.lease_of(tuple(without.values())).link is None

@@ -1,0 +1,159 @@
+"""What versions before kept, in stores and a ledger, becomes one ledger, whoever is killed on the way."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concorde import addresses, names, state_files
+from concorde.cni import DAMAGED, UNUSABLE, CniError
+from concorde.node import ledger, migration
+from concorde.node.ledger import Ledger
+
+from tests.paths import ROOT
+
+ADDRESS = addresses.parse("172.16.1.2")
+MAC = addresses.pod_mac(ADDRESS)
+
+
+def make(path: Path, steps: tuple[tuple[str, ...], ...], version: int, *rows: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.parent.parent.chmod(0o700)
+    file = sqlite3.connect(path, isolation_level=None)
+    for statement in (*(one for step in steps[:version] for one in step), *rows):
+        file.execute(statement)
+    file.execute(f"PRAGMA user_version = {version}")
+    file.close()
+    path.chmod(0o600)
+
+
+def former(state: Path, of_ledger: int = 4, of_store: int = 2, pods: int = 1) -> None:
+    """Two networks, with pods of four kinds.
+
+    Of the first, pods with promises on the uplink, and one whose ADD was killed; of the other a pod that an
+    old version did not enter, and one behind another plugin.
+    """
+    answers = ", answers" if of_store > 1 else ""
+    leases = [
+        "INSERT INTO lease (container, interface, enforcement, guarantee, ceiling, mtu, address, subnet,"
+        f" bridge, host_veth{answers}) VALUES ('A-{n}', 'eth0', 'node', 1000, 2000, 1450, {ADDRESS + n},"
+        f" '172.16.0.0/16', 'cni-a', '{names.host_veth('a', f'A-{n}', 'eth0')}'{', 7' if answers else ''})"
+        for n in range(pods + 1)
+    ]
+    reserved = (
+        "INSERT INTO lease (container, interface, address, host_veth)"
+        f" VALUES ('', 'x', {ADDRESS - 1}, 'veth9')"
+    )
+    last = f"INSERT INTO network VALUES ('172.16.0.0/16', {ADDRESS + pods})"
+    make(state / "a/leases.sqlite", migration._STORE, of_store, *leases, reserved, last)
+    other = (
+        "INSERT INTO lease (container, interface, enforcement, rate, burst, mtu, address, subnet, bridge,"
+        f" host_veth) VALUES ('B-1', 'eth0', 'pod', 5, 6, 1450, {ADDRESS + 70000}, '172.17.0.0/16', 'cni-b',"
+        " 'veth7')",
+        "INSERT INTO lease (container, interface, enforcement) VALUES ('B-2', 'eth0', 'none')",
+    )
+    make(state / "b/leases.sqlite", migration._STORE, of_store, *other)
+    entries = [
+        "INSERT INTO entry (network, container, interface, pod, address, way, port, guarantee, rate, ceil,"
+        f" minor) VALUES ('a', 'A-{n}', 'eth0', 'x/a{n}', {ADDRESS + n}, 'cni-a',"
+        f" '{names.host_veth('a', f'A-{n}', 'eth0')}', 1000, 1034, 2000, {16 + n})"
+        for n in range(pods)
+    ]
+    tree = "INSERT INTO tree (uplink, capacity, reserve, ports) VALUES ('eth0', 1000000, 20, '22')"
+    make(state / "node/ledger.sqlite", migration._LEDGER, of_ledger, tree, *entries)
+
+
+def told(book: Ledger) -> tuple[Any, ...]:
+    tree = book.tree()
+    return (
+        tree and vars(tree),
+        [vars(entry) for entry in book.entries()],
+        {
+            key: (str(lease.terms), lease.link and vars(lease.link)["host_veth"])
+            for key, lease in book.leases().items()
+        },
+        book.last_given(),
+        list(book._database.execute("SELECT * FROM reserved")),
+    )
+
+
+@pytest.mark.parametrize("of_ledger", [1, 2, 3, 4])
+@pytest.mark.parametrize("of_store", [1, 2])
+def test_every_older_version_is_taken_over(tmp_path: Path, of_ledger: int, of_store: int) -> None:
+    former(tmp_path, of_ledger, of_store)
+    read = told(Ledger(str(tmp_path / "node"), reading=True))
+    assert state_files.are_former(str(tmp_path))
+    ledger.take_over(str(tmp_path))
+    assert not state_files.are_former(str(tmp_path))
+    book = Ledger(str(tmp_path / "node"))
+    assert told(book) == read
+    assert [(one.container, one.guarantee, one.rate, one.minor, one.pod) for one in book.entries()] == [
+        ("A-0", 1000, 1034, 16, "x/a0"), ("B-1", None, 0, None, ""),
+    ]  # fmt: skip
+    assert book.promised("eth0") == 1034
+    leases = book.leases()
+    assert [key[1] for key in leases] == ["A-0", "A-1", "B-1", "B-2"]
+    terms = leases["a", "A-1", "eth0"].terms
+    assert (terms.guarantee, terms.ceiling, terms.answers) == (1000, 2000, 7 if of_store > 1 else None)
+    with book:
+        next_one = book.next_address("a", addresses.parse_subnet("172.16.0.0/16"))
+    assert next_one == ADDRESS + 2
+
+
+def test_the_version_before_refuses_what_was_taken_over(tmp_path: Path) -> None:
+    former(tmp_path)
+    ledger.take_over(str(tmp_path))
+    for network in "ab":
+        with pytest.raises(CniError, match="made by a newer version of this plugin") as caught:
+            migration._Store(str(tmp_path / network / "leases.sqlite"), 2)
+        assert caught.value.code == UNUSABLE
+    version = sqlite3.connect(tmp_path / "node/ledger.sqlite").execute("PRAGMA user_version").fetchone()
+    assert version > (4,)
+
+
+def test_a_damaged_store_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    former(tmp_path)
+    (tmp_path / "b/leases.sqlite").write_bytes(b"nonsense")
+    before = (tmp_path / "node/ledger.sqlite").read_bytes()
+    with pytest.raises(CniError, match=r"b/leases\.sqlite is damaged .*run concorde rebuild") as caught:
+        Ledger(str(tmp_path / "node"))
+    assert caught.value.code == DAMAGED
+    assert (tmp_path / "node/ledger.sqlite").read_bytes() == before
+
+
+KILLED = """\
+import os, sys
+from concorde import database
+from concorde.node import ledger
+left = int(sys.argv[2])
+execute = database._Connection.execute
+def counted(*arguments):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), 9)
+    return execute(*arguments)
+database._Connection.execute = counted
+ledger.take_over(sys.argv[1])
+"""
+
+
+def test_who_is_killed_at_any_statement_loses_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugin'}:{ROOT}"}
+    wanted, survived, after = None, False, 0
+    while not survived:
+        state = tmp_path / f"state-{after}"
+        former(state, pods=5)
+        wanted = wanted or told(Ledger(str(state / "node"), reading=True))
+        code = [sys.executable, "-S", "-c", KILLED, str(state), str(after)]
+        survived = subprocess.run(code, env=environment, check=False).returncode == 0
+        ledger.take_over(str(state))
+        assert told(Ledger(str(state / "node"))) == wanted, after
+        assert not state_files.are_former(str(state))
+        after += 1
+    assert after > 30
