@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,19 +67,24 @@ class Talk:
         return words.rpartition("\n")[2] or "without a word"
 
 
+def talking(place: Place, program: Path, wishes: object) -> AbstractContextManager[Talk]:
+    """Start one of our programs where this machine's files are seen; see ``started``."""
+    return started(place, command(program, wishes), program.stem)
+
+
 @contextmanager
-def talking(place: Place, program: Path, wishes: object) -> Iterator[Talk]:
-    """Start one of our programs in a place, with its wishes; it is killed at the end of the block."""
+def started(place: Place, argv: Sequence[str], name: str) -> Iterator[Talk]:
+    """Start a program in a place; it is killed at the end of the block. ``name`` is as people are told it."""
     with tempfile.TemporaryDirectory() as directory:
         pipe, errors = Path(directory, "said"), Path(directory, "errors")
         os.mkfifo(pipe)
         # Open before there is a writer, who would otherwise wait for a reader.
         descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            process = place.start(command(program, wishes), stdout=pipe, stderr=errors, held=True)
+            process = place.start(argv, stdout=pipe, stderr=errors, held=True)
             os.set_blocking(descriptor, True)
             try:
-                yield Talk(program.stem, process, descriptor, errors)
+                yield Talk(name, process, descriptor, errors)
             finally:
                 process.kill()
         finally:

@@ -335,7 +335,7 @@ def test_a_promise_holds_and_who_is_new_gets_through_while_a_pod_would_fill_a_ta
         mac = pod_mac(OWN[ATTACKER])
         return [frames.ethernet(pod_mac(GATEWAY), mac, frames.IPV4, packet) for packet in packets()]
 
-    attack = Attack("a table", "fills it", "others have room", made)
+    attack = Attack("a table", made)
 
     def judge(factor: int) -> None:
         with attacks.everybody_else(pair), attacks.victim(pair) as seconds:

@@ -10,7 +10,6 @@ from bench.recording import requests
 from bench.studies.promise.attacks import Attack, possible, sample
 from bench.studies.promise.check import Ground, Stage
 from bench.studies.promise.probes import attacking, neighbours
-from bench.studies.promise.probes import control as asking
 from bench.studies.promise.records import Asked, Rounds, Steps
 from testbed.assembly import assemble, on_clusters
 from testbed.scenario.quantities import format_rate
@@ -74,7 +73,7 @@ def control(ground: Ground, stage: Stage) -> Asked:
     """Let nodes ask each other while a link is full."""
     with _testbed(ground) as testbed:
         workers = testbed.scenario.clusters["a"].workers
-        return asking.measure(testbed, workers[0], workers[1], "promised", "neighbour")
+        return neighbours.control(testbed, workers[0], workers[1], "promised", "neighbour")
 
 
 def attacks(ground: Ground, stage: Stage) -> Rounds:

@@ -14,18 +14,17 @@ from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
 
+from bench.measurement.probe import started
 from bench.measurement.transfers import READY_SECONDS
 from bench.studies.promise.attacks import CONTAINED, MANY_HOPS, Attack, Scene, Tunnel
 from bench.studies.promise.frames import End, Frame
 from bench.studies.promise.probes import streams
 from bench.studies.promise.probes.programs import inject as program
 from bench.studies.promise.records import Round
-from testbed.access import scratch
-from testbed.access.place import PodPlace, held_back, waits
+from testbed.access.place import PodPlace
 from testbed.overlays.backends.vxlan import Overlay
 from testbed.testbed import Testbed
 
-PROGRAM = Path(program.__file__)
 WARM_UP_S, SECONDS = 0.5, 2.0  # the time in which an attack begins is not judged
 MORE_S = 0.2  # for which it goes on, so that all of the time that is judged is under attack
 FIRST, FEW = 4, 250  # of a subnet of 256 those that are no gateway's, as a rule
@@ -98,30 +97,21 @@ def flooding(attacker: PodPlace, frames: Sequence[Frame], options: Mapping[str, 
     end a command, but not tell it to. Raises RuntimeError.
     """
     told = [[NO_OFFLOAD, frame.hex()] for frame in frames]
-    spec = {"frames": told, "for_ever": True, "seconds": WARM_UP_S + SECONDS + MORE_S, **options}
+    seconds = WARM_UP_S + SECONDS + MORE_S
+    spec = {"frames": told, "held": True, "for_ever": True, "seconds": seconds, **options}
     file = attacker.run(["sh", "-c", KEEP], stdin=json.dumps(spec)).stdout.strip()
-    program_text = PROGRAM.read_text(encoding="utf-8")
-    command = held_back(["nice", "-n", "10", *CONTAINED, "python3", "-IS", "-c", program_text, file])
+    text = Path(program.__file__).read_text(encoding="utf-8")
+    argv = ["nice", "-n", "10", *CONTAINED, "python3", "-IS", "-c", text, file]
     sent: list[int] = []
-    what = f"{attacker.name}: what attacks"
-    with scratch.file() as out, scratch.file() as errors:
-        process = attacker.start(command, stdout=out, stderr=errors, held=True)
-        try:
-            streams.until(what, process, errors, lambda: waits(errors))
-            process.release()
-            streams.until(what, process, errors, lambda: _said(out) != [])
+    try:
+        with started(attacker, argv, f"{attacker.name}: what attacks") as attack:
+            attack.expect("ready", READY_SECONDS)
+            attack.begin()
+            attack.expect("flooding", READY_SECONDS)
             yield sent
-            process.wait(READY_SECONDS)
-            if len(said := _said(out)) < 2:
-                raise RuntimeError(f"{what} did not say how much it sent: {errors.read_text()}")
-            sent.append(int(json.loads(said[-1])["sent"]))
-        finally:
-            process.kill()
-            attacker.run(["rm", "-f", file])
-
-
-def _said(out: Path) -> list[str]:
-    return out.read_text(encoding="ascii").splitlines()
+            sent.append(int(attack.data(READY_SECONDS)["sent"]))
+    finally:
+        attacker.run(["rm", "-f", file])
 
 
 def _end(pod: PodPlace) -> End:

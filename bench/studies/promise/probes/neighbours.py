@@ -1,18 +1,26 @@
 """What neighbours do beside a promised flow: they come to a full link, go again, and send as they like.
 
-And what happens to all of them alike: too much is promised, and what runs on the node for them is restarted.
+And what happens to all of them alike: too much is promised, what runs on the node for them is restarted, and
+who repairs the node asks it something.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
+from bench.measurement.probe import talking
+from bench.measurement.transfers import READY_SECONDS
 from bench.studies.promise.probes import streams
-from bench.studies.promise.records import Round, Step, Steps
+from bench.studies.promise.records import Asked, Asking, Round, Step, Steps
+from testbed.scenario import ports
 from testbed.testbed import Testbed
 
+PROGRAMS = Path(__file__).with_name("programs")
 WARM_UP_S = 1.0
+EVERY_S, TIMES, PATIENCE_S = 0.05, 60, 3.0  # between two questions, how many, and how long each is waited for
 FULL_S = 0.5  # after which what fills the link has found its rate
 LOOKED_AT_S = 1.5
 BEFORE_S, AFTER_S = 2.0, 5.0
@@ -144,3 +152,35 @@ def _add(testbed: Testbed, pod: str) -> Step:
     except RuntimeError as error:
         return Step(pod=pod, came=False, words=str(error))
     return Step(pod=pod, came=True, words="")
+
+
+def control(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
+    """Ask a node by its first control port, as for repairs, and let it ask another, beside transfers.
+
+    Nobody else may listen there, as on nodes that are namespaces. Raises RuntimeError.
+    """
+    nodes, addressing = testbed.nodes, testbed.addressing
+    port = {name: ports.control(addressing, name)[0] for name in (node, other)}
+    ways = ((other, node), (node, other))
+    timing = {"every": EVERY_S, "times": TIMES, "patience": PATIENCE_S}
+    with ExitStack() as stack:
+        wishes: list[tuple[str, dict[str, object]]] = [(to, {"port": port[to]}) for _, to in ways]
+        for at, to in ways:
+            asked = {"port": port[to], "address": str(addressing.address(to)), **timing}
+            wishes.append((at, asked))
+        talks = [stack.enter_context(talking(nodes[at], PROGRAMS / "asking.py", one)) for at, one in wishes]
+        for talk in talks:
+            talk.expect("ready", READY_SECONDS)
+        stack.enter_context(streams.sending(testbed, *labels))
+        streams.wait_until(time.monotonic() + WARM_UP_S)
+        asking = talks[len(ways) :]
+        for talk in asking:
+            talk.begin()
+        took = [talk.data(TIMES * EVERY_S + PATIENCE_S + READY_SECONDS) for talk in asking]
+    return Asked(
+        waited_s=PATIENCE_S,
+        askings=[
+            Asking(port=port[to], from_node=at, to_node=to, took_s=each)
+            for (at, to), each in zip(ways, took, strict=True)
+        ],
+    )

@@ -15,7 +15,7 @@ from bench.recording import queues
 from bench.studies.promise import protection
 from bench.studies.promise.attacks import ATTACKS, possible
 from bench.studies.promise.checks.measured import LATER
-from bench.studies.promise.probes import attacking, control, neighbours, streams
+from bench.studies.promise.probes import attacking, neighbours, streams
 from bench.studies.promise.records import Round
 from testbed.access.place import Place
 from testbed.assembly import assemble
@@ -115,7 +115,7 @@ def test_a_promise_holds_for_a_pod_that_comes_under_attack_and_nodes_stay_in_rea
         }
         assert sent_meanwhile(one, "attacker", "eth0") > 0
         assert sent_meanwhile(one, "worker-01", "eth0") > one.floor_bps / 8
-    asked = control.measure(testbed, "worker-01", "worker-02", "promised", "neighbour")
+    asked = neighbours.control(testbed, "worker-01", "worker-02", "promised", "neighbour")
     assert all(took is not None for asking in asked.askings for took in asking.took_s)
     testbed.remove("promised")
     (came,) = neighbours.arriving(testbed, "late", "late", ["neighbour"], times=1)

@@ -1,10 +1,10 @@
 """Puts frames on a pod's interface as they are, run as a program in a pod with CAP_NET_RAW.
 
 Reads a JSON object from the file that its argument names, or from standard input's first line: `frames`, a
-list of virtio_net_hdr and frame in hexadecimal, and `for_ever`: say `flooding` and send them again and again
-until standard input ends, or for so many `seconds`, as fast as it goes; and `priority`, the SO_PRIORITY it
-asks for. Prints the places in the list of those that the kernel refused to send, and how many it took, as
-JSON.
+list of virtio_net_hdr and frame in hexadecimal; `held`: say `ready`, and wait for a line on standard input;
+`for_ever`: say `flooding` and send them again and again until standard input ends, or for so many `seconds`,
+as fast as it goes; and `priority`, the SO_PRIORITY it asks for. Prints the places in the list of those that
+the kernel refused to send, and how many it took, as JSON.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ def main() -> None:
         with suppress(PermissionError):  # before Linux 5.17 that takes more than CAP_NET_RAW
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, struct.pack("=I", spec["priority"]))
     sender.bind(("eth0", 0))
+    if spec.get("held"):
+        print("ready", flush=True)
+        sys.stdin.readline()
     if spec.get("for_ever"):
         flood(sender, frames, spec.get("seconds"))
     refused = []
