@@ -90,6 +90,11 @@ class Verb(NamedTuple):
         """Return those of them that a value follows."""
         return {form for form, option in self.typed().items() if option.takes_value}
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What a study alone may be asked for."""
+        return tuple(option.flag.removeprefix("--") for option in self.options if option.into == "choices")
+
     def places(self) -> list[Option]:
         """Return the words that it needs, in order."""
         return [option for option in self.options if option.place]

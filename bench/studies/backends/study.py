@@ -15,7 +15,7 @@ from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request, StudyRequest
-from bench.studies.backends import measuring, results
+from bench.studies.backends import VERB, measuring, results
 from bench.studies.backends.index import (
     COST,
     FIRST,
@@ -76,7 +76,7 @@ class BackendsStudy(Study):
     verb = "backends"
     model = Backends
     leads_to = next_steps.LAST
-    choices = ("backend", "part", "nodes", "repetitions", "seed")
+    choices = VERB.choices
     keeps_failures = True
 
     def __init__(self, lack: Lack = lack) -> None:

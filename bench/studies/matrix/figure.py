@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.analysis import samples
 from bench.analysis.excuses import Moments, together
 from bench.analysis.phases import planned
 from bench.analysis.summary import FlowSummary, Summary
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, extent
 from bench.presentation.figures.labels import shortened
-from bench.presentation.figures.series import Series, ceiling, cut, series
+from bench.presentation.figures.series import ceiling, cut
 from bench.presentation.figures.sheet import SMALL, Sheet
-from bench.presentation.figures.style import INK, bands, looks
+from bench.presentation.figures.style import INK, looks
 from bench.recording.directory import Recording
-from bench.recording.records import RunRecord
-from bench.studies.grid import LEFT, Grid, headings
+from bench.studies.grid import Case, Grid, frame, headings, read_case, stage
 from bench.studies.matrix.index import HEADINGS, Matrix
 from testbed.scenario import Scenario
 from testbed.scenario.units import Unit, format_bps, unit_for
@@ -33,13 +31,10 @@ HEIGHT, TITLES, BELOW, BOTTOM, BETWEEN, LINE = 1.35, 0.36, 0.28, 0.5, 0.14, 0.2
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Case):
     """What is drawn of one case."""
 
-    scenario: Scenario
-    record: RunRecord
     summary: Summary
-    lines: Mapping[str, Series]
 
     @property
     def guaranteed(self) -> list[FlowSummary]:
@@ -65,23 +60,19 @@ def read(
 ) -> dict[tuple[str, str], Run]:
     """Return what is drawn of each case that was run."""
     return {
-        (case.scenario, case.enforcement): _read(Recording(directory / case.recording), summary)
+        (case.scenario, case.enforcement): Run(
+            **vars(read_case(Recording(directory / case.recording))), summary=summary
+        )
         for case in index.cells
         if case.recording and (summary := summaries.get((case.scenario, case.enforcement)))
     }
-
-
-def _read(recording: Recording, summary: Summary) -> Run:
-    scenario = recording.scenario()
-    lines = series(samples.table(recording.samples_file), scenario)
-    return Run(scenario, recording.run_record(), summary, lines)
 
 
 def draw(index: Matrix, runs: Mapping[tuple[str, str], Run], sheet: Sheet) -> Figure:
     """Return the figure; ``style.files`` makes files of it."""
     columns = index.enforcements
     grid = Grid(sheet, len(columns), HEIGHT, TITLES)
-    found = together(style.moments(run.record) for run in runs.values())
+    found = together(run.moments for run in runs.values())
     key = Key(sheet, _entries(runs.values(), found), EDGE)
     keys = {
         scenario: Key(sheet, _flows([run for (of, _), run in runs.items() if of == scenario]), heading_end)
@@ -124,33 +115,16 @@ def _row(
         run = runs.get((scenario, enforcement))
         verdict = "not run" if run is None else run.summary.verdict
         headings(axes, HEADINGS.get(enforcement, enforcement), verdict, grid.sheet)
-        axes.set_ylim(0, (most or unit.bits_per_second) / unit.bits_per_second * 1.08)
         axes.locator_params(axis="y", nbins=5, steps=[1, 2, 2.5, 5, 10])
-        if run is None:
-            axes.set_xticks([])
-            text = "does not apply" if index.case(scenario, enforcement).reason else "not run"
-            axes.text(
-                0.5, 0.5, text, transform=axes.transAxes, ha="center", fontsize=grid.sheet.points(SMALL)
-            )
-        else:
-            _panel(axes, run, unit, most, grid.sheet)
-        if number % grid.columns == 0:
-            axes.set_ylabel(unit.name)
-            axes.yaxis.set_label_coords(-0.72 * LEFT / grid.width, 0.5)
-        else:
-            axes.tick_params(labelleft=False)
-        if number + grid.columns >= len(index.enforcements):
-            axes.set_xlabel("time in s")
+        why = "does not apply" if index.case(scenario, enforcement).reason else "not run"
+        frame(axes, number, len(index.enforcements), grid, unit, most)
+        stage(axes, run, why, grid.sheet)
+        if run:
+            _lines(axes, run, unit, most, grid.sheet)
 
 
-def _panel(axes: Axes, run: Run, unit: Unit, most: float, sheet: Sheet) -> None:
+def _lines(axes: Axes, run: Run, unit: Unit, most: float, sheet: Sheet) -> None:
     scenario, looked, scale = run.scenario, looks(run.scenario), unit.bits_per_second
-    axes.set_xlim(0, scenario.duration)
-    # Few, and none at the right end, where the next panel's first is.
-    axes.locator_params(axis="x", nbins=4, steps=[1, 2, 2.5, 5, 10], prune="upper")
-    axes.xaxis.set_major_formatter("{x:g}")
-    bands(axes, scenario)
-    style.mark(axes, style.moments(run.record))
     for number, flow in enumerate(run.guaranteed):
         expected = (flow.expected_goodput_bps or 0.0) / scale
         axes.axhline(expected, color=INK, linestyle="--", linewidth=sheet.points(0.6), zorder=2)

@@ -14,6 +14,7 @@ from bench.analysis.next_steps import NextStudy
 from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
+from bench.studies.matrix import VERB
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
 from bench.studies.study import Case, Promised, Study, Visit, blocks, figure_files, number, read_index
 from testbed import assembly
@@ -34,7 +35,7 @@ class MatrixStudy(Study):
     name = "matrix"
     verb = "matrix"
     leads_to = NextStudy("places", "at which interface of the way a rate can be guaranteed")
-    choices = ("scenario", "enforcement", "repetitions", "seed")
+    choices = VERB.choices
     compares = True
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

@@ -22,6 +22,7 @@ from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
 from bench.presentation.sheet import borderless
 from bench.recording import atomic, requests
 from bench.recording.records import StudyRequest
+from bench.studies.places import VERB
 from bench.studies.places.index import (
     CLAIMS,
     INDEX,
@@ -66,7 +67,7 @@ class PlacesStudy(Study):
     verb = "places"
     model = Places
     leads_to = next_steps.LAST
-    choices = ("place",)
+    choices = VERB.choices
     keeps_failures = True  # that the kernel refuses a case is an answer
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
+from typing import Literal
 
 from bench.console import values
 from bench.console.statuses import HELD, JUDGED, VIOLATED
 from bench.console.verb import MANY, choice, many, study_verb
 
-
-def profiles() -> list[str]:
-    """Return the profiles; ``check.py`` has them, which takes long to import."""
-    file = os.path.join(values.STUDIES, "promise", "check.py")
-    (names,) = values.written(file, r"^PROFILES\b.* = \((.*)\)$")
-    return re.findall(r'"(\w+)"', names)
-
+Profile = Literal["ceiling", "floor", "latency", "robust"]
+PROFILES: tuple[Profile, ...] = ("ceiling", "floor", "latency", "robust")
 
 VERB = study_verb(
     "promise",
@@ -32,12 +26,7 @@ VERB = study_verb(
         "on clusters that exist too, let one of the kit's pods forge frames as fast as it can; the "
         "kit's own pods and the nodes' tables are its targets",
     ),
-    choice(
-        "profile",
-        MANY,
-        f"{', '.join(profiles())}; may be repeated (default: all)",
-        profiles,
-    ),
+    choice("profile", MANY, f"{', '.join(PROFILES)}; may be repeated (default: all)", lambda: list(PROFILES)),
     choice(
         "check",
         MANY,

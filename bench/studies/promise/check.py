@@ -19,6 +19,7 @@ from bench.analysis.summary import FlowSummary
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import Entry, StudyRequest
+from bench.studies.promise import PROFILES, Profile
 from testbed.registry import Registry
 from testbed.scenario import Scenario
 from testbed.scenario.description import Claim, Direction
@@ -26,8 +27,6 @@ from testbed.scenario.description import Claim, Direction
 if TYPE_CHECKING:
     import pandas as pd
 
-Profile = Literal["ceiling", "floor", "latency", "robust"]
-PROFILES: tuple[Profile, ...] = ("ceiling", "floor", "latency", "robust")
 State = Literal["held", "violated", "invalid", "not claimed"]
 # What judging alone can say. Whether a network claims it is not for a check to ask.
 Found = Literal["held", "violated", "invalid"]

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.studies.promise.check import PROFILES, Number, Profile, State
+from bench.studies.promise import PROFILES, Profile
+from bench.studies.promise.check import Number, State
 from bench.studies.study import Stored, read_index
 from testbed.scenario.description import Claim, Direction
 from testbed.scenario.words import Title

@@ -26,7 +26,8 @@ from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of, part_of
 from bench.recording.records import StudyRequest
 from bench.studies import study
-from bench.studies.promise.check import PROFILES, Profile, State
+from bench.studies.promise import PROFILES, Profile
+from bench.studies.promise.check import State
 from bench.studies.promise.index import INDEX, NumberResult, Promise, Result, Took, read
 from bench.studies.study import REQUEST
 from testbed.resources import HOME

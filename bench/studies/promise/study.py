@@ -21,9 +21,8 @@ from bench.presentation.wording import estimate
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
 from bench.recording.records import Entry, Request, StudyRequest
-from bench.studies.promise import attribution
+from bench.studies.promise import PROFILES, VERB, attribution
 from bench.studies.promise.check import (
-    PROFILES,
     Check,
     Evidence,
     Ground,
@@ -63,7 +62,7 @@ class PromiseStudy(Study):
     name = "promise"
     verb = "promise"
     model = Promise
-    choices = ("network", "profile", "check", "link", ATTACKS)
+    choices = VERB.choices
     leads_to = NextStudy("matrix", next_steps.SIDE_BY_SIDE)
     keeps_failures = True  # what a network refuses is an answer
 

@@ -10,9 +10,7 @@ import pytest
 from bench.cli import completion
 from bench.console import values
 from bench.recording import requests
-from bench.studies import promise
 from bench.studies.known import STUDIES
-from bench.studies.promise.check import PROFILES
 from testbed.assembly import EXISTING, PROVIDERS
 from testbed.providers.netns import processes
 from testbed.scenario.networks import KINDS
@@ -55,7 +53,6 @@ def test_shipped_parts_are_those_of_the_registries() -> None:
     assert values.providers() == [name for name in PROVIDERS if name != EXISTING]
     known = (orchestrator for kind in PROVIDERS.values() for orchestrator in kind.orchestrators)
     assert values.orchestrators() == list(dict.fromkeys(known))
-    assert promise.profiles() == list(PROFILES)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from bench.measurement.display import Displays
 from bench.recording import archive, atomic
 from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
-from bench.studies.promise import report
-from bench.studies.promise.check import PROFILES, Check, State
+from bench.studies.promise import PROFILES, report
+from bench.studies.promise.check import Check, State
 from bench.studies.promise.index import INDEX, Promise, Result, Row, read
 from bench.studies.promise.records import Rounds
 from bench.studies.promise.study import PromiseStudy
