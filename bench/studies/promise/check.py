@@ -23,6 +23,7 @@ from bench.studies.promise import PROFILES, Profile
 from testbed.registry import Registry
 from testbed.scenario import Scenario
 from testbed.scenario.description import Claim, Direction
+from testbed.scenario.words import Title
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,9 +120,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Number:
-    """One number that the answer rests on, with what it may be; in its unit."""
+    """One number that the answer rests on, with what it may be; in its unit. As it is stored, too."""
 
-    name: str  # what it is, in a few words
+    name: Title  # what it is, in a few words
     value: float
     unit: Literal["bit/s", "s", "bits", "bytes", "share", "packets", "1"]
     least: float | None = None  # None: no bound

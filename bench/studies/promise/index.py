@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,23 +25,6 @@ class Row(Stored):
     settings: list[str] = Field([])
     recording: str | None = None  # its directory within the study's
     reason: str | None = None  # why it has none
-
-
-class NumberResult(Stored):
-    """See check.Number."""
-
-    name: Title
-    value: float
-    unit: str
-    least: float | None = None
-    most: float | None = None
-
-    @classmethod
-    def of(cls, number: Number) -> NumberResult:
-        """Return the same, to be stored."""
-        return cls(
-            name=number.name, value=number.value, unit=number.unit, least=number.least, most=number.most
-        )
 
 
 class Taken(Stored):
@@ -77,7 +61,7 @@ class Result(Stored):
     threads: list[str]  # addresses without https://, with which they would pass for paths of a machine
     state: State
     words: str
-    numbers: list[NumberResult] = Field([])
+    numbers: Sequence[Number] = Field([])
     recordings: list[str] = Field([])  # directories within the study's
     cpu_s_per_gbit: float | None = None  # processor seconds for each Gbit that was promised and arrived
     took: list[Took] = Field([])

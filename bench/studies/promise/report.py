@@ -27,8 +27,8 @@ from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of,
 from bench.recording.records import StudyRequest
 from bench.studies import study
 from bench.studies.promise import PROFILES, Profile
-from bench.studies.promise.check import State
-from bench.studies.promise.index import INDEX, NumberResult, Promise, Result, Took, read
+from bench.studies.promise.check import Number, State
+from bench.studies.promise.index import INDEX, Promise, Result, Took, read
 from bench.studies.study import REQUEST
 from testbed.resources import HOME
 from testbed.scenario.description import Claim
@@ -97,7 +97,7 @@ class Checked(Part):
     asks: str
     measured: str
     words: str
-    numbers: list[NumberResult]
+    numbers: Sequence[Number]
     threads: list[str]
     recordings: list[str]
     cpu_s_per_gbit: float | None = Field(None, alias="cpuSecondsPerGbit")
@@ -228,7 +228,7 @@ def page(directory: Path, found: Promise, told: Report) -> str:
     )
 
 
-def quantity(number: NumberResult, value: float | None) -> str:
+def quantity(number: Number, value: float | None) -> str:
     """Return a value of a number as people read it; a dash without one."""
     if value is None:
         return "–"

@@ -33,7 +33,7 @@ from bench.studies.promise.check import (
     all_checks,
 )
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
-from bench.studies.promise.index import GITHUB, INDEX, NumberResult, Promise, Result, Row, read
+from bench.studies.promise.index import GITHUB, INDEX, Promise, Result, Row, read
 from bench.studies.study import REQUEST, Case, Promised, Study, chosen, left_s
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
@@ -322,7 +322,7 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
             # What nobody claims is neither kept nor broken.
             "state": judgement.found if ground.claimed(check) else "not claimed",
             "words": judgement.words,
-            "numbers": [NumberResult.of(number) for number in judgement.numbers],
+            "numbers": judgement.numbers,
             "recordings": [ran.recording.run_id for ran in recorded if ran.recording],
             "cpu_s_per_gbit": max(costs, default=None),
             "took": attribution.took(evidence, judgement.short),

@@ -84,9 +84,8 @@ def rounds(
             flooding(testbed.networks[attacker], attack.frames(seen), attack.options) as sent,
         ):
             begun = time.monotonic() + WARM_UP_S
-            streams.wait_until(begun + SECONDS)
-        one = counted.round(attack.name, streams.floor(testbed, label), begun, begun + SECONDS)
-        yield one.model_copy(update={"sent": sent.pop(), "faults": testbed.check()})
+            ended = streams.wait_until(begun + SECONDS)
+        yield counted.round(attack.name, begun, ended, sent=sent.pop(), faults=testbed.check())
 
 
 @contextmanager

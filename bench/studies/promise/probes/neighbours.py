@@ -59,9 +59,8 @@ def arriving(testbed: Testbed, pod: str, label: str, others: Sequence[str], time
                     since = added if ours else time.monotonic()
                     if not ours:
                         sender.release()
-                    streams.wait_until(since + LOOKED_AT_S)
-        one = counted.round(f"ADD {number}", streams.floor(testbed, label), since, since + LOOKED_AT_S)
-        yield one.model_copy(update={"added_s": added, "faults": testbed.check()})
+                    ended = streams.wait_until(since + LOOKED_AT_S)
+        yield counted.round(f"ADD {number}", since, ended, added_s=added, faults=testbed.check())
         testbed.remove(pod)
 
 
@@ -71,20 +70,15 @@ def churn(testbed: Testbed, label: str, others: str, pods: Sequence[str], second
     Raises RuntimeError.
     """
     changes = 0
-    with (
-        streams.counting(testbed, label) as counted,
-        streams.sending(testbed, label, others),
-    ):
-        streams.wait_until(time.monotonic() + WARM_UP_S)
-        begun = time.monotonic()
+    with streams.counting(testbed, label) as counted, streams.sending(testbed, label, others):
+        begun = streams.wait_until(time.monotonic() + WARM_UP_S)
         while time.monotonic() < begun + seconds:
             pod = pods[changes % len(pods)]
             testbed.remove(pod)
             testbed.add(pod)
             changes += 1
         ended = time.monotonic()
-    one = counted.round(f"pods that went and came: {changes}", streams.floor(testbed, label), begun, ended)
-    return one.model_copy(update={"faults": testbed.check()})
+    return counted.round(f"pods that went and came: {changes}", begun, ended, faults=testbed.check())
 
 
 def without_offloads(testbed: Testbed, label: str, others: str, pods: Sequence[str], seconds: float) -> Round:
@@ -95,38 +89,30 @@ def without_offloads(testbed: Testbed, label: str, others: str, pods: Sequence[s
     for pod in pods:
         place = testbed.networks[pod]
         place.run(["python3", "-IS", "-c", TURN_OFF, place.interface])
-    with (
-        streams.counting(testbed, label) as counted,
-        streams.sending(testbed, label, others),
-    ):
+    with streams.counting(testbed, label) as counted, streams.sending(testbed, label, others):
         begun = time.monotonic() + WARM_UP_S
-        streams.wait_until(begun + seconds)
-        ended = time.monotonic()
-    return counted.round("without GSO", streams.floor(testbed, label), begun, ended)
+        ended = streams.wait_until(begun + seconds)
+    return counted.round("without GSO", begun, ended)
 
 
 def restart(testbed: Testbed, label: str) -> list[Round]:
     """Measure a flow before and after, and one that begins only then. Raises RuntimeError."""
     node = testbed.scenario.node_of(streams.flow(testbed.scenario, label).source)
-    floor = streams.floor(testbed, label)
     with streams.counting(testbed, label) as counted, streams.sending(testbed, label):
         begun = time.monotonic() + FIRST_S
-        streams.wait_until(begun + BEFORE_S)
+        before = streams.wait_until(begun + BEFORE_S)
         agents = testbed.restart_agents(node)
         if not agents:
             raise RuntimeError(f"nothing runs on {node} that could be restarted")
         restarted = time.monotonic()
-        streams.wait_until(restarted + AFTER_S)
+        after = streams.wait_until(restarted + AFTER_S)
     with streams.counting(testbed, label) as again, streams.sending(testbed, label):
         anew = time.monotonic() + ANEW_S
-        streams.wait_until(anew + AFTER_S)
-    faults = testbed.check()
+        ended = streams.wait_until(anew + AFTER_S)
     return [
-        counted.round("before", floor, begun, begun + BEFORE_S),
-        counted.round(f"after {', '.join(agents)}", floor, restarted, restarted + AFTER_S),
-        again.round("a flow that begins then", floor, anew, anew + AFTER_S).model_copy(
-            update={"faults": faults}
-        ),
+        counted.round("before", begun, before),
+        counted.round(f"after {', '.join(agents)}", restarted, after),
+        again.round("a flow that begins then", anew, ended, faults=testbed.check()),
     ]
 
 

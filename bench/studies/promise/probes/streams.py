@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.generators import generator_of
 from bench.measurement import plan
@@ -87,20 +88,21 @@ def sending(testbed: Testbed, *labels: str) -> Iterator[None]:
 
 @dataclass
 class Counted:
-    """What arrives at a pod; complete once the block that counts has ended."""
+    """What arrives at a pod of a flow; complete once the block that counts has ended."""
 
     way: Datapath
+    floor_bps: float
     points: list[Point] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     stalls: StallWatcher = field(default_factory=StallWatcher)
     saturation: SaturationWatcher = field(default_factory=SaturationWatcher)
     lost: int = 0  # packets that the machine itself dropped meanwhile
 
-    def round(self, name: str, floor_bps: float, since_s: float, until_s: float) -> Round:
-        """Return what is kept of it; moments as ``time.monotonic`` has them."""
+    def round(self, name: str, since_s: float, until_s: float, **more: Any) -> Round:
+        """Return what is kept of it, and what ``more`` there is; moments as ``time.monotonic`` has them."""
         return Round(
             name=name,
-            floor_bps=floor_bps,
+            floor_bps=self.floor_bps,
             points=self.points,
             since_s=since_s,
             until_s=until_s,
@@ -109,6 +111,7 @@ class Counted:
             lost=self.lost,
             way=self.way,
             watched=self.watched,
+            **more,
         )
 
 
@@ -121,7 +124,7 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
     """
     transfer = flow(testbed.scenario, label)
     node = testbed.nodes[testbed.scenario.node_of(transfer.destination)]
-    found = Counted(Datapath.of(testbed.scenario, label))
+    found = Counted(Datapath.of(testbed.scenario, label), _floor(testbed.scenario, transfer))
     with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as elsewhere:
         watcher = QueueWatcher(Plan([], [], [node], INTERVAL_S), Path(here))
         others = QueueWatcher(Plan([], [], _way(testbed, also), WAY_INTERVAL_S), Path(elsewhere))
@@ -156,16 +159,17 @@ def _way(testbed: Testbed, also: Sequence[str]) -> list[Place]:
     return [*plan.way(testbed, there), *(testbed.pods[name] for name in also)]
 
 
-def floor(testbed: Testbed, label: str) -> float:
+def _floor(scenario: Scenario, transfer: Traffic) -> float:
     """Return the payload that a transfer's receiver shall have, bits per second."""
-    found = expected_goodput_of(testbed.scenario, flow(testbed.scenario, label))
-    assert found is not None, f"{label} was promised nothing"
+    found = expected_goodput_of(scenario, transfer)
+    assert found is not None, f"{transfer.label} was promised nothing"
     return found
 
 
-def wait_until(moment: float) -> None:
-    """Wait for a moment of the monotonic clock, which only a clock announces."""
+def wait_until(moment: float) -> float:
+    """Wait for a moment of the monotonic clock, which only a clock announces; return it."""
     time.sleep(max(0.0, moment - time.monotonic()))
+    return moment
 
 
 def until(what: str, process: Process, errors: Path, state: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from bench.recording import queues
 from bench.studies.promise import protection
 from bench.studies.promise.attacks import ATTACKS, possible
 from bench.studies.promise.checks.measured import LATER
-from bench.studies.promise.probes import attacking, neighbours, streams
+from bench.studies.promise.probes import attacking, neighbours
 from bench.studies.promise.records import Round
 from testbed.access.place import Place
 from testbed.assembly import assemble
@@ -126,4 +126,4 @@ def test_a_promise_holds_for_a_pod_that_comes_under_attack_and_nodes_stay_in_rea
     )
     assert took is not None
     testbed.add("promised")
-    assert streams.floor(testbed, "late") == pytest.approx(550e6 * 1398 / 1464)
+    assert came.floor_bps == pytest.approx(550e6 * 1398 / 1464)
