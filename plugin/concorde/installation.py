@@ -219,7 +219,7 @@ def _dismantle_node(directory: str) -> list[str]:
         if kernel.dismantle(tree.uplink if tree else ""):
             removed.append(TABLES)
         with book:
-            book.set_tree(None)
+            book.replace_tree(tree, None)
     return removed
 
 

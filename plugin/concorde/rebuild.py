@@ -15,6 +15,7 @@ from .database import WhereWhole, version_of
 from .locks import NetworkLock, NodeLock
 from .node import attachments, kernel, ledger, remains
 from .node.messages import rate
+from .node.records import of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Former:
 
     def __init__(self, directory: str) -> None:
         self.is_whole = False
-        self.tree: Tree | None = None
+        self.trees: list[Tree] = []
         self.entries: list[Entry] = []
         self.leases: dict[Key, Lease] = {}
         self.last: dict[tuple[str, str], int] = {}
@@ -42,8 +43,8 @@ class Former:
             book = ledger.opened(directory)
             if book is None:
                 return
-            told = book.tree(), book.entries(), book.leases(), book.last_given()
-            self.tree, self.entries, self.leases, self.last = told
+            told = book.trees(), book.entries(), book.leases(), book.last_given()
+            self.trees, self.entries, self.leases, self.last = told
             self.is_whole = True
             book.close()
 
@@ -142,15 +143,15 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
             alive.remove(one)
             said.append(f"not learned: {one.who} has another's address")
         entries = _entries(alive, settings, {row.key: row for row in former.entries}, said)
-        tree = _tree(former.tree, [one.tree for one in settings.values()], said)
-        left = new.restore_entries(tree, entries)
+        trees = _trees(former.trees, [one.tree for one in settings.values()], said)
+        left = new.restore_entries(trees, entries)
         written = new.entries()
     new.close()
     _replace(path, former.is_whole, said)
     ledger.Ledger(directory).close()  # stores are of no use from now on
     said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
     said.append(f"made: {path}, attachments: {len(written)}")
-    _reconcile(tree, written, said)
+    _reconcile(trees, written, said)
 
 
 def _put_stores_aside(state: str, said: list[str]) -> None:
@@ -201,30 +202,33 @@ def _of_network(
     return list(alive.values())
 
 
-def _reconcile(tree: Tree | None, written: list[Entry], said: list[str]) -> None:
+def _reconcile(trees: list[Tree], written: list[Entry], said: list[str]) -> None:
     """Make the kernel what the new ledger says."""
-    if tree is None:
+    if not trees:
         said += _abandoned(written)
         if not (written or remains.elements()):  # those of the gone are nobody's by now
             return
-    elif (excess := sum(entry.rate for entry in written) - tree.promisable) > 0:
-        said.append(f"more is promised on {tree.uplink} than it has, by {rate(excess)}")
+    for tree in trees:
+        excess = promised(of_tree(tree, written)) - tree.promisable
+        if excess > 0:
+            said.append(f"more is promised on {tree.uplink} than it has, by {rate(excess)}")
     try:
-        said += [f"repaired: {text}" for text in kernel.repair(tree, written)]
+        said += [f"repaired: {text}" for text in kernel.repair(trees, written)]
     except CniError as error:
         said.append(f"not reconciled: {error.msg}")
 
 
-def _tree(former: Tree | None, told: list[Tree], said: list[str]) -> Tree | None:
+def _trees(former: list[Tree], told: list[Tree], said: list[str]) -> list[Tree]:
     """The tree that all networks tell of, which rely on it; or what the ledger says, if they differ.
 
     A ledger that is whole may have a bit that is not: CHECK would refuse every pod for it.
     """
     if not told or any(one != told[0] for one in told):
-        return former or (told[0] if told else None)
-    if former is not None and former != told[0]:
-        said.append(f"the ledger said {vars(former)}, and every network says {vars(told[0])}")
-    return told[0]
+        return former or told[:1]
+    if former and former != told[:1]:
+        ours = " and ".join(str(vars(one)) for one in former)
+        said.append(f"the ledger said {ours}, and every network says {vars(told[0])}")
+    return told[:1]
 
 
 def _abandoned(written: list[Entry]) -> list[str]:

@@ -21,10 +21,8 @@ def repair(state: str) -> list[str] | None:
     with NodeLock(directory):
         book = ledger.Ledger(directory)
         attachments.complete(book)
-        tree, entries = book.tree(), book.entries()
-        if tree is None and not entries:
-            return None
-        return kernel.repair(tree, entries)
+        trees, entries = book.trees(), book.entries()
+        return kernel.repair(trees, entries) if trees or entries else None
 
 
 def differences(state: str) -> tuple[list[str], list[str]]:
@@ -39,9 +37,9 @@ def differences(state: str) -> tuple[list[str], list[str]]:
         if error.code != TRY_AGAIN:
             raise
         return [error.msg], []  # left half changed by a killed call, which whoever may write undoes
-    tree, entries = book.tree(), book.entries()
-    if tree is None and not entries:
+    trees, entries = book.trees(), book.entries()
+    if not (trees or entries):
         return [], []
-    _, found = kernel.compare(tree, entries)
+    _, found = kernel.compare(trees, entries)
     texts = [difference.text for difference in found if not difference.waits]
     return texts, tables.families(entries, links.has_ipv6())

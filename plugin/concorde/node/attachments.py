@@ -83,7 +83,7 @@ def _leave(book: Ledger, key: Key, stays: bool) -> None:
 
 
 def _take_out(book: Ledger, entry: Entry) -> None:
-    tree = book.tree()
+    tree = book.tree_of(entry)
     try:
         kernel.leave(tree, entry, _promised(book, tree) - entry.rate)
     except (tools.CommandError, OSError):
@@ -91,7 +91,7 @@ def _take_out(book: Ledger, entry: Entry) -> None:
 
 
 def _promised(book: Ledger, tree: Tree | None) -> int:
-    return book.promised(tree.uplink) if tree is not None else 0
+    return book.promised(tree) if tree is not None else 0
 
 
 def _forget(network: Identity, container: str, interface: str) -> None:
@@ -127,12 +127,13 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
 
     with NodeLock(directory):
         book = ledger.Ledger(directory)
-        tree, entries = book.tree(), book.entries()
+        trees, entries = book.trees(), book.entries()
+        tree = book.former(settings.tree) if settings else None
         found = next((entry for entry in entries if entry.key == expected.key), None)
         if found is None or (settings is not None and tree is None):
             raise CniError(CHECK_FAILED, f"the node's ledger has no entry for {expected.who}")
-        kernel.learn(tree)
-        _, differences = kernel.compare(tree, entries)
+        kernel.learn(trees)
+        _, differences = kernel.compare(trees, entries)
     if settings is not None and tree is not None and tree != settings.tree:
         raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
     # Who it is, for people, and the class's number are not the configuration's to say. The hardware address
@@ -153,11 +154,13 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
     tools.find("nft")
     with NodeLock(network.node_directory):
         book = ledger.Ledger(network.node_directory, reading=beforehand)
-        tree, entries = book.tree(), book.entries()
+        trees, entries = book.trees(), book.entries()
         if entries:
-            kernel.learn(tree)
+            kernel.learn(trees)
+        tree = book.former(settings.tree) if settings else None
         # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
-        state, found = kernel.compare(settings.tree if settings else tree, entries)
+        wanted = [one for one in trees if one != tree] + ([settings.tree] if settings else [])
+        state, found = kernel.compare(wanted, entries)
     narrow = shares.too_narrow(len(entries))
     if narrow:
         raise CniError(NOT_AVAILABLE, "; ".join(narrow))
@@ -173,7 +176,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
     if beforehand:
         return
     texts = [difference.text for difference in _pressing(found)]
-    if texts and (tree is not None or entries):
+    if texts and (trees or entries):
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 
@@ -204,8 +207,11 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None, ne
     else:
         entry, switched = _of_previous(network, lease, netns)
     terms = lease.terms
-    if settings is None or not (terms.guarantee or terms.answers):
-        entry.ceil = settings.tree.capacity if settings else 0
+    if settings is None:
+        return entry
+    entry.uplink, entry.direction = settings.tree.key
+    entry.ceil = settings.tree.capacity
+    if not (terms.guarantee or terms.answers):
         return entry
     if entry.address is None or not entry.way:
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
@@ -215,7 +221,6 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None, ne
     entry.guarantee, entry.answers = terms.guarantee, terms.answers
     given = network.count, mtu, settings.encapsulation
     entry.rate = uplink_rate(terms.guarantee or 0, *given) + uplink_rate(terms.answers or 0, *given)
-    entry.ceil = settings.tree.capacity
     if terms.ceiling is not None:
         entry.ceil = min(entry.ceil, uplink_rate(terms.ceiling, *given))
     entry.ceil = max(entry.rate, entry.ceil)
@@ -296,7 +301,7 @@ def _pressing(found: list[Difference]) -> list[Difference]:
 
 
 def _enter(book: Ledger, settings: Settings | None, entry: Entry) -> None:
-    former = book.tree()
+    former = book.former(settings.tree) if settings else None
     if not entry.is_ours:
         _bury_the_dead(book, entry)
     with book:
@@ -313,7 +318,8 @@ def _enter(book: Ledger, settings: Settings | None, entry: Entry) -> None:
             _clear(book, entry)
         with book:
             book.leave(entry.key)
-            book.set_tree(former)
+            if settings is not None:
+                book.replace_tree(settings.tree, former)
         raise
 
 
@@ -350,12 +356,18 @@ def _enforce(book: Ledger, settings: Settings | None, entry: Entry) -> None:
 
 def _repair(book: Ledger, settings: Settings | None, fresh: bool) -> None:
     complete(book)
-    if settings is None:  # the tree is of those who have promises
-        kernel.repair(book.tree(), book.entries(), tables_only=True)
-    else:
-        kernel.repair(settings.tree, book.entries(), take_over=settings.take_over, fresh=fresh)
+    if settings is None:  # the trees are of those who have promises
+        kernel.repair(book.trees(), book.entries(), tables_only=True)
+        return
+    own = settings.tree
+    kernel.repair(
+        book.trees(),
+        book.entries(),
+        take_over=own if settings.take_over else None,
+        fresh=own if fresh else None,
+    )
 
 
 def _clear(book: Ledger, entry: Entry) -> None:
     others = [other for other in book.entries() if other.key != entry.key]
-    kernel.clear(book.tree(), entry, others)
+    kernel.clear(book.tree_of(entry), entry, others)

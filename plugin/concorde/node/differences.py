@@ -5,11 +5,11 @@ from __future__ import annotations
 from .. import shaping
 from . import connections, htb, tables, uplinks
 from . import tunnels as vteps
-from .records import promised
+from .records import of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .limits import Element
     from .observe import State, UplinkState
@@ -50,7 +50,7 @@ class Difference:
 
 
 def differences(
-    tree: Tree | None, entries: list[Entry], state: State, tunnels: Iterable[Element] = ()
+    trees: Sequence[Tree], entries: list[Entry], state: State, tunnels: Iterable[Element] = ()
 ) -> list[Difference]:
     """All differences; `tunnels` are the elements that tunnels.read() found.
 
@@ -58,16 +58,17 @@ def differences(
     by which it knows who may pass.
     """
     return [
-        *(_of_uplink(tree, entries, state.uplinks.get(tree.uplink)) if tree is not None else ()),
+        *(found for tree in trees for found in _of_uplink(tree, of_tree(tree, entries), state)),
         *_of_overlays(state),
         *_of_sets(entries, state),
         *_of_elements(entries, state, set(tunnels)),
         *_of_ports(entries, state),
-        *_of_chains(tree, entries, state),
+        *_of_chains(trees, entries, state),
     ]
 
 
-def _of_uplink(tree: Tree, entries: list[Entry], uplink: UplinkState | None) -> list[Difference]:
+def _of_uplink(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
+    uplink = state.uplinks.get(tree.uplink)
     if uplink is None:
         return [Difference(f"the uplink {tree.uplink} is missing")]
     return [*_of_tree(tree, entries, uplink), *_of_neighbours(tree, uplink)]
@@ -161,9 +162,7 @@ def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
     found = []
     for family in tables.families(entries, state.has_ipv6):
         wanted = {key for key in tables.SETS if key[0] == family}
-        wanted_chains = {
-            key for key, (hook, _) in tables.chains(None).items() if key[0] == family and not hook
-        }
+        wanted_chains = {key for key, (hook, _) in tables.chains().items() if key[0] == family and not hook}
         if family not in state.families:
             text = f"nftables: table {family} {tables.TABLE} is missing"
         elif not wanted <= state.sets or not wanted_chains <= state.comments.keys():
@@ -174,16 +173,16 @@ def _of_sets(entries: list[Entry], state: State) -> list[Difference]:
     return found
 
 
-def _of_chains(tree: Tree | None, entries: list[Entry], state: State) -> list[Difference]:
+def _of_chains(trees: Sequence[Tree], entries: list[Entry], state: State) -> list[Difference]:
     found = []
     families = tables.families(entries, state.has_ipv6)
     # Once the chain for it is there, it is to be as made; that it is missing shows nothing.
     tracked = connections.CHAIN in state.comments
-    for (family, name), (_, rules) in tables.chains(tree, tracked).items():
+    for (family, name), (_, rules) in tables.chains(trees, tracked).items():
         if family in families and state.comments.get((family, name)) != tables.comments(rules):
             what = "is not as made" if (family, name) in state.comments else "is missing"
             text = f"nftables: {family} {tables.TABLE} {name} {what}"
-            found.append(Difference(text, nft=tables.chain(family, name, tree, tracked)))
+            found.append(Difference(text, nft=tables.chain(family, name, trees, tracked)))
     for family, name in sorted(state.sets - tables.SETS.keys()):
         text = f"nftables: {family} {tables.TABLE} {name} belongs to nobody"
         found.append(Difference(text, nft=f"delete set {family} {tables.TABLE} {name}\n"))

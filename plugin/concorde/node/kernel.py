@@ -9,10 +9,11 @@ from __future__ import annotations
 from .. import batches, links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
 from . import connections, htb, nfnetlink, tables, tunnels, uplinks
+from .records import of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .differences import Difference
     from .limits import Element
@@ -24,18 +25,19 @@ if TYPE_CHECKING:
 _MOST_LINES = 400
 
 
-def enter(tree: Tree | None, entry: Entry, promised: int) -> None:
-    """Give an attachment its classes and its elements, and close its port; `promised` includes it.
+def enter(tree: Tree | None, entry: Entry, total: int) -> None:
+    """Give an attachment its classes and its elements, and close its port.
 
-    All rates are in bits per second. What is not promised gives way before the new classes come. Raises
-    tools.CommandError and OSError, and may then have done half of it.
+    `total` is what is promised in its tree, which includes it. All rates are in bits per second. What is not
+    promised gives way before the new classes come. Raises tools.CommandError and OSError, and may then have
+    done half of it.
     """
     tc = ""
     if tree is not None:
         fair = _is_fair(tree)
-        tc = htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
-        tc += "".join(htb.add_class(tree, minor, promised, entry, fair) for minor in htb.minors(entry))
-    overlays = tunnels.read(*_uplinks(tree))
+        tc = htb.change_rest(tree, htb.default_rate(tree, total)) if entry.rate else ""
+        tc += "".join(htb.add_class(tree, minor, total, entry, fair) for minor in htb.minors(entry))
+    overlays = tunnels.read(*([tree.uplink] if tree else []))
     elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
@@ -58,15 +60,15 @@ def _is_fair(tree: Tree) -> bool:
     return rtnetlink.qdisc_kind(rtnetlink.index_of(tree.uplink), number) == htb.FAIR
 
 
-def leave(tree: Tree | None, entry: Entry, promised: int) -> None:
-    """Take classes and elements away; `promised` (bits per second) is what remains.
+def leave(tree: Tree | None, entry: Entry, total: int) -> None:
+    """Take classes and elements away; `total` (bits per second) is what remains promised in its tree.
 
     Raises tools.CommandError and OSError, and may then have done half of it.
     """
     tc = ""
     if tree is not None:
         tc = "".join(htb.delete_class(tree, minor) for minor in htb.minors(entry))
-        tc += htb.change_rest(tree, htb.default_rate(tree, promised)) if entry.rate else ""
+        tc += htb.change_rest(tree, htb.default_rate(tree, total)) if entry.rate else ""
     elements = tables.elements(entry)
     nfnetlink.change("delete", _plain(elements))
     _forget_connections(entry)
@@ -91,13 +93,13 @@ def _chains(elements: list[Element]) -> list[Element]:
     return [element for element in elements if element[1] == tables.INGRESS]
 
 
-def learn(tree: Tree | None) -> None:
+def learn(trees: Sequence[Tree]) -> None:
     """Take notice of VTEPs that appeared since, and of connections that are tracked by now.
 
     Without the tables nothing is done: that is a difference.
     """
     try:
-        nfnetlink.change("add", _plain(tunnels.read(*_uplinks(tree))))
+        nfnetlink.change("add", _plain(tunnels.read(*_uplinks(trees))))
         _learn_tracking()
     except (OSError, tools.CommandError):
         pass
@@ -108,41 +110,43 @@ def _learn_tracking() -> None:
         batches.run_all(("nft", tables.tracking(links.has_ipv6())))
 
 
-def compare(tree: Tree | None, entries: list[Entry]) -> tuple[State, list[Difference]]:
+def compare(trees: Sequence[Tree], entries: list[Entry]) -> tuple[State, list[Difference]]:
     """What the kernel has, and where it differs from the ledger. Raises tools.CommandError and OSError."""
     from .differences import differences
     from .observe import observe
 
-    state = observe(*_uplinks(tree))
+    state = observe(*_uplinks(trees))
     for uplink in state.uplinks.values():
         uplink.fair = rtnetlink.has_fq_codel()
-    if tree is not None and tree.segment:
+    if any(tree.segment for tree in trees):
         state.segments = uplinks.segments(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
     if any(entry.link for entry in entries):
         from .. import host_interfaces
 
         state.links = host_interfaces.indexes()
-    return state, differences(tree, entries, state, tunnels.read(*_uplinks(tree)))
+    return state, differences(trees, entries, state, tunnels.read(*_uplinks(trees)))
 
 
 def repair(
-    tree: Tree | None,
+    trees: Sequence[Tree],
     entries: list[Entry],
     *,
-    take_over: bool = False,
-    fresh: bool = False,
+    take_over: Tree | None = None,
+    fresh: Tree | None = None,
     tables_only: bool = False,
 ) -> list[str]:
     """Compare all with the ledger, put it right, and return what was wrong.
 
-    `fresh` says that the ledger knew of no tree before, `tables_only` that the tree is to be left as it is.
-    Raises CniError 106 when somebody else configured the uplink, tools.CommandError and OSError.
+    `take_over` is the tree that may take somebody else's place, `fresh` one that the ledger did not know
+    before; with `tables_only` trees are left as they are. Raises CniError 106 when somebody else configured
+    an uplink, tools.CommandError and OSError.
     """
-    state, found = compare(tree, entries)
+    state, found = compare(trees, entries)
     if tables_only:
         found = [difference for difference in found if not difference.tc and not difference.ip]
-    elif tree is not None:
-        _require_uplink(tree, state, take_over, fresh)
+    else:
+        for tree in trees:
+            _require_uplink(tree, state, tree == take_over, tree == fresh)
     _apply(
         "".join(difference.tc for difference in found),
         [difference.nft for difference in found],
@@ -204,13 +208,13 @@ def clear(tree: Tree | None, entry: Entry, entries: list[Entry]) -> None:
     """
     from .observe import observe
 
-    state = observe(*_uplinks(tree))
+    state = observe(*([tree.uplink] if tree else []))
     uplink = state.uplinks.get(tree.uplink) if tree is not None else None
     tc = ""
     if tree is not None and uplink is not None and uplink.root == "ours":
         left = [minor for minor in htb.minors(entry) if minor in uplink.classes]
         tc = "".join(htb.delete_class(tree, minor) for minor in left)
-        rest = htb.default_rate(tree, sum(other.rate for other in entries))
+        rest = htb.default_rate(tree, promised(of_tree(tree, entries)))
         tc += htb.change_rest(tree, rest, uplink.classes)
     kept = {element for other in entries for element in tables.elements(other)}
     stale = [
@@ -244,8 +248,8 @@ def dismantle(uplink: str) -> bool:
     return bool(present)
 
 
-def _uplinks(tree: Tree | None) -> tuple[str, ...]:
-    return () if tree is None else (tree.uplink,)
+def _uplinks(trees: Sequence[Tree]) -> list[str]:
+    return [tree.uplink for tree in trees]
 
 
 def _apply(tc: str, pieces: list[str], ip: str = "") -> None:

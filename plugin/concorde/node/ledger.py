@@ -22,7 +22,7 @@ from ..database import Conflict, Database, damaged
 from ..leases import Lease, Link, Terms
 from ..locks import NetworkLock, NodeLock
 from . import htb, messages
-from .records import Entry, Tree, promised
+from .records import EGRESS, Entry, Tree, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,17 +84,18 @@ _OF_TREE = "uplink, direction, capacity, reserve, ports, overhead, segment"
 _KEY = "network = ? AND container = ? AND interface = ?"
 _ROWS = (
     "FROM attachment AS a LEFT JOIN promise AS p ON p.network = a.network AND p.container = a.container"
-    " AND p.interface = a.interface AND p.direction = 'egress' AND p.peer = ''"
+    " AND p.interface = a.interface AND"
 )
 _SELECT_LEASES = (
     "SELECT a.network, a.container, a.interface, enforcement, guarantee, ceiling, a.rate, burst, answers,"
-    f" mtu, address, subnet, bridge, host_veth {_ROWS} WHERE enforcement IS NOT NULL"
+    f" mtu, address, subnet, bridge, host_veth {_ROWS} p.direction = 'egress' AND p.peer = ''"
+    " WHERE enforcement IS NOT NULL"
 )
 _SELECT_ENTRIES = (
-    "SELECT a.network, a.container, a.interface, pod, address, host_interface, port,"
-    " CASE WHEN uplink IS NULL THEN NULL ELSE guarantee END, coalesce(p.rate, 0), coalesce(ceil, 0), minor,"
-    " mac, others, CASE WHEN uplink IS NULL THEN NULL ELSE answers END,"
-    f" link, host_mac, inside, number, namespace {_ROWS} WHERE host_interface IS NOT NULL"
+    "SELECT a.network, a.container, a.interface, pod, address, host_interface, port, guarantee,"
+    " coalesce(p.rate, 0), coalesce(ceil, 0), minor, mac, others, answers, link, host_mac, inside, number,"
+    " namespace, coalesce(uplink, ''), coalesce(direction, 'egress'), coalesce(peer, '')"
+    f" {_ROWS} uplink IS NOT NULL WHERE host_interface IS NOT NULL"
 )
 _MINOR = "SELECT 1 FROM promise WHERE direction = 'egress' AND minor = "
 _THIS = " AND a.network = ? AND a.container = ? AND a.interface = ?"
@@ -103,6 +104,7 @@ _KINDS: tuple[Any, ...] = (  # of an entry's columns
     *(str, str, str, str, _NUMBER, str, str),
     *(_NUMBER, int, int, _NUMBER, str, str, _NUMBER),
     *(int, str, int, int, str),
+    *(str, str, str),
 )
 # What entering writes down of an attachment, and leaving takes back.
 _ENTERED = "host_interface", "port", "mac", "others", "link", "host_mac", "inside", "number", "namespace"
@@ -163,34 +165,44 @@ class Ledger(Database):
 
     # Trees, and what is promised there.
 
-    def tree(self) -> Tree | None:
-        """The parameters of the node's tree, once there was an ADD. As yet only one uplink is admitted."""
-        row = self._database.execute(f"SELECT {_OF_TREE} FROM tree").fetchone()
-        if row is None:
-            return None
-        uplink, _, capacity, reserve, ports, overhead, segment = row
-        try:
-            listed = tuple(map(int, ports.split()))
-            return Tree(uplink, capacity + 0, reserve + 0, listed, overhead + 0, segment + 0)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise damaged(self._path, f"not a tree: {row}") from error
+    def trees(self) -> list[Tree]:
+        """The trees' parameters, by uplink and direction; there are some once there was an ADD."""
+        return [self._tree(row) for row in self._database.execute(f"SELECT {_OF_TREE} FROM tree")]
 
-    def set_tree(self, tree: Tree | None) -> None:
-        """Write down the tree's parameters, or that there is none."""
-        self._database.execute("DELETE FROM tree")
+    def tree(self) -> Tree | None:
+        """That of the node's uplink, as yet the only one that is admitted."""
+        return next(iter(self.trees()), None)
+
+    def tree_of(self, entry: Entry) -> Tree | None:
+        """The tree that has an entry's classes."""
+        return next((tree for tree in self.trees() if tree.key == entry.tree), None)
+
+    def former(self, tree: Tree) -> Tree | None:
+        """The one in whose place a tree would come: of its uplink, or of another, as one is admitted."""
+        trees = [one for one in self.trees() if one.direction == tree.direction]
+        return next((one for one in trees if one.uplink == tree.uplink), trees[0] if trees else None)
+
+    def replace_tree(self, former: Tree | None, tree: Tree | None) -> None:
+        """Write down a tree in place of another, if there are both; who was in a tree that is gone follows.
+
+        To be called within a transaction.
+        """
+        if former is not None:
+            self._database.execute("DELETE FROM tree WHERE uplink = ? AND direction = ?", former.key)
         if tree is not None:
             ports = " ".join(map(str, tree.ports))
-            row = tree.uplink, "egress", tree.capacity, tree.reserve, ports, tree.overhead, tree.segment
+            row = (*tree.key, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment)
             self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            # Those without a promise follow.
             self._database.execute(
-                "UPDATE promise SET uplink = ? WHERE uplink != ?", (tree.uplink, tree.uplink)
+                "UPDATE promise SET uplink = ?1 WHERE direction = ?2"
+                " AND uplink NOT IN (SELECT uplink FROM tree WHERE direction = ?2)",
+                tree.key,
             )
 
-    def promised(self, uplink: str) -> int:
-        """The sum of what is promised on an uplink (bits per second)."""
-        query = "SELECT total(rate) FROM promise WHERE uplink = ?"
-        (total,) = self._database.execute(query, (uplink,)).fetchone()
+    def promised(self, tree: Tree) -> int:
+        """The sum of what is promised in a tree (bits per second)."""
+        query = "SELECT total(rate) FROM promise WHERE uplink = ? AND direction = ?"
+        (total,) = self._database.execute(query, tree.key).fetchone()
         return int(total)
 
     def require(self, tree: Tree, network: str) -> None:
@@ -199,10 +211,10 @@ class Ledger(Database):
         One that only its own network has relied on so far may change, if what is promised still fits.
         Raises CniError 105 and 106.
         """
-        former = self.tree()
+        former = self.former(tree)
         if former is None or former == tree:
             return
-        entries = self.entries()
+        entries = of_tree(former, self.entries())
         holders = {entry.network for entry in entries if entry.rate}
         if holders - {network} or (holders and former.uplink != tree.uplink):
             raise CniError(UPLINK_CONFLICT, messages.contradiction(former, tree, holders))
@@ -263,7 +275,7 @@ class Ledger(Database):
             raise CniError(
                 ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
             ) from error
-        self._promise((*row, terms.guarantee, terms.answers, terms.ceiling, None, 0, 0, None))
+        self._promise((*row, EGRESS, "", terms.guarantee, terms.answers, terms.ceiling, None, 0, 0, None))
 
     def lease(self, key: Key) -> Lease | None:
         """The lease of an attachment."""
@@ -340,19 +352,20 @@ class Ledger(Database):
         """
         if tree is not None:
             self.require(tree, entry.network)
+            former = self.former(tree)
+            if former != tree:
+                self.replace_tree(former, tree)
             # What was promised before may be more, of a version that promised more of the same capacity.
-            if entry.rate > max(0, tree.promisable - self.promised(tree.uplink)):
-                raise CniError(NO_BANDWIDTH, messages.refusal(tree, self.entries(), entry))
-            self.set_tree(tree)
-        uplink = tree.uplink if tree is not None else ""
+            if entry.rate > max(0, tree.promisable - self.promised(tree)):
+                raise CniError(NO_BANDWIDTH, messages.refusal(tree, of_tree(tree, self.entries()), entry))
         if entry.has_classes:
             entry.minor = self._free_minor()
-        self.enter(entry, uplink)
+        self.enter(entry)
 
-    def enter(self, entry: Entry, uplink: str) -> None:
-        """Write down what the node knows of an attachment; its classes, if it has any, are that uplink's.
+    def enter(self, entry: Entry) -> None:
+        """Write down what the node knows of an attachment. To be called within a transaction.
 
-        To be called within a transaction. Raises CniError 103.
+        Raises CniError 103.
         """
         if self.find(entry.key) is not None:
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, []))
@@ -375,7 +388,8 @@ class Ledger(Database):
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, self.entries())) from error
         if entry.ceil or entry.rate:
             asked = entry.guarantee, entry.answers, None
-            self._promise((*entry.key, *asked, uplink, entry.rate, entry.ceil, entry.minor))
+            of = entry.direction, entry.peer
+            self._promise((*entry.key, *of, *asked, entry.uplink, entry.rate, entry.ceil, entry.minor))
 
     def leave(self, key: Key) -> None:
         """Undo enter(): what is promised is free again, and the lease is as it was.
@@ -395,7 +409,7 @@ class Ledger(Database):
         self.leave(entry.key)
         gone = "address = NULL, mtu = NULL, subnet = NULL, bridge = NULL, host_veth = NULL"
         self._database.execute(f"UPDATE attachment SET {gone} WHERE {_KEY}", entry.key)
-        self.enter(entry, "")
+        self.enter(entry)
 
     def set_end(self, entry: Entry) -> None:
         """Write down what an attachment's interface is known by."""
@@ -435,29 +449,32 @@ class Ledger(Database):
             self._last(network, subnet, address)
         return left
 
-    def restore_entries(self, tree: Tree | None, entries: Iterable[Entry]) -> list[Entry]:
-        """The same for entries, whether they fit or not.
+    def restore_entries(self, trees: list[Tree], entries: Iterable[Entry]) -> list[Entry]:
+        """The same for trees, and for entries, whether they fit or not; those of another tree follow.
 
         Those with a minor of a class that is theirs come first.
         """
-        self.set_tree(tree)
-        uplink = tree.uplink if tree is not None else ""
         left = []
+        known = [tree.key for tree in trees]
+        for tree in trees:
+            self.replace_tree(None, tree)
         for entry in sorted(entries, key=lambda entry: entry.minor is None):
+            if known and entry.tree not in known:
+                entry.uplink, entry.direction = known[0]
             try:
                 if entry.has_classes and entry.minor is None:
                     entry.minor = self._free_minor()
-                self.enter(entry, uplink)
+                self.enter(entry)
             except CniError:
                 left.append(entry)
         return left
 
     def _promise(self, row: tuple[Any, ...]) -> None:
         """Write a promise down, or what it takes of an uplink; the ceiling stays as it was promised."""
-        if not any(row[3:]):
+        if not any(row[5:]):
             return
         self._database.execute(
-            "INSERT INTO promise VALUES (?, ?, ?, 'egress', '', ?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO promise VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (network, container, interface, direction, peer) DO UPDATE SET guarantee ="
             " excluded.guarantee, answers = excluded.answers, uplink = excluded.uplink, rate = excluded.rate,"
             " ceil = excluded.ceil, minor = excluded.minor",
@@ -480,6 +497,15 @@ class Ledger(Database):
             return lease_of(row)
         except (AttributeError, TypeError, ValueError) as error:
             raise damaged(self._path, f"not a lease: {row}") from error
+
+    def _tree(self, row: tuple[Any, ...]) -> Tree:
+        uplink, direction, capacity, reserve, ports, overhead, segment = row
+        try:
+            listed = tuple(map(int, ports.split()))
+            numbers = overhead + 0, segment + 0
+            return Tree(uplink, capacity + 0, reserve + 0, listed, *numbers, direction)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(self._path, f"not a tree: {row}") from error
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         for value, kinds in zip(row, _KINDS):

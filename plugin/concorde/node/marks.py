@@ -25,6 +25,8 @@ from .htb import CONTROL, best_effort, handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .limits import Element, Rule
     from .records import Entry, Tree
 
@@ -78,29 +80,30 @@ _SPOKEN = [
 ]
 
 
-def chains(tree: Tree | None) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+def chains(trees: Sequence[Tree]) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """The chains that give marks and take them; without a tree nobody would heed them."""
     found = {("ip", "small"): ("", _SMALL)}
-    if tree is None:
+    if not trees:
         return found
-    back = (
-        f'iifname "{tree.uplink}" meta priority set none',
-        "the node itself, or back to where it is from",
-    )
+    back = [
+        (f'iifname "{tree.uplink}" meta priority set none', "the node itself, or back to where it is from")
+        for tree in trees
+    ]
+    control = _control_ports(sorted({port for tree in trees for port in tree.ports}))
     into = "iifname @vteps oifname @vteps meta priority set none", "the node itself, into an overlay"
     # No packet of a pod is the node's, so theirs, which are the most, come first.
     found["ip", "postrouting"] = (
         _POSTROUTING,
-        [_OUT_OF_AN_OVERLAY, *_SPOKEN, _PROMISE, _EFFORTS, _NODE, *_control_ports(tree)],
+        [_OUT_OF_AN_OVERLAY, *_SPOKEN, _PROMISE, _EFFORTS, _NODE, *control],
     )
-    found["ip6", "postrouting"] = _POSTROUTING, [_EFFORTS6, _NODE, back, into, *_control_ports(tree)]
+    found["ip6", "postrouting"] = _POSTROUTING, [_EFFORTS6, _NODE, *back, into, *control]
     return found
 
 
-def _control_ports(tree: Tree) -> list[Rule]:
-    if not tree.ports:
+def _control_ports(ports: Sequence[int]) -> list[Rule]:
+    if not ports:
         return []
-    listed = ", ".join(map(str, tree.ports))
+    listed = ", ".join(map(str, ports))
     return [
         (
             f"meta skuid >= 0 tcp {word} {{ {listed} }} meta priority set {handle(CONTROL)}",

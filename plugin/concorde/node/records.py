@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Key = tuple[str, str, str]  # network, container, interface
+    TreeKey = tuple[str, str]  # uplink, direction
 
 # An outer Ethernet header less the one counted in the class, IPv4, UDP and VXLAN: 14 + 20 + 8 + 8 (RFC 7348).
 VXLAN_HEADERS = 50
@@ -25,9 +26,12 @@ FULL_FRAME = 1500 + ETHERNET_HEADER
 # In place of a network namespace: no pod is in this one.
 GONE = "gone"
 
+# What pods send; as yet nothing else is promised.
+EGRESS = "egress"
+
 
 class Tree:
-    """The parameters of the node's tree.
+    """The parameters of the tree of an uplink and a direction.
 
     `capacity` and `reserve` are of the wire (bits per second), of which a frame takes `overhead` bytes more
     than its own. What is promised is layer 2 in full frames: on_wire() turns it into the other. `segment` is
@@ -42,6 +46,7 @@ class Tree:
         ports: tuple[int, ...],
         overhead: int = ETHERNET_OVERHEAD,
         segment: int = 0,
+        direction: str = EGRESS,
     ) -> None:
         self.uplink = uplink
         self.capacity = capacity
@@ -49,6 +54,12 @@ class Tree:
         self.ports = ports
         self.overhead = overhead
         self.segment = segment
+        self.direction = direction
+
+    @property
+    def key(self) -> TreeKey:
+        """What tells it from the node's others."""
+        return self.uplink, self.direction
 
     @property
     def least(self) -> int:
@@ -88,10 +99,11 @@ class Entry:
     `guarantee` is the promise as it was given, `answers` the one for its acknowledgements, `rate` what both
     take on the uplink, `ceil` what the pod may use there, all in bits per second of layer 2 in full frames:
     rate and ceil are 0 where the network's pods have no part in the tree. `minor` is the number of its
-    classes, None where it has none. `way` is the interface its packets enter the node's routing by (empty if
-    nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None when another
-    plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further addresses, of
-    IPv4 and IPv6, in the form that inet_ntop(3) gives.
+    classes, None where it has none, in the tree of `uplink` and `direction`. With `peer` the promise is for
+    what goes to that one alone, else to anybody. `way` is the interface its packets enter the node's routing
+    by (empty if nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None
+    when another plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further
+    addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
 
     Of an interface that another plugin made, the rest is what it is known by itself (host_interfaces.py):
     the node's end's index and hardware address, the pod's end's index, the node's number for the pod's
@@ -119,6 +131,9 @@ class Entry:
         inside: int = 0,
         number: int = -1,
         namespace: str = "",
+        uplink: str = "",
+        direction: str = EGRESS,
+        peer: str = "",
     ) -> None:
         self.network = network
         self.container = container
@@ -139,6 +154,9 @@ class Entry:
         self.inside = inside
         self.number = number
         self.namespace = namespace
+        self.uplink = uplink
+        self.direction = direction
+        self.peer = peer
 
     def bury(self) -> None:
         """Let it hold nothing but its key until its DEL: its interface is another attachment's by now."""
@@ -187,6 +205,11 @@ class Entry:
         return self.network, self.container, self.interface
 
     @property
+    def tree(self) -> TreeKey:
+        """The key of the tree that has its classes."""
+        return self.uplink, self.direction
+
+    @property
     def who(self) -> str:
         """The attachment for people: the pod's name if the runtime told it."""
         return f"{self.network} {self.pod or self.container}"
@@ -201,6 +224,11 @@ def uplink_rate(limit: int, count: str, mtu: int, encapsulation: int) -> int:
     """
     counted = mtu + ETHERNET_HEADER if count == "layer2" else mtu - TCP_IP_HEADERS
     return -(-limit * (mtu + ETHERNET_HEADER + encapsulation) // counted)
+
+
+def of_tree(tree: Tree, entries: Iterable[Entry]) -> list[Entry]:
+    """Those that have a part in a tree."""
+    return [entry for entry in entries if entry.tree == tree.key]
 
 
 def promised(entries: Iterable[Entry]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import addresses
 from . import htb, messages, nfnetlink
-from .records import promised
+from .records import of_tree, promised
 from .tables import counting
 
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, st
 
     whole = None
     if tree is not None:
+        total = promised(of_tree(tree, entries))
         whole = {
             "uplink": tree.uplink,
             "capacity": tree.capacity,
@@ -44,9 +45,9 @@ def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, st
             "controlPorts": list(tree.ports),
             "frameOverhead": tree.overhead,
             "segment": bool(tree.segment),
-            "promised": promised(entries),
-            "free": tree.promisable - promised(entries),
-            "default": htb.default_rate(tree, promised(entries)),
+            "promised": total,
+            "free": tree.promisable - total,
+            "default": htb.default_rate(tree, total),
         }
     attachments = [{**_attachment(entry), "dropped": dropped.get(entry.key, 0)} for entry in entries]
     return json.dumps({"tree": whole, "attachments": attachments}, indent=1) + "\n"
@@ -61,12 +62,11 @@ def as_table(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, s
         rows.append((*_row(entry), str(dropped.get(entry.key, 0))))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return "\n".join([*_sums(tree, promised(entries)), *lines]) + "\n"
+    return "\n".join([*(_sums(tree, entries) if tree else []), *lines]) + "\n"
 
 
-def _sums(tree: Tree | None, total: int) -> list[str]:
-    if tree is None:
-        return []
+def _sums(tree: Tree, entries: list[Entry]) -> list[str]:
+    total = promised(of_tree(tree, entries))
     return [
         f"uplink    {tree.uplink}",
         f"capacity  {messages.rate(tree.capacity)}",

@@ -11,7 +11,7 @@ from . import connections, guard, limits, marks, shares, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .limits import Element, Rule
     from .records import Entry, Tree
@@ -47,12 +47,14 @@ def families(entries: Iterable[Entry], ipv6: bool) -> list[str]:
     return [*found, *guard.ROUTED] if any(entry.is_routed for entry in entries) else found
 
 
-def chains(tree: Tree | None, tracked: bool = False) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+def chains(
+    trees: Sequence[Tree] = (), tracked: bool = False
+) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     """All chains by family and name: where each hooks (empty if it is jumped to) and its rules.
 
     `tracked` as for tunnels.chains().
     """
-    return {**guard.chains(), **tunnels.chains(tracked), **marks.chains(tree)}
+    return {**guard.chains(), **tunnels.chains(tracked), **marks.chains(trees)}
 
 
 def comments(rules: Iterable[Rule]) -> list[str]:
@@ -66,15 +68,15 @@ def table(family: str) -> str:
     for (of, name), (kind, content) in SETS.items():
         if of == family:
             lines.append(f"add {kind} {family} {TABLE} {name} {{ {content}; }}")
-    for (of, name), (hook, _) in chains(None).items():
+    for (of, name), (hook, _) in chains().items():
         if of == family and not hook:
             lines.append(f"add chain {family} {TABLE} {name}")
     return _text(lines)
 
 
-def chain(family: str, name: str, tree: Tree | None, tracked: bool = False) -> str:
+def chain(family: str, name: str, trees: Sequence[Tree], tracked: bool = False) -> str:
     """A chain's rules in place of those it has; to be one transaction."""
-    hook, rules = chains(tree, tracked)[family, name]
+    hook, rules = chains(trees, tracked)[family, name]
     base = f" {{ {hook}; policy accept; }}" if hook else ""
     lines = [f"add chain {family} {TABLE} {name}{base}", f"flush chain {family} {TABLE} {name}"]
     for (rule, _), comment in zip(rules, comments(rules)):
@@ -84,9 +86,9 @@ def chain(family: str, name: str, tree: Tree | None, tracked: bool = False) -> s
 
 def tracking(ipv6: bool) -> str:
     """What is to be otherwise once connections are tracked; to be one transaction."""
-    plain, found = chains(None), chains(None, tracked=True)
+    plain, found = chains(), chains(tracked=True)
     changed = [key for key in found if found[key] != plain.get(key) and (ipv6 or key[0] != "ip6")]
-    return "".join(chain(family, name, None, tracked=True) for family, name in changed)
+    return "".join(chain(family, name, (), tracked=True) for family, name in changed)
 
 
 def elements(entry: Entry) -> list[Element]:

@@ -71,7 +71,7 @@ def _of_tables(is_ours: bool) -> list[str]:
     from ..node.differences import differences
     from ..node.observe import State
 
-    text = "".join(difference.nft for difference in differences(None, [_sample(is_ours)], State()))
+    text = "".join(difference.nft for difference in differences([], [_sample(is_ours)], State()))
     try:
         tools.start("nft", "--check", "--file", "-").finish(text)
     except tools.CommandError as error:

@@ -15,7 +15,7 @@ MAC = "0a:58:ac:10:01:02"
 
 def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys: Any) -> Entry:
     given: dict[str, Any] = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "mac": MAC}
-    values = {**given, "ceil": 9 * GIGA, **keys}
+    values = {**given, "ceil": 9 * GIGA, "uplink": "eth0", **keys}
     return Entry(
         container=name, interface="eth0", address=address, guarantee=rate or None, rate=rate, **values
     )
@@ -58,7 +58,7 @@ def listing(family: str, present: set[tuple[str, str, str]]) -> str:
         found = [said(text) for its, set_name, text in sorted(present) if (its, set_name) == (of, name)]
         if of == family:
             objects.append({kind: {"name": name, "elem": found}})
-    for (of, name), (_, rules) in tables.chains(TREE).items():
+    for (of, name), (_, rules) in tables.chains([TREE]).items():
         if of == family:
             objects.append({"chain": {"name": name}})
             objects += [{"rule": {"chain": name, "comment": text}} for text in tables.comments(rules)]

@@ -66,7 +66,7 @@ def entered(directory: str) -> list[str]:
 def test_an_entry_of_an_interface_that_we_made_says_what_its_lease_does() -> None:
     one = attachments.entry_of(configuration(), lease(), None)
     assert vars(one) == {
-        **vars(entry(rate=0, port=MADE.host_veth, pod="default/a")), "ceil": 0, "minor": None,
+        **vars(entry(rate=0, port=MADE.host_veth, pod="default/a", uplink="")), "ceil": 0, "minor": None,
     }  # fmt: skip
     assert one.is_ours
     assert attachments.entry_of(configuration(), lease(), settings()).ceil == TREE.capacity
@@ -266,7 +266,7 @@ def test_a_node_that_gets_another_uplink_loses_the_tree_of_the_former(
     assert book is None
     with NodeLock(directory):
         pass
-    Ledger(directory).set_tree(Tree("eth9", GIGA, 0, ()))
+    Ledger(directory).replace_tree(None, Tree("eth9", GIGA, 0, ()))
     noting.has_uplink("default")
     enter(directory, entry(), settings())
     assert noting.asked[0] == ("batch", "tc", "qdisc delete dev eth9 root handle c0de:\n")

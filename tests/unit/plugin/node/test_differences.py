@@ -12,11 +12,11 @@ from tests.unit.plugin.node.examples import GIGA, MAC, TC_FAIR, TREE, entry, who
 
 
 def test_what_was_made_is_read_back_without_a_difference() -> None:
-    assert [d.text for d in differences(TREE, [entry(minor=0x10)], whole())] == []
+    assert [d.text for d in differences([TREE], [entry(minor=0x10)], whole())] == []
 
 
 def test_a_repair_lowers_the_default_class_first_and_raises_it_last() -> None:
-    found = differences(TREE, [entry(minor=0x11)], whole())
+    found = differences([TREE], [entry(minor=0x11)], whole())
     assert [d.text.partition(" of eth0")[0] for d in found[:4]] == [
         "class c0de:10",
         "class c0de:4010",
@@ -41,7 +41,7 @@ def test_a_tree_without_best_effort_of_pods_gets_it_before_its_default_class_mov
     state = whole()
     del state.uplinks["eth0"].classes[0x4010], state.uplinks["eth0"].classes[htb.BEST_EFFORT]
     state.uplinks["eth0"].classes[htb.DEFAULT] = (*state.uplinks["eth0"].classes[htb.DEFAULT][:-1], "c0de:1")
-    found = differences(TREE, [entry(minor=0x10)], state)
+    found = differences([TREE], [entry(minor=0x10)], state)
     lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
     said = [(words[1], words[words.index("classid") + 1]) for words in lines if words[0] == "class"]
     assert said == [
@@ -58,7 +58,7 @@ def test_a_tree_without_best_effort_of_pods_gets_it_before_its_default_class_mov
 def test_classes_that_count_no_wire_are_changed_one_by_one_within_the_capacity() -> None:
     """As those that the version before made: no step promises more than the wire carries."""
     ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
-    found = differences(ethernet, [entry(minor=0x10)], whole())
+    found = differences([ethernet], [entry(minor=0x10)], whole())
     lines = [line.split() for line in "".join(one.tc for one in found).splitlines()]
     assert [words[words.index("classid") + 1] for words in lines] == [
         *("c0de:fffc", "c0de:fffe", "c0de:1", "c0de:fffd", "c0de:fffc", "c0de:10", "c0de:4010", "c0de:fffe"),
@@ -73,6 +73,26 @@ def test_classes_that_count_no_wire_are_changed_one_by_one_within_the_capacity()
             rates[name] = int(words[words.index("rate") + 1].removesuffix("bit"))
         assert sum(rates.values()) - rates["c0de:1"] <= rates["c0de:1"]
     assert rates["c0de:1"] == ethernet.usable
+
+
+def test_each_uplink_has_a_tree_of_its_own() -> None:
+    """What is there of one is neither missed at the other nor too much."""
+    other = Tree("eth1", GIGA, 0, (443,), overhead=0)
+    elsewhere = entry("A-2", 1000, 0xAC100103, port="veth2", uplink="eth1", minor=0x11)
+    state = whole()
+    state.uplinks["eth1"] = observe.UplinkState()
+    found = differences([TREE, other], [entry(minor=0x10), elsewhere], state)
+    (planted,) = [one for one in found if one.tc]
+    assert planted.text == "eth1 has no root qdisc htb c0de: with default class fffe"
+    assert all(" dev eth1 " in line for line in planted.tc.splitlines())
+    classes = {word for word in planted.tc.split() if word.startswith("c0de:")}
+    assert classes >= {"c0de:11", "c0de:4011"}
+    assert not classes & {"c0de:10", "c0de:4010"}
+    (marking,) = [one.nft for one in found if one.text.startswith("nftables: ip6 concorde postrouting")]
+    for rule in ('iifname "eth0" meta priority', 'iifname "eth1" meta priority', "tcp dport { 22, 443 }"):
+        assert rule in marking
+    rate = htb.default_rate(other, 1000)
+    assert f"classid c0de:fffc htb prio 0 rate {rate}bit" in planted.tc
 
 
 CLASS = "c0de:10 of cluster-a A-1 of eth0"
@@ -206,7 +226,7 @@ def test_each_difference_is_named_and_repaired(
 ) -> None:
     state = whole()
     change(state)
-    found = differences(TREE, [entry(minor=0x10)], state)
+    found = differences([TREE], [entry(minor=0x10)], state)
     assert any(one.text.startswith(text) and one.key == key and not one.waits for one in found)
     assert repair in "".join(one.tc + one.nft + one.ip for one in found)
     assert [one.port for one in found if one.port] == ([("veth1", MAC)] if text.startswith("port") else [])
@@ -216,7 +236,7 @@ def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_tur
     """As an upgrade finds those that the version before made, or another kernel."""
     state = whole()
     state.uplinks["eth0"].fair = True
-    found = [one.text for one in differences(TREE, [entry(minor=0x10)], state)]
+    found = [one.text for one in differences([TREE], [entry(minor=0x10)], state)]
     assert found == [
         "class c0de:fffd (control) of eth0 lacks its queue, fq_codel of 4500000 bytes",
         f"class {CLASS} lacks its queue, fq_codel of 2500000 bytes",
@@ -225,7 +245,7 @@ def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_tur
         "class c0de:fffe (default) of eth0 lacks its queue,"
         " tbf of 2250000 bytes, in it fq_codel of 4500000 bytes",
     ]
-    lines = "".join(one.tc for one in differences(TREE, [entry(minor=0x10)], state)).splitlines()
+    lines = "".join(one.tc for one in differences([TREE], [entry(minor=0x10)], state)).splitlines()
     assert not any(line.startswith("class delete") for line in lines)  # whoever runs keeps its rate
     # None can take another's place, and its number of flows stays.
     assert [line for line in lines if "4010" in line] == [
@@ -238,9 +258,9 @@ def test_queues_whose_flows_take_turns_are_read_back_without_a_difference() -> N
     state = whole()
     state.uplinks["eth0"].queues.update(observe.read_qdiscs(TC_FAIR).queues)
     state.uplinks["eth0"].fair = True
-    assert differences(TREE, [entry(minor=0x10)], state) == []
+    assert differences([TREE], [entry(minor=0x10)], state) == []
     state.uplinks["eth0"].queues["4010:1"] = ("fq_codel", 0, 1)
-    (found,) = differences(TREE, [entry(minor=0x10)], state)
+    (found,) = differences([TREE], [entry(minor=0x10)], state)
     assert found.key == KEY
     assert "qdisc delete dev eth0 parent c0de:4010\nqdisc replace dev eth0 parent c0de:4010 " in found.tc
 
@@ -259,7 +279,7 @@ def test_a_class_that_is_made_again_has_the_queue_that_the_kernel_can_make(fair:
             state.uplinks["eth0"].queues.update(observe.read_qdiscs(TC_FAIR).queues)
         state.uplinks["eth0"].fair = fair
         change(state)
-        (found,) = differences(TREE, [entry(minor=0x10)], state)
+        (found,) = differences([TREE], [entry(minor=0x10)], state)
         assert htb.queue_lines(TREE, 0x10, entry(minor=0x10), fair) in found.tc
         assert ("fq_codel" in found.tc) == fair
 
@@ -279,7 +299,7 @@ def test_a_class_that_is_made_again_has_the_queue_that_the_kernel_can_make(fair:
 def test_a_tree_that_is_not_there_is_planted_with_its_pods(root: str | None, text: str, begins: str) -> None:
     state = whole()
     state.uplinks = {"eth0": observe.UplinkState(root)} if root else {}
-    (found,) = differences(TREE, [entry(minor=0x10)], state)
+    (found,) = differences([TREE], [entry(minor=0x10)], state)
     assert (found.text, found.tc[: len(begins)]) == (text, begins)
     assert ("classid c0de:10 htb" in found.tc) is bool(begins)
 
@@ -287,7 +307,7 @@ def test_a_tree_that_is_not_there_is_planted_with_its_pods(root: str | None, tex
 def test_what_was_a_vtep_or_a_bridge_may_wait_and_what_is_one_is_entered() -> None:
     state = whole()
     state.elements |= {("ip", "vteps", '"vx"'), ("ip", "bridges", '"cni-a"')}
-    found = differences(TREE, [entry(minor=0x10)], state, [("ip6", "vteps", '"new"')])
+    found = differences([TREE], [entry(minor=0x10)], state, [("ip6", "vteps", '"new"')])
     assert [(one.text, one.waits) for one in found] == [
         ('nftables: ip concorde bridges { "cni-a" } belongs to nobody', True),
         ('nftables: ip concorde vteps { "vx" } belongs to nobody', True),
@@ -299,13 +319,13 @@ def test_ports_that_are_gone_or_unknown_are_not_this_ones_to_say() -> None:
     state = whole()
     state.closed.clear()
     for one in (entry(minor=0x10, port="veth9"), entry(minor=0x10, mac="")):
-        assert not [each for each in differences(TREE, [one], state) if each.port]
+        assert not [each for each in differences([TREE], [one], state) if each.port]
 
 
 def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
     state = whole()
     state.uplinks["eth0"].waiting = {"arp_cache": uplinks.MOST_WAITING, "ndisc_cache": 0}
-    assert differences(TREE, [entry(minor=0x10)], state) == []
+    assert differences([TREE], [entry(minor=0x10)], state) == []
 
 
 @pytest.mark.parametrize(("now", "is_anothers"), [(7, False), (8, True)])
@@ -315,7 +335,7 @@ def test_a_link_of_the_name_that_is_another_is_not_closed_for_a_pod_that_is_gone
     dead = entry(minor=0x10, link=7)
     state = whole()
     state.links, state.closed = {"veth1": now}, set()
-    found = differences(TREE, [dead], state)
+    found = differences([TREE], [dead], state)
     assert [one.port for one in found if one.port] == ([] if is_anothers else [("veth1", MAC)])
     its = [one for one in found if '"veth1"' in one.text]
     assert all(one.waits and one.nft.startswith("delete") for one in its)

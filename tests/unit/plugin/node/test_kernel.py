@@ -110,22 +110,24 @@ def test_who_leaves_gives_its_class_back_before_the_default_one_grows(noting: No
 
 def test_vteps_that_cannot_be_entered_are_left_to_who_compares(noting: NotingKernel) -> None:
     noting.failing["set",] = OSError(errno.ENOENT, "no table")
-    kernel.learn(TREE)
+    kernel.learn([TREE])
     assert noting.asked == [("set", "add", [VTEP])]
 
 
 def test_once_connections_are_tracked_they_are_counted_and_until_then_no_rule_asks_for_them(
     monkeypatch: pytest.MonkeyPatch, noting: NotingKernel
 ) -> None:
-    asking = [text for key in tables.chains(TREE) for text in [tables.chain(*key, TREE)] if " ct " in text]
+    asking = [
+        text for key in tables.chains([TREE]) for text in [tables.chain(*key, [TREE])] if " ct " in text
+    ]
     assert asking == []
     assert " ct count over 2048 " in tables.tracking(ipv6=True)
     noting.tracks = True
-    kernel.learn(TREE)
+    kernel.learn([TREE])
     assert noting.asked[1:] == [("chain", "ip", "tracked"), ("batches", ("nft", tables.tracking(ipv6=True)))]
     noting.asked.clear()
     monkeypatch.setattr("concorde.node.nfnetlink.has_chain", lambda *_: True)
-    kernel.learn(TREE)
+    kernel.learn([TREE])
     assert noting.asked == [("set", "add", [VTEP])]
     noting.asked.clear()
     kernel.leave(None, entry(port=OURS), 0)
@@ -148,13 +150,13 @@ def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
         Difference("a queue", tc="3\n", ip="4\n"),
         Difference("a port", port=("veth1", MAC)),
     )
-    assert kernel.repair(TREE, []) == ["a class", "a queue", "a port"]
+    assert kernel.repair([TREE], []) == ["a class", "a queue", "a port"]
     assert noting.asked == [
         ("batches", tc("1\n", "3\n"), ("nft", "2\n"), ("ip", "4\n")),
         ("close", "veth1", MAC),
     ]
     noting.asked.clear()
-    assert kernel.repair(TREE, [], tables_only=True) == ["a port"]
+    assert kernel.repair([TREE], [], tables_only=True) == ["a port"]
     assert noting.asked[0] == ("batches", ("tc", ""), ("nft", "2\n"), ("ip", ""))
 
 
@@ -162,21 +164,21 @@ def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
     ("root", "classes", "options", "refused"),
     [
         (None, {}, {}, "the uplink eth0 is missing"),
-        (None, {}, {"take_over": True}, "the uplink eth0 is missing"),
+        (None, {}, {"take_over": TREE}, "the uplink eth0 is missing"),
         ("tbf 1:", {}, {}, "somebody else configured eth0"),
-        ("tbf 1:", {}, {"take_over": True}, ""),
+        ("tbf 1:", {}, {"take_over": TREE}, ""),
         ("tbf 1:", {}, {"tables_only": True}, ""),
-        ("default", {}, {"fresh": True}, ""),
-        ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"fresh": True}, ""),
-        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True}, "is not in this ledger"),
-        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": True, "take_over": True}, ""),
+        ("default", {}, {"fresh": TREE}, ""),
+        ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"fresh": TREE}, ""),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": TREE}, "is not in this ledger"),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": TREE, "take_over": TREE}, ""),
         ("ours", {htb.ROOT: 0, 0x10: 0}, {}, ""),
     ],
 )
 def test_what_somebody_else_configured_is_not_touched_unasked(
     root: str | None,
     classes: dict[int, Any],
-    options: dict[str, bool],
+    options: dict[str, Any],
     refused: str,
     monkeypatch: pytest.MonkeyPatch,
     noting: NotingKernel,
@@ -184,11 +186,11 @@ def test_what_somebody_else_configured_is_not_touched_unasked(
     noting.has_uplink(root, classes)
     found_by(monkeypatch, noting, Difference("a class", tc="1\n"))
     if not refused:
-        kernel.repair(TREE, [], **options)
+        kernel.repair([TREE], [], **options)
         assert noting.asked
         return
     with pytest.raises(CniError, match=refused) as caught:
-        kernel.repair(TREE, [], **options)
+        kernel.repair([TREE], [], **options)
     assert (caught.value.code, noting.asked) == (UPLINK_CONFLICT, [])
 
 
@@ -196,10 +198,10 @@ def test_a_comparison_looks_at_the_uplink_and_finds_nothing_where_all_is_as_it_s
     noting: NotingKernel,
 ) -> None:
     noting.state.elements |= {VTEP, ("ip", "bridges", '"cni-a"')}
-    state, found = kernel.compare(TREE, [entry(minor=0x10)])
+    state, found = kernel.compare([TREE], [entry(minor=0x10)])
     assert (state, noting.observed) == (noting.state, ["eth0"])
     assert [difference.text for difference in found if difference.tc or difference.port] == []
-    kernel.compare(None, [])
+    kernel.compare([], [])
     assert noting.observed == ["eth0", ""]
 
 
@@ -259,7 +261,7 @@ def test_nfts_lines_are_divided_between_transactions_and_no_piece_is(
 ) -> None:
     pieces = ["a\n" * 150, "b\n" * 250, "c\n", "d\n" * 500, "e\n"]
     found_by(monkeypatch, noting, *(Difference(piece[0], nft=piece) for piece in pieces))
-    kernel.repair(None, [])
+    kernel.repair([], [])
     assert noting.asked == [
         ("batches", ("tc", ""), ("nft", "a\n" * 150 + "b\n" * 250), ("ip", "")),
         ("batches", ("nft", "c\n")),

@@ -34,7 +34,7 @@ def test_the_ledger_admits_up_to_capacity_less_reserve(tmp_path: Path) -> None:
     assert (first.minor, last.minor) == (0x10, 0x11)
     error = refused(ledger, entry("A-3", 1000, 3))
     assert error.code == NO_BANDWIDTH
-    assert ledger.promised(TREE.uplink) == TREE.promisable
+    assert ledger.promised(TREE) == TREE.promisable
     drop(ledger, first)
     assert admit(ledger, entry("A-4", GIGA, 4)).minor == 0x10
     assert admit(ledger, entry("A-5", 0, 5)).minor == 0x12
@@ -48,9 +48,9 @@ def test_who_is_promised_nothing_comes_where_more_is_promised_than_there_is(tmp_
     ledger = Ledger(str(tmp_path))
     ethernet = Tree(TREE.uplink, TREE.capacity, TREE.reserve, TREE.ports)
     with ledger:
-        ledger.set_tree(ethernet)
-        ledger.enter(entry("A-1", TREE.promisable, minor=0x10), TREE.uplink)
-    assert ledger.promised(TREE.uplink) > ethernet.promisable
+        ledger.replace_tree(None, ethernet)
+        ledger.enter(entry("A-1", TREE.promisable, minor=0x10))
+    assert ledger.promised(TREE) > ethernet.promisable
     assert admit(ledger, entry("A-2", 0, 2, port="v2"), ethernet).minor == 0x11
     assert refused(ledger, entry("A-3", 1, 3), ethernet).code == NO_BANDWIDTH
 
@@ -75,16 +75,55 @@ def test_another_networks_promises_hold_the_configuration(tmp_path: Path) -> Non
     assert refused(ledger, entry("A-3", 1, 4), Tree("eth1", 10 * GIGA, 0, ())).code == UPLINK_CONFLICT
 
 
+def test_each_uplink_has_a_tree_and_promises_of_its_own(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    small = Tree("eth1", GIGA, 0, (443,), overhead=0)
+    with ledger:
+        for tree in (TREE, small):
+            ledger.replace_tree(None, tree)
+    first = admit(ledger, entry("A-1", 8 * GIGA))
+    second = admit(ledger, entry("A-2", 600_000_000, 2, port="v2", uplink="eth1"), small)
+    assert (first.minor, second.minor) == (0x10, 0x11)  # a mark says no uplink
+    assert (ledger.promised(TREE), ledger.promised(small)) == (8 * GIGA, 600_000_000)
+    error = refused(ledger, entry("A-3", 500_000_000, 3, uplink="eth1"), small)
+    assert error.code == NO_BANDWIDTH
+    assert "on eth1: it takes 500 Mbit/s there, and 400 Mbit/s of 1 Gbit/s are free" in error.msg
+    assert "A-1" not in error.msg
+    assert [ledger.tree_of(one) for one in ledger.entries()] == [TREE, small]
+    larger = Tree("eth1", 2 * GIGA, 0, (443,), overhead=0)
+    assert admit(ledger, entry("A-3", 500_000_000, 3, port="v3", uplink="eth1"), larger).minor == 0x12
+    assert ledger.trees() == [TREE, larger]
+    with ledger:
+        ledger.replace_tree(larger, None)
+    assert ledger.trees() == [TREE]
+
+
+def test_a_promise_has_a_direction_and_may_have_a_peer(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    ingress = Tree("eth0", GIGA, 0, (22,), direction="ingress")
+    with ledger:
+        for tree in (TREE, ingress):
+            ledger.replace_tree(None, tree)
+    sends = admit(ledger, entry("A-1", GIGA, peer="172.16.2.2"))
+    with ledger:
+        ledger.enter(entry("A-2", GIGA // 2, 2, port="v2", minor=sends.minor, direction="ingress"))
+    assert [(one.direction, one.peer) for one in ledger.entries()] == [
+        ("egress", "172.16.2.2"), ("ingress", ""),
+    ]  # fmt: skip
+    assert (ledger.promised(TREE), ledger.promised(ingress)) == (GIGA, GIGA // 2)
+    assert [ledger.tree_of(one) for one in ledger.entries()] == [TREE, ingress]
+
+
 def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path), reading=True).entries() == []
     assert list(tmp_path.iterdir()) == []
     book = Ledger(str(tmp_path))
     with book:
-        book.enter(entry(), "eth0")
+        book.enter(entry())
     reading = Ledger(str(tmp_path), reading=True)
     with book:
         book.drop(entry().key)
     assert [vars(one) for one in reading.entries()] == [vars(entry())]
     with reading:
-        reading.set_tree(TREE)
+        reading.replace_tree(None, TREE)
     assert (book.tree(), book.entries()) == (None, [])

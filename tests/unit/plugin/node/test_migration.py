@@ -95,7 +95,9 @@ def test_every_older_version_is_taken_over(tmp_path: Path, of_ledger: int, of_st
     assert [(one.container, one.guarantee, one.rate, one.minor, one.pod) for one in book.entries()] == [
         ("A-0", 1000, 1034, 16, "x/a0"), ("B-1", None, 0, None, ""),
     ]  # fmt: skip
-    assert book.promised("eth0") == 1034
+    tree = book.tree()
+    assert tree is not None
+    assert book.promised(tree) == 1034
     leases = book.leases()
     assert [key[1] for key in leases] == ["A-0", "A-1", "B-1", "B-2"]
     terms = leases["a", "A-1", "eth0"].terms

@@ -104,11 +104,11 @@ def test_nobodys_port_is_guarded_whose_hardware_address_is_unknown() -> None:
 
 
 def test_without_control_ports_no_rule_names_any() -> None:
-    none = tables.chain("ip", "postrouting", Tree("eth0", GIGA, 0, ()))
+    none = tables.chain("ip", "postrouting", [Tree("eth0", GIGA, 0, ())])
     assert "sport" not in none
     assert "dport" not in none
     every = Tree("eth0", GIGA, 0, tuple(range(65521, 65536)))
-    for _, rules in tables.chains(every).values():
+    for _, rules in tables.chains([every]).values():
         assert max(map(len, tables.comments(rules))) <= 128
 
 
