@@ -72,11 +72,11 @@ def _made(
     recording: Recording, scenario: Scenario, record: RunRecord, found: _Judged, sheet: Sheet | None
 ) -> tuple[dict[Path, bytes], dict[Path, bytes]]:
     """Return the content of tables, figures and report, and of the figures for a sheet beside them."""
-    from bench.presentation import again, report
+    from bench.presentation import commands, report
     from bench.presentation.figures import registry
     from bench.presentation.figures.sheet import PAGE, Subject
 
-    asked = again.asked(recording)
+    asked = commands.asked(recording)
     scale = asked.scale if asked else 1.0
     subject = Subject(scenario, record, found.summary, found.samples, found.exchanges, scale)
 

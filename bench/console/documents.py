@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.analysis.summary import Summary
-    from bench.presentation.following import Following
+    from bench.presentation.commands import Following
     from bench.recording.directory import Recording
 
 Document = dict[str, Any]

@@ -15,7 +15,7 @@ from testbed import resources
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bench.presentation.following import Following
+    from bench.presentation.commands import Following
 
 
 def say(text: str, style: str = "", *, console: Console | None = None, end: str = "\n") -> None:

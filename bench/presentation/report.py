@@ -23,7 +23,7 @@ from bench.analysis.phases import FEWEST_SAMPLES
 from bench.analysis.summary import Summary
 from bench.observations import observation
 from bench.observations.observation import Observation
-from bench.presentation import again, chart, following, tables, wording
+from bench.presentation import chart, commands, tables, wording
 from bench.presentation.figures.registry import FIGURES
 from bench.presentation.figures.throughput import TITLE
 from bench.recording import atomic
@@ -82,7 +82,7 @@ def render(
             record=record,
             symbol=SYMBOLS[summary.verdict],
             sentence=_sentence(summary),
-            following=following.of_run(recording, summary),
+            following=commands.after_run(recording, summary),
             remark=wording.on_the_network(scenario, summary.verdict),
             unit=unit_for(flow.guarantee_bps for flow in summary.flows),
             chart=_chart(samples, scenario, record, summary),
@@ -116,14 +116,14 @@ def _observed(scenario: Scenario, record: RunRecord) -> dict[str, Any]:
 
 def _commands(recording: Recording, record: RunRecord) -> dict[str, Any]:
     """Return the commands that make run and figures again."""
-    request = again.asked(recording)
-    start = request or again.known(recording, record)
+    request = commands.asked(recording)
+    start = request or commands.known(recording, record)
     return {
-        "asked": again.bench(request) if request else None,
+        "asked": commands.bench(request) if request else None,
         "start": start,
         "source_known": recording.beginning_file.exists(),
-        "as_run": again.bench(again.as_run(start, record.run_id)),
-        "figures_again": again.figures(record.run_id, request),
+        "as_run": commands.bench(commands.as_run(start, record.run_id)),
+        "figures_again": commands.figures(record.run_id, request),
     }
 
 

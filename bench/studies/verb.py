@@ -14,7 +14,7 @@ from bench.console import asked, documents, statuses
 from bench.console.documents import Document
 from bench.console.messages import lead, say
 from bench.console.progress import Display
-from bench.presentation import following
+from bench.presentation import commands
 from bench.presentation.wording import estimate
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -139,7 +139,7 @@ def show(study: Study, directory: Path, reports: str) -> int:
         say(f"page:       {page}")
     outcome = study.outcome(directory)
     if step := study.next_step(directory, reports):
-        lead(following.said(step))
+        lead(commands.of_step(step))
     return statuses.STATUS_OF_VERDICT[outcome]
 
 
@@ -157,7 +157,7 @@ def document_of(study: Study, directory: Path, reports: str) -> Document:
         "paths": {**documents.paths(files), "pages": [str(page.absolute()) for page in pages]},
         "index": atomic.read_json(index),
         "promised": [case._asdict() for case in study.promised(directory)],
-        "next": documents.following(following.said(step)) if step else None,
+        "next": documents.following(commands.of_step(step)) if step else None,
         "runs": [
             documents.run(Recording(directory / row.recording), summary)
             for row, summary in zip(study.rows(directory), study.summaries(directory), strict=True)

@@ -123,11 +123,11 @@ def _answered(request: Request, allowance: retries.Allowance) -> retries.Answer:
     """Run what is asked for, as often as may be; its last line is what to run next, knowing all of that."""
     found = retries.answer(request, _run, allowance)
     if found.further:
-        from bench.presentation import following
+        from bench.presentation import commands
 
         last = found.attempts[-1].judged
         tried = [one.request.scale for one in found.attempts]
-        step = following.of_run(last.recording, last.summary, tried)
+        step = commands.after_run(last.recording, last.summary, tried)
         found.attempts[-1] = found.attempts[-1]._replace(judged=last._replace(following=step))
         lead(step)
     return found
@@ -171,10 +171,10 @@ def _judge(recording: Recording, display: Display) -> Judged:
 
 def _shown(recording: Recording, summary: Summary, reports: Path | None = None) -> Judged:
     """Show what a recording says, and what to run next."""
-    from bench.presentation import following, tables, wording
+    from bench.presentation import commands, tables, wording
 
     remark = wording.on_the_network(recording.scenario(), summary.verdict)
-    step = following.of_run(recording, summary, reports=reports)
+    step = commands.after_run(recording, summary, reports=reports)
     tables.show(Console(), summary, recording, remark, step)
     return Judged(recording, summary, step)
 

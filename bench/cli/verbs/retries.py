@@ -17,7 +17,7 @@ from testbed.scenario.units import format_factor
 
 if TYPE_CHECKING:
     from bench.analysis.summary import Summary
-    from bench.presentation.following import Following
+    from bench.presentation.commands import Following
     from bench.recording.directory import Recording
     from bench.recording.records import Request
 

@@ -47,12 +47,12 @@ def _schema_from(file: Path) -> str:
 def write_schema() -> int:
     """Write what is made of the code: the JSON Schema, the page of all verbs, what follows a verdict."""
     from bench.cli import pages
-    from bench.presentation import following
+    from bench.presentation import commands
 
     made = (
         (SCHEMA_FILE, render_schema()),
         (pages.FILE, pages.render()),
-        (following.TROUBLESHOOT, following.troubleshoot()),
+        (commands.TROUBLESHOOT, commands.troubleshoot()),
     )
     for file, text in made:
         file.write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench.presentation.sheet import Sheet
+from bench.presentation.tables import Sheet
 from bench.studies.backends.index import (
     GUARANTEE,
     INDEX,

@@ -15,10 +15,10 @@ from bench.console import documents
 from bench.console.documents import Document
 from bench.console.messages import lead, say
 from bench.console.statuses import HELD, INVALID, VIOLATED
-from bench.presentation import following
+from bench.presentation import commands
 from bench.presentation.figures import sheet as sheets
 from bench.presentation.figures.sheet import Sheet
-from bench.presentation.sheet import borderless
+from bench.presentation.tables import borderless
 from bench.presentation.wording import verbatim
 from bench.recording import atomic
 from bench.studies.compare import comparison as comparing
@@ -55,7 +55,7 @@ def compare(
     finding = comparing.worst([*findings, "cannot tell"] if alone else findings)
     _show(finding, comparisons, alone, figures)
     decisive = findings.index(finding) if finding in findings else 0
-    step = following.said(next_steps.of_recording(str([*both.values()][decisive][1]), str(reports)))
+    step = commands.of_step(next_steps.of_recording(str([*both.values()][decisive][1]), str(reports)))
     lead(step)
     document |= {
         "finding": finding,

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from bench.analysis.phases import QUIET
 from bench.analysis.summary import FlowSummary, RequestsPhaseSummary, Summary
-from bench.presentation import again, report, tables, wording
-from bench.presentation.sheet import borderless
-from bench.presentation.tables import STYLES
+from bench.presentation import commands, report, tables, wording
+from bench.presentation.tables import STYLES, borderless
 from bench.presentation.wording import verbatim
 from bench.recording.directory import UNFINISHED, Recording
 from bench.studies import study
@@ -36,8 +35,8 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
         .get_template("matrix.html.j2")
         .render(
             run_id=name,
-            figures_again=again.figures(name, asked),
-            asked=again.study(asked, "matrix") if asked else None,
+            figures_again=commands.figures(name, asked),
+            asked=commands.study(asked, "matrix") if asked else None,
             index=index,
             summaries=summaries,
             headings=HEADINGS,

@@ -15,7 +15,7 @@ from bench.console import asked
 from bench.console.messages import lead, say
 from bench.console.progress import Display
 from bench.console.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
-from bench.presentation import following
+from bench.presentation import commands
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
@@ -134,6 +134,6 @@ def _show(
     say(f"exports: {places.exports}")
     worst = min(report.tonight.scenarios.values(), key=lambda one: WORST_FIRST.index(one.verdict))
     run = worst.recording and kept.get(worst.recording, worst.recording)
-    step = following.said(next_steps.of_recording(run, reports))
+    step = commands.of_step(next_steps.of_recording(run, reports))
     lead(step)
     return STATUS_OF_GATE[report.judgement.gate]

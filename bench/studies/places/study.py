@@ -19,7 +19,7 @@ from bench.analysis import next_steps
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.phases import Phase
 from bench.analysis.summary import FlowSummary, PhaseSummary, Summary
-from bench.presentation.sheet import borderless
+from bench.presentation.tables import borderless
 from bench.recording import atomic, requests
 from bench.recording.records import StudyRequest
 from bench.studies.places import VERB

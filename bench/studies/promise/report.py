@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from ruamel.yaml import YAML
 
-from bench.presentation import again
+from bench.presentation import commands
 from bench.presentation.report import SYMBOLS, templates
 from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of, part_of
@@ -151,7 +151,7 @@ def report(directory: Path, found: Promise) -> Report:
             links=found.link_bps,
             tools=_texts(environment, "tools"),
         ),
-        reproduce=[again.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
+        reproduce=[commands.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
         profiles=[_profile(profile, found.of(profile)) for profile in found.profiles],
     )
 
@@ -223,7 +223,7 @@ def page(directory: Path, found: Promise, told: Report) -> str:
             looks=LOOKS,
             quantity=quantity,
             top=TOP,
-            figures_again=again.figures(name, study.request(directory)),
+            figures_again=commands.figures(name, study.request(directory)),
         )
     )
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.presentation import report
-from bench.presentation.sheet import borderless, markdown
+from bench.presentation.tables import borderless, markdown
 from bench.presentation.wording import verbatim
 from bench.recording import archive
 from bench.recording.archive import ARCHIVE, ENVIRONMENT, RUN

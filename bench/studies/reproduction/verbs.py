@@ -103,7 +103,7 @@ def reproduce(
     claim: Sequence[str], recorded: bool, quick: bool, list_: bool, seed: int, reports: str | Path
 ) -> int:
     """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
-    from bench.presentation import following
+    from bench.presentation import commands
     from bench.studies.reproduction import claims
 
     if recorded + quick + list_ > 1:
@@ -126,7 +126,7 @@ def reproduce(
         step = _next_step(claim, recorded, quick, str(reports))
     else:
         step = next_steps.of_recording(str(doubted), str(reports))
-    lead(following.said(step))
+    lead(commands.of_step(step))
     return status
 
 

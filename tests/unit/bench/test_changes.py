@@ -62,13 +62,13 @@ ANALYSED = """
 import sys
 from pathlib import Path
 from bench import pipeline
-from bench.presentation import following
+from bench.presentation import commands
 from bench.recording.directory import Recording
 recording = Recording(Path(sys.argv[1]))
 summary = pipeline.analyse(recording)
 print(summary.verdict, *summary.reasons)
-print(following.of_run(recording, summary).command)
-print(following.troubleshoot())
+print(commands.after_run(recording, summary).command)
+print(commands.troubleshoot())
 """
 
 

@@ -13,7 +13,7 @@ from bench.analysis.summary import SecondsSummary, Summary
 from bench.analysis.verdict import Outcome
 from bench.cli.table import VERBS
 from bench.observations.causes import Cause, Kind, Topic
-from bench.presentation import following
+from bench.presentation import commands
 from bench.recording import atomic, requests
 from bench.recording.records import Request, StudyRequest
 from bench.studies import known
@@ -70,7 +70,7 @@ class Walk:
         self.asked: dict[str, Ask] = {}
 
     def follow(self, ask: Ask, path: tuple[str, ...] = ()) -> int:
-        command = following.said(NextStep(ask, "")).command
+        command = commands.of_step(NextStep(ask, "")).command
         assert command not in path, "\n".join((*path, command))
         if command not in self.longest:
             self.asked[command] = ask
@@ -146,7 +146,7 @@ def test_a_shell_takes_each_kind_of_step_as_it_is_meant(walk: Walk, type_in: Typ
             step = next_steps.of_run(ask, scenario, outcome)
             steps.setdefault((type(step.ask), step.reason), (ask, step))
     for ask, step in steps.values():
-        command = following.said(step).command
+        command = commands.of_step(step).command
         assert (f"--reports {shlex.quote(ask.reports)}" in command) == (
             ask.reports != "reports" and command != "./invokew doctor"
         )
@@ -169,7 +169,7 @@ def test_a_study_that_was_moved_leads_to_where_recordings_are_now(
     atomic.write_model(tmp_path / REQUEST, StudyRequest(study=name, reports="where it was made"))
     step = study.next_step(tmp_path, reports)
     assert step is not None
-    command = following.said(step).command
+    command = commands.of_step(step).command
     if isinstance(step.ask, StudyRequest):
         assert step.ask.reports == reports
         assert type_in(command) == step.ask
@@ -190,7 +190,7 @@ def test_each_verdict_has_a_rule_for_all_that_is_left(verdict: Outcome) -> None:
 
 
 def step(ask: Request, outcome: Summary, ruled_out: tuple[float, ...] = ()) -> str:
-    return following.said(next_steps.of_run(ask, requests.read(ask), outcome, ruled_out)).command
+    return commands.of_step(next_steps.of_run(ask, requests.read(ask), outcome, ruled_out)).command
 
 
 FULL = ("underlay.rate=10G",)
@@ -286,6 +286,6 @@ def test_causes_whose_topics_are_not_known_have_what_is_usual_for_their_kind() -
 
 def test_the_page_for_trouble_has_each_rule() -> None:
     """If not: ./invokew schema."""
-    page = following.TROUBLESHOOT.read_text(encoding="utf-8")
-    assert page == following.troubleshoot()
+    page = commands.TROUBLESHOOT.read_text(encoding="utf-8")
+    assert page == commands.troubleshoot()
     assert all(f"| {rule.command} | {rule.reason} |" in page for rule in RULES)

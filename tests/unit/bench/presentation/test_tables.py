@@ -14,7 +14,7 @@ from bench.analysis import ceilings, flow_phases, latency, summary, verdict
 from bench.analysis.samples import parted
 from bench.observations.causes import Cause
 from bench.presentation import tables
-from bench.presentation.following import Following
+from bench.presentation.commands import Following
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Stall
 from testbed.scenario import Scenario

@@ -14,7 +14,7 @@ from bench.analysis.verdict import Verdict
 from bench.cli.verbs import retries
 from bench.cli.verbs.retries import Allowance, Answer, Judged
 from bench.observations.causes import Cause
-from bench.presentation.following import Following
+from bench.presentation.commands import Following
 from bench.recording.directory import Recording
 from bench.recording.records import Calibration, Foreseen, Request
 from tests.unit.bench.builders import record, scenario

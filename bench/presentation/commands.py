@@ -1,4 +1,4 @@
-"""The commands that do it again, as a shell at the project's root takes them.
+"""The commands that do it again and those to run next, as a shell at the project's root takes them.
 
 They name a recording by its run id, which finds it wherever below the directory of the recordings it is kept.
 """
@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bench.recording import atomic
+from bench.analysis import next_steps
+from bench.analysis.next_steps import RULES, NextStep
+from bench.analysis.summary import Summary
+from bench.recording import atomic, records
 from bench.recording.directory import Recording
 from bench.recording.records import Asked, Request, RunRecord, StudyRequest
-from testbed.resources import PROGRAM
+from testbed.resources import HOME, PROGRAM
 
 # The option for each field, where it is not called alike. An option stands for each of several values.
 OPTIONS = {"overrides": "set", "kubeconfigs": "kubeconfig"}
@@ -91,3 +96,53 @@ def _options(fields: Mapping[str, Any]) -> list[str]:
 def _option(name: str, value: Any) -> Iterator[str]:
     for each in value if isinstance(value, tuple) else (value,):
         yield from (f"--{name}",) if name in FLAGS else (f"--{name}", str(each))
+
+
+@dataclass(frozen=True)
+class Following:
+    """A command that tells something new, and what."""
+
+    command: str
+    reason: str  # what it finds out
+
+
+def after_run(
+    recording: Recording, summary: Summary, ruled_out: Collection[float] = (), reports: Path | None = None
+) -> Following:
+    """Return what to run after a run; ``ruled_out`` are scales that are no use here.
+
+    So are those that its calibration excludes. ``reports`` is where recordings are kept now, if that may be
+    elsewhere than when it was made. Raises StoredError and ScenarioError for a recording that
+    cannot be read.
+    """
+    request = asked(recording) or known(recording, recording.run_record())
+    if reports is not None:
+        request = request.model_copy(update={"reports": str(reports)})
+    foreseen = summary.calibration.foreseen if summary.calibration else None
+    excluded = [one for one in next_steps.SCALES if records.excluded(foreseen, one / request.scale)]
+    return of_step(next_steps.of_run(request, recording.scenario(), summary, {*ruled_out, *excluded}))
+
+
+def of_step(step: NextStep) -> Following:
+    """Return what ``next_steps`` decides in words."""
+    if isinstance(step.ask, Request):
+        command = bench(step.ask)
+    elif isinstance(step.ask, StudyRequest):
+        command = study(step.ask, step.ask.study)
+    else:
+        command = shlex.join([PROGRAM, *step.ask])
+    return Following(command, step.reason)
+
+
+TROUBLESHOOT = HOME / "docs" / "howto" / "troubleshoot.md"
+BEGIN = "<!-- What follows a verdict, by ./invokew schema -->\n"
+END = "<!-- The end of this table -->\n"
+
+
+def troubleshoot() -> str:
+    """Return the page with the table as it is now."""
+    before, _, rest = TROUBLESHOOT.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [f"| *{rule.verdict}* | {rule.because} | {rule.command} | {rule.reason} |\n" for rule in RULES]
+    head = "| Verdict | When | Next | To find out |\n|---|---|---|---|\n"
+    return f"{before}{BEGIN}\n{head}{''.join(rows)}\n{END}{after}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.pipeline import analyse
-from bench.presentation import again
+from bench.presentation import commands
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Request, StudyRequest
@@ -106,4 +106,4 @@ def test_a_study_is_asked_for_again_by_its_verb(command: str, type_in: TypeIn) -
         scale=0.1,
         reports="some where",
     )
-    assert type_in(again.study(asked, command)) == asked
+    assert type_in(commands.study(asked, command)) == asked
