@@ -109,17 +109,12 @@ def _draw(subject: Subject, sheet: Sheet) -> Figure:
 
 def _panels(figure: Figure, sheet: Sheet, top: float, height: float) -> tuple[Axes, Axes]:
     """Return a row's panels, which begin ``top`` units from the figure's upper edge and are as high."""
-    total, inner = figure.get_figheight() / sheet.scale, sheet.room - LEFT - RIGHT
-
-    def panel(left: float, top: float, width: float, height: float) -> Axes:
-        place = (left / sheet.room, 1 - (top + height) / total, width / sheet.room, height / total)
-        return figure.add_axes(place)
-
+    inner = sheet.room - LEFT - RIGHT
     if sheet.room >= WIDE:
         wide = SHARE * (inner - BETWEEN)
-        right = panel(LEFT + wide + BETWEEN, top, inner - BETWEEN - wide, height)
-        return panel(LEFT, top, wide, height), right
-    return panel(LEFT, top, inner, LOW), panel(LEFT, top + LOW + OWN, inner, LOW)
+        right = sheet.panel(figure, LEFT + wide + BETWEEN, top, inner - BETWEEN - wide, height)
+        return sheet.panel(figure, LEFT, top, wide, height), right
+    return sheet.panel(figure, LEFT, top, inner, LOW), sheet.panel(figure, LEFT, top + LOW + OWN, inner, LOW)
 
 
 def _over_time(axes: Axes, due: Floats, took: Floats, colour: str, scenario: Scenario, sheet: Sheet) -> None:

@@ -17,6 +17,7 @@ from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -58,6 +59,12 @@ class Sheet:
         from matplotlib.figure import Figure
 
         return Figure(figsize=(self.width, height * self.scale))
+
+    def panel(self, figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+        """Return a panel of so many units, ``top`` of them below the figure's upper edge."""
+        total = figure.get_figheight() / self.scale
+        bottom = (total - top - height) / total
+        return figure.add_axes((left / self.room, bottom, width / self.room, height / total))
 
     def fitted(self, panels: Sequence[float], rest: float) -> list[float]:
         """Return the heights of panels: smaller where there is no room for them and the rest, in units."""

@@ -71,15 +71,12 @@ def draw(subject: Subject, sheet: Sheet) -> Figure:
     head = above(subject, Key(sheet, _entries(subject, looked, found, wide), LEFT if wide else EDGE))
     rest = head.height + GAP * (len(panels) - 1) + BOTTOM
     heights = _heights(panels, sheet, rest)
-    total = rest + sum(heights)
     inner = sheet.room - LEFT - (LABELS if wide else RIGHT)
-    figure = sheet.figure(total)
-    top = total - head.height
+    figure = sheet.figure(rest + sum(heights))
+    top = head.height
     for index, (flows, height) in enumerate(zip(panels, heights, strict=True)):
-        axes = figure.add_axes(
-            (LEFT / sheet.room, (top - height) / total, inner / sheet.room, height / total)
-        )
-        top -= height + GAP
+        axes = sheet.panel(figure, LEFT, top, inner, height)
+        top += height + GAP
         known = [lines[flow.name] for flow in flows if flow.name in lines]
         most = ceiling(known, [flow.guarantee_bps or 0.0 for flow in flows])
         unit = unit_for([most])

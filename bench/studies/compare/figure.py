@@ -69,21 +69,14 @@ def draw(sides: tuple[Side, Side], finding: str, sheet: Sheet) -> Figure:
     flows, looked = list(one.expected), looks(one.scenario)
     rest = head.height + BOTTOM + len(flows) * TITLE + max(len(flows) - 1, 0) * GAP
     heights = sheet.fitted([HEIGHT] * len(flows), rest) if flows else []
-    total = rest + sum(heights)
-    figure = sheet.figure(total)
+    figure = sheet.figure(rest + sum(heights))
     lines = [series(side.samples, side.scenario) for side in sides]
     inner = sheet.room - LEFT - RIGHT - BETWEEN
     top = head.height
     for number, (flow, height) in enumerate(zip(flows, heights, strict=True)):
         top += TITLE
-        bottom = (total - top - height) / total
-        over_time, spread = (
-            figure.add_axes((left / sheet.room, bottom, width / sheet.room, height / total))
-            for left, width in (
-                (LEFT, SHARE * inner),
-                (LEFT + SHARE * inner + BETWEEN, (1 - SHARE) * inner),
-            )
-        )
+        over_time = sheet.panel(figure, LEFT, top, SHARE * inner, height)
+        spread = sheet.panel(figure, LEFT + SHARE * inner + BETWEEN, top, (1 - SHARE) * inner, height)
         top += height + GAP
         _over_time(over_time, sides, flow, [known.get(flow) for known in lines], looked[flow].colour, sheet)
         style.mark(over_time, found)
