@@ -69,8 +69,40 @@ def show(shell: str) -> int:
     return 0
 
 
+def settings() -> list[tuple[str, str]]:
+    """Return what a scenario can set of parts from outside: paths, and what they mean. Raises LookupError."""
+    from testbed import registry
+
+    if not os.environ.get(registry.VARIABLE):
+        return []
+    registry.load()
+    from testbed.scenario import settings
+
+    return [(path, f"{about} (default: {default})") for path, default, about in settings.fields()]
+
+
+def brought(kind: str) -> list[str]:
+    """Return the names of a kind's parts that are from outside, or the paths of all ``settings``.
+
+    Raises LookupError.
+    """
+    if kind == "settings":
+        return [path for path, _ in settings()]
+    from bench.observations import observation  # noqa: F401
+    from bench.presentation.figures import registry as _figures  # noqa: F401
+    from bench.studies import known as _studies  # noqa: F401
+    from testbed import assembly, registry  # noqa: F401
+
+    shipped = set(registry.KINDS[kind])
+    registry.load()
+    return [name for name in registry.KINDS[kind] if name not in shipped]
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Answer a shell: ``--complete -- PROGRAM WORD ...``."""
+    """Answer a shell: ``--complete -- PROGRAM WORD ...``; or itself: ``--brought KIND``."""
+    if arguments[0] == "--brought":
+        print("\n".join(brought(arguments[1])))  # noqa: T201
+        return
     words = list(arguments[2:])
     if len(words) == 1:  # a whole line, as invoke's own scripts hand it over
         words = _split(words[0])

@@ -22,7 +22,7 @@ from invoke.parser.argument import Argument
 from invoke.program import Program
 from invoke.tasks import Task
 
-from bench.cli import arguments, exits, extensions, pages
+from bench.cli import arguments, completion, exits, pages
 from bench.cli.exits import INTERRUPTED, UNREAD, Line, status_of
 from bench.cli.table import VERBS
 from bench.console.statuses import BAD_INPUT, FAILED, HELD
@@ -195,7 +195,7 @@ class _Program(Program):
         verb = _verb(name)
         assert verb is not None
         try:
-            said = pages.verb(verb, NAME, settings=extensions.settings)
+            said = pages.verb(verb, NAME, settings=completion.settings)
         except LookupError as error:
             raise Exit(message=str(error), code=BAD_INPUT) from None
         print(resources.as_typed(said))  # noqa: T201

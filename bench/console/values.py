@@ -132,7 +132,7 @@ def _from_outside(kind: str) -> list[str]:
         return []
     import subprocess
 
-    asked = [sys.executable, "-P", "-m", "bench.cli.extensions", kind]
+    asked = [sys.executable, "-P", "-m", "bench.cli.completion", "--brought", kind]
     env = {**os.environ, "PYTHONPATH": HOME}
     return subprocess.run(asked, env=env, capture_output=True, text=True, check=False).stdout.split()
 
