@@ -15,7 +15,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -199,26 +199,34 @@ def _phase(
     if quiet is not None and quiet is not one and one.expected_bps is not None:
         effect = spread.effect(quiet.series, one.series, one.expected_bps, scenario.thresholds.effect)
     return PhaseSummary(
-        **dict(overall) | {"missed": _topics(missed)},
+        **_numbers(RepetitionSummary, overall, one.repetitions, missed),
         shortfall=one.shortfall,
-        met=not any(missed.values()) if missed else None,
-        repetitions=[
-            RepetitionSummary(
-                **dict(measured) | {"missed": missed.get(number, ())},
-                repetition=number,
-                met=not missed[number] if missed else None,
-            )
-            for number, measured in one.repetitions.items()
-            if measured is not None
-        ],
         intervals=spread.spread(list(one.series.values()), one.expected_bps),
         effect=effect,
     )
 
 
-def _topics(missed: Mapping[int, Sequence[Topic]]) -> tuple[Topic, ...]:
-    """Return what repetitions missed, each once."""
-    return tuple(dict.fromkeys(topic for topics in missed.values() for topic in topics))
+def _numbers(
+    kind: type[RepetitionSummary] | type[RequestsRepetitionSummary],
+    overall: Measured | Took,
+    repetitions: Mapping[int, Measured | Took | None],
+    missed: Mapping[int, tuple[Topic, ...]],
+) -> dict[str, Any]:
+    """Return what is told of every phase: its numbers, what it missed, and both of each repetition."""
+    topics = tuple(dict.fromkeys(topic for each in missed.values() for topic in each))
+    return {
+        **dict(overall) | {"missed": topics},
+        "met": not topics if missed else None,
+        "repetitions": [
+            kind(
+                **dict(one) | {"missed": missed.get(number, ())},
+                repetition=number,
+                met=not missed[number] if missed else None,
+            )
+            for number, one in repetitions.items()
+            if one is not None
+        ],
+    }
 
 
 def _calibration(record: RunRecord) -> CalibrationSummary | None:
@@ -322,18 +330,9 @@ def _requests(
 
 def _requests_phase(latency: Latency, overall: Took) -> RequestsPhaseSummary:
     missed = slo.missed(latency)
-    took = {number: one for number, one in latency.repetitions.items() if one is not None}
+    took = [one for one in latency.repetitions.values() if one is not None]
     return RequestsPhaseSummary(
-        **dict(overall) | {"missed": _topics(missed)},
-        met=not any(missed.values()) if missed else None,
-        repetitions=[
-            RequestsRepetitionSummary(
-                **dict(one) | {"missed": missed.get(number, ())},
-                repetition=number,
-                met=not missed[number] if missed else None,
-            )
-            for number, one in took.items()
-        ],
-        p50_interval_s=spread.over_repetitions([one.p50_s for one in took.values()], DIGITS),
-        p99_interval_s=spread.over_repetitions([one.p99_s for one in took.values()], DIGITS),
+        **_numbers(RequestsRepetitionSummary, overall, latency.repetitions, missed),
+        p50_interval_s=spread.over_repetitions([one.p50_s for one in took], DIGITS),
+        p99_interval_s=spread.over_repetitions([one.p99_s for one in took], DIGITS),
     )
