@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bench.analysis.excuses import Floats
     from bench.analysis.samples import Tables
+
+    Samples = NDArray[np.void]  # rows of _SAMPLE
 
 # The first percentile of fewer samples lies between the lowest two of them.
 FEWEST_FOR_A_PERCENTILE = 100
@@ -92,62 +93,43 @@ def observe(tables: Tables, scenario: Scenario, record: RunRecord) -> list[FlowP
     ]
 
 
-@dataclass(frozen=True)
-class _Slice:
-    """The samples of one transfer, phase and repetition."""
-
-    rates: Floats
-    seconds: Floats
-    busy: Floats  # CPU seconds seen, and of them busy, by sample
-    watched: Floats
-    doubtful: NDArray[np.bool_]
-
-    def series(self, threshold: float | None) -> Series:
-        """Return what intervals are made of."""
-        reached = self.rates >= (math.inf if threshold is None else threshold)
-        return Series(self.rates, self.seconds, reached)
-
-    def sound(self) -> _Slice:
-        """Return the slice without the doubtful samples."""
-        kept = ~self.doubtful
-        return _Slice(
-            self.rates[kept], self.seconds[kept], self.busy[kept], self.watched[kept], self.doubtful[kept]
-        )
+# Of one sample: bits per second, and how long it lasts; CPU seconds that were busy in it, and that were seen.
+_SAMPLE = [("rate", float), ("seconds", float), ("busy", float), ("watched", float), ("doubtful", bool)]
 
 
 def _observe(traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord) -> Iterator[FlowPhase]:
+    import numpy as np
+
     role = role_of(scenario, traffic)
-    slices: dict[Phase, dict[int, _Slice | None]] = {}
+    parts: dict[Phase, dict[int, Samples]] = {}
     expected = expected_goodput_of(scenario, traffic) if role == "guaranteed" else None
     for number, repetition in enumerate(record.repetitions):
         disturbed = phases.disturbances(scenario, traffic, repetition)
         begun, end = phases.span_of(traffic, repetition)
         judged = Span(begun if role == "disturbance" else begun + scenario.measurement.warm_up, end)
         for phase in phases.required(judged, disturbed, scenario.measurement.interval):
-            slice_ = _slice(traffic, phase, judged, disturbed, expected, number, tables, scenario, repetition)
-            slices.setdefault(phase, {})[number] = slice_
+            part = _part(traffic, phase, judged, disturbed, expected, number, tables, scenario, repetition)
+            parts.setdefault(phase, {})[number] = part
     threshold = None if expected is None else scenario.thresholds.sample * expected
-    for phase in sorted(slices, key=lambda phase: phase != phases.QUIET):
-        filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
+    least = math.inf if threshold is None else threshold
+    for phase in sorted(parts, key=lambda phase: phase != phases.QUIET):
+        found = parts[phase]
         yield FlowPhase(
             flow=traffic.label,
             role=role,
             phase=phase,
             expected_bps=expected,
-            overall=_measure(filled, threshold) if filled else None,
-            repetitions={
-                number: None if slice_ is None else _measure([slice_], threshold)
-                for number, slice_ in slices[phase].items()
-            },
+            overall=_measure(np.concatenate(list(found.values())), threshold),
+            repetitions={number: _measure(part, threshold) for number, part in found.items()},
             series={
-                number: slice_.series(threshold)
-                for number, slice_ in slices[phase].items()
-                if slice_ is not None
+                number: Series(part["rate"], part["seconds"], part["rate"] >= least)
+                for number, part in found.items()
+                if len(part)
             },
         )
 
 
-def _slice(
+def _part(
     traffic: Traffic,
     phase: Phase,
     judged: Span,
@@ -157,55 +139,46 @@ def _slice(
     tables: Tables,
     scenario: Scenario,
     repetition: Repetition,
-) -> _Slice | None:
+) -> Samples:
+    """Return the samples of one transfer, phase and repetition, if there are any."""
     import numpy as np
 
     received, sent = (tables.get((traffic.label, number, source)) for source in ("receiver", "sender"))
     if received is None:
-        return None
+        return np.zeros(0, _SAMPLE)
     starts, ends = received["start_s"].to_numpy(), received["end_s"].to_numpy()
     chosen = phases.classify(starts, ends, judged.start, disturbed) == phase
-    if not chosen.any():
-        return None
     starts, ends = starts[chosen], ends[chosen]
-    busy, watched = np.zeros(len(starts)), np.zeros(len(starts))
+    found = np.zeros(len(starts), _SAMPLE)
+    found["rate"], found["seconds"] = received["bits_per_second"].to_numpy()[chosen], ends - starts
     for use in repetition.cpu:
         shared = statistics.overlaps(starts, ends, np.array([use.start_s]), np.array([use.end_s]))
-        busy += shared * use.busy
-        watched += shared
-    doubtful = excuses.stalled(starts, ends, repetition, scenario.measurement.interval)
-    if expected is not None:
+        found["busy"] += shared * use.busy
+        found["watched"] += shared
+    found["doubtful"] = excuses.stalled(starts, ends, repetition, scenario.measurement.interval)
+    if expected is not None and len(found):
         spare = excuses.idle(sent, ends, expected)
         spare |= excuses.room(starts, ends, traffic, tables, scenario, number)
         if spare.mean() <= excuses.MOST:
-            doubtful |= spare
-    return _Slice(received["bits_per_second"].to_numpy()[chosen], ends - starts, busy, watched, doubtful)
+            found["doubtful"] |= spare
+    return found
 
 
-def _measure(slices: list[_Slice], threshold: float | None) -> Measured:
-    import numpy as np
-
-    rates = np.concatenate([slice_.rates for slice_ in slices])
-    watched = math.fsum(float(slice_.watched.sum()) for slice_ in slices)
-    busy = math.fsum(float(slice_.busy.sum()) for slice_ in slices)
-    doubtful = np.concatenate([slice_.doubtful for slice_ in slices])
+def _measure(samples: Samples, threshold: float | None) -> Measured | None:
+    """Return what samples amount to; None if there are none."""
+    if not len(samples):
+        return None
+    rates, doubtful, watched = samples["rate"], samples["doubtful"], float(samples["watched"].sum())
     low = None if threshold is None else rates < threshold
     return Measured(
         samples=len(rates),
-        mean_bps=statistics.mean(rates, np.concatenate([slice_.seconds for slice_ in slices])),
+        mean_bps=statistics.mean(rates, samples["seconds"]),
         p01_bps=statistics.p01(rates),
         attainment=None if threshold is None else statistics.attainment(rates, threshold),
-        cpu_busy=busy / watched if watched > 0 else None,
+        cpu_busy=float(samples["busy"].sum()) / watched if watched > 0 else None,
         minimum_bps=float(rates.min()),
         low=None if low is None else int(low.sum()),
         low_doubtful=None if low is None else int((low & doubtful).sum()),
         doubtful=int(doubtful.sum()),
-        sound=_without_doubts(slices, threshold),
+        sound=_measure(samples[~doubtful], threshold) if doubtful.any() else None,
     )
-
-
-def _without_doubts(slices: list[_Slice], threshold: float | None) -> Measured | None:
-    if not any(slice_.doubtful.any() for slice_ in slices):
-        return None
-    rest = [sound for slice_ in slices if len((sound := slice_.sound()).rates)]
-    return _measure(rest, threshold) if rest else None

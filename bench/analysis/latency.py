@@ -24,7 +24,7 @@ from testbed.scenario import Requests, Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.analysis.excuses import Flags, Floats
+    from bench.analysis.excuses import Floats
 
 PERCENTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
 
@@ -70,21 +70,12 @@ class Latency:
     repetitions: dict[int, Took | None]  # by repetition, from 0; None: a phase without exchanges
 
 
-class _Slice(NamedTuple):
-    """The exchanges of one phase and repetition."""
+class _Part(NamedTuple):
+    """The exchanges of one phase and repetition, and which of them the machine may have held up."""
 
-    took: Floats
-    late: Floats
-    round_trips: Floats  # NaN: not known
-    doubtful: Flags
+    rows: pd.DataFrame  # with ``doubtful`` beside the columns that all exchanges have
     busy: float  # CPU seconds seen meanwhile, and of them busy
     watched: float
-
-    def sound(self) -> _Slice:
-        """Return the slice without the doubtful exchanges."""
-        kept = ~self.doubtful
-        took, late, trips = self.took[kept], self.late[kept], self.round_trips[kept]
-        return self._replace(took=took, late=late, round_trips=trips, doubtful=self.doubtful[kept])
 
 
 def observe(found: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[Latency]:
@@ -92,58 +83,31 @@ def observe(found: pd.DataFrame, scenario: Scenario, record: RunRecord) -> list[
     tables = dict(iter(found.groupby(["requests", "repetition"], sort=False)))
     observed = []
     for requests in scenario.requests:
-        slices: dict[Phase, dict[int, _Slice | None]] = {}
+        parts: dict[Phase, dict[int, _Part]] = {}
         for number, repetition in enumerate(record.repetitions):
-            table = tables.get((requests.label, number))
-            for phase, slice_ in _slices(requests, table, scenario, repetition):
-                slices.setdefault(phase, {})[number] = slice_
-        for phase in sorted(slices, key=lambda phase: phase != phases.QUIET):
-            filled = [slice_ for slice_ in slices[phase].values() if slice_ is not None]
-            observed.append(
-                Latency(
-                    requests=requests,
-                    phase=phase,
-                    overall=_measure(filled) if filled else None,
-                    repetitions={
-                        number: None if slice_ is None else _measure([slice_])
-                        for number, slice_ in slices[phase].items()
-                    },
-                )
-            )
+            table = tables.get((requests.label, number), found[:0])
+            for phase, part in _parts(requests, table, scenario, repetition):
+                parts.setdefault(phase, {})[number] = part
+        for phase in sorted(parts, key=lambda phase: phase != phases.QUIET):
+            overall = _measure(list(parts[phase].values()))
+            repetitions = {number: _measure([part]) for number, part in parts[phase].items()}
+            observed.append(Latency(requests, phase, overall, repetitions))
     return observed
 
 
-def _slices(
-    requests: Requests, table: pd.DataFrame | None, scenario: Scenario, repetition: Repetition
-) -> Iterator[tuple[Phase, _Slice | None]]:
+def _parts(
+    requests: Requests, table: pd.DataFrame, scenario: Scenario, repetition: Repetition
+) -> Iterator[tuple[Phase, _Part]]:
     """Yield each phase that there should be exchanges of, with those there are."""
     disturbed = phases.disturbances(scenario, requests, repetition)
     begun, end = phases.span_of(requests, repetition)
     judged = Span(begun + scenario.measurement.warm_up, end)
-    required = phases.required(judged, disturbed, scenario.measurement.interval)
-    if table is None:
-        yield from ((phase, None) for phase in required)
-        return
-    due = table["due_s"].to_numpy()
-    ended = table["answered_s"].fillna(table["due_s"]).to_numpy()
-    doubtful = excuses.stalled(due, ended, repetition, 0.0)
-    for phase in required:
-        chosen = (table["phase"] == phase).to_numpy()
-        slice_ = None
-        if chosen.any():
-            slice_ = _slice(table[chosen], doubtful[chosen], *_busy(due[chosen], repetition))
-        yield phase, slice_
-
-
-def _slice(rows: pd.DataFrame, doubtful: Flags, busy: float, watched: float) -> _Slice:
-    return _Slice(
-        took=exchanges.latencies(rows),
-        late=(rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy(),
-        round_trips=rows["round_trip_s"].to_numpy(),
-        doubtful=doubtful,
-        busy=busy,
-        watched=watched,
-    )
+    due, ended = table["due_s"], table["answered_s"].fillna(table["due_s"])
+    stalled = excuses.stalled(due.to_numpy(), ended.to_numpy(), repetition, 0.0)
+    marked = table.assign(doubtful=stalled)
+    for phase in phases.required(judged, disturbed, scenario.measurement.interval):
+        rows = marked[marked["phase"] == phase]
+        yield phase, _Part(rows, *_busy(rows["due_s"].to_numpy(), repetition))
 
 
 def _busy(due: Floats, repetition: Repetition) -> tuple[float, float]:
@@ -153,22 +117,26 @@ def _busy(due: Floats, repetition: Repetition) -> tuple[float, float]:
     """
     busy = watched = 0.0
     for use in repetition.cpu:
-        share = float(((due >= use.start_s) & (due < use.end_s)).mean())
+        share = float(((due >= use.start_s) & (due < use.end_s)).mean()) if len(due) else 0.0
         busy += share * use.busy
         watched += share
     return busy, watched
 
 
-def _measure(slices: Sequence[_Slice]) -> Took:
+def _measure(parts: Sequence[_Part]) -> Took | None:
+    """Return what exchanges amount to; None if there are none."""
     import numpy as np
+    import pandas as pd
 
-    took = np.sort(np.concatenate([slice_.took for slice_ in slices]))
-    late = np.sort(np.concatenate([slice_.late for slice_ in slices]))
-    trips = np.concatenate([slice_.round_trips for slice_ in slices])
-    trips = trips[~np.isnan(trips)]
-    answered = took[np.isfinite(took)]
-    watched = math.fsum(slice_.watched for slice_ in slices)
-    busy = math.fsum(slice_.busy for slice_ in slices)
+    rows = pd.concat([part.rows for part in parts])
+    if rows.empty:
+        return None
+    took = np.sort(exchanges.latencies(rows))
+    late = np.sort((rows["sent_s"] - rows["due_s"]).clip(lower=0).round(exchanges.DIGITS).to_numpy())
+    trips, answered = rows["round_trip_s"].dropna().to_numpy(), took[np.isfinite(took)]
+    busy, watched = math.fsum(part.busy for part in parts), math.fsum(part.watched for part in parts)
+    doubtful = int(rows["doubtful"].sum())
+    sound = [part._replace(rows=part.rows[~part.rows["doubtful"]]) for part in parts]
     return Took(
         exchanges=len(took),
         lost=len(took) - len(answered),
@@ -181,13 +149,6 @@ def _measure(slices: Sequence[_Slice]) -> Took:
         lateness_max_s=float(late[-1]),
         round_trip_s=statistics.percentile(trips, 0.5) if len(trips) else None,
         cpu_busy=busy / watched if watched > 0 else None,
-        doubtful=int(sum(int(slice_.doubtful.sum()) for slice_ in slices)),
-        sound=_without_doubts(slices),
+        doubtful=doubtful,
+        sound=_measure(sound) if doubtful else None,
     )
-
-
-def _without_doubts(slices: Sequence[_Slice]) -> Took | None:
-    if not any(slice_.doubtful.any() for slice_ in slices):
-        return None
-    rest = [sound for slice_ in slices if len((sound := slice_.sound()).took)]
-    return _measure(rest) if rest else None
