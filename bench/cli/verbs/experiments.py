@@ -204,8 +204,7 @@ def figures(
         return draw_figures(run, reports, document, wanted)
     from bench.studies.reproduction import verbs
 
-    every = verbs.check_all_figures if check else verbs.draw_all_figures
-    return every(reports, document)
+    return verbs.all_figures(reports, document, check)
 
 
 def draw_figures(run: str, reports: Path, document: Document, sheet: Sheet | None = None) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from bench.analysis import next_steps
 from bench.analysis.next_steps import NextStep, where
@@ -12,41 +13,46 @@ from bench.console import progress
 from bench.console.documents import Document
 from bench.console.messages import lead, say
 from bench.console.statuses import HELD, INVALID, VIOLATED
+from bench.presentation import commands
 from bench.recording import archive, atomic
+from bench.recording.directory import begin_directory, finish_directory
+from bench.studies.backends import sheets as backends
+from bench.studies.promise import report as promises
+from bench.studies.reproduction import bundle as bundles
+from bench.studies.reproduction import claims, pages, regeneration
+from bench.studies.reproduction.claims import Claim, Claims, Trial
+from bench.studies.reproduction.regeneration import Kept
 from testbed import registry
 from testbed.resources import HOME
 
-if TYPE_CHECKING:
-    from bench.studies.reproduction.claims import Claim, Claims, Trial
 
+def all_figures(reports: Path, document: Document, check: bool) -> int:
+    """Make again all that follows from any recording or study; say which files have changed.
 
-def draw_all_figures(reports: Path, document: Document) -> int:
-    """Make again all that follows from any recording or study, and say which files have changed."""
-    from bench.studies.reproduction import regeneration
-
+    With ``check`` do it in an unusual environment, write nothing, and name each file that differs.
+    """
     directories = regeneration.everything(reports)
-    changed = []
+    environment = regeneration.UNUSUAL if check else {}
     with progress.counted("made again") as counted:
-        made = regeneration.again(directories, {}, registry.load, counted)
-    for kept in made:
-        changed += regeneration.write(kept)
+        made = regeneration.again(directories, environment, registry.load, counted)
+    document["recordings"] = len(directories)
+    told = f"{len(directories)} recordings and studies below {reports}"
+    return _compared(made, reports, document, told) if check else _written(made, reports, document, told)
+
+
+def _written(made: Iterable[Kept], reports: Path, document: Document, told: str) -> int:
+    changed = [file for kept in made for file in regeneration.write(kept)]
     for file, content in _pages(reports):
         atomic.write(file, content)
         changed.append(file)
     for file in changed:
         say(f"changed: {file}")
-    say(f"{len(directories)} recordings and studies below {reports}; files changed: {len(changed) or 'none'}")
-    document |= {"recordings": len(directories), "changed": [str(file) for file in changed]}
+    say(f"{told}; files changed: {len(changed) or 'none'}")
+    document["changed"] = [str(file) for file in changed]
     return HELD
 
 
-def check_all_figures(reports: Path, document: Document) -> int:
-    """Make all again, in an unusual environment; write nothing, and name each file that differs."""
-    from bench.studies.reproduction import regeneration
-
-    directories = regeneration.everything(reports)
-    with progress.counted("made again") as counted:
-        made = regeneration.again(directories, regeneration.UNUSUAL, registry.load, counted)
+def _compared(made: Iterable[Kept], reports: Path, document: Document, told: str) -> int:
     differing = {
         file: "differs" if content is not None else "nothing makes this file"
         for kept in made
@@ -55,21 +61,13 @@ def check_all_figures(reports: Path, document: Document) -> int:
     differing |= {file: "differs" for file, _ in _pages(reports)}
     for file, how in differing.items():
         say(f"{how}: {file}")
-    say(
-        f"{len(directories)} recordings and studies below {reports}; "
-        f"files that differ: {len(differing) or 'none'}"
-    )
-    document["recordings"] = len(directories)
+    say(f"{told}; files that differ: {len(differing) or 'none'}")
     document["differing"] = {str(file): how for file, how in differing.items()}
     return VIOLATED if differing else HELD
 
 
 def _pages(reports: Path) -> list[tuple[Path, bytes]]:
     """Return the pages of the docs that are made, and not as they should be, with what they should be."""
-    from bench.studies.backends import sheets as backends
-    from bench.studies.promise import report as promises
-    from bench.studies.reproduction import claims, pages
-
     if reports.resolve() != claims.REFERENCE.parent:
         return []
     made = {
@@ -86,8 +84,6 @@ def _pages(reports: Path) -> list[tuple[Path, bytes]]:
 
 def bundle(to: str, run: Sequence[str], reports: str | Path) -> int:
     """Write one archive to deposit: the source at the last commit, its recordings and these runs."""
-    from bench.studies.reproduction import bundle as bundles
-
     if not to.endswith(bundles.SUFFIX):
         raise LookupError(f"--to: must name an archive, as in bundle{bundles.SUFFIX}, not {to or 'nothing'}")
     source = bundles.source(HOME)
@@ -103,9 +99,6 @@ def reproduce(
     claim: Sequence[str], recorded: bool, quick: bool, list_: bool, seed: int, reports: str | Path
 ) -> int:
     """Try claims on recordings, kept ones or new ones; print what is expected beside what is observed."""
-    from bench.presentation import commands
-    from bench.studies.reproduction import claims
-
     if recorded + quick + list_ > 1:
         raise LookupError("--recorded, --quick and --list are mutually exclusive")
     known = claims.read()
@@ -158,8 +151,6 @@ def _recorded(known: Claims) -> list[Claim]:
 
 def _read_again(wanted: Sequence[Claim]) -> tuple[int, Path | None]:
     """Try claims on the recordings that are kept; see ``_tried``."""
-    from bench.studies.reproduction import claims
-
     with progress.counted("read again") as counted:
         tried = list(claims.recorded(wanted, claims.REFERENCE, registry.load, counted))
     return _tried(tried)
@@ -169,9 +160,6 @@ def _measured_again(
     wanted: Sequence[Claim], quick: bool, seed: int, reports: Path
 ) -> tuple[int, Path | None]:
     """Try claims on new recordings; see ``_tried``. Raises LookupError before anything is started."""
-    from bench.recording.directory import begin_directory, finish_directory
-    from bench.studies.reproduction import claims
-
     for claim in wanted:
         claims.command_of(claim, quick, seed)
     directory = begin_directory(reports, "reproduction")
@@ -183,10 +171,6 @@ def _measured_again(
 
 def _tried(trials: Iterable[Trial]) -> tuple[int, Path | None]:
     """Show trials, each as soon as it is there; return the status of all, and the recording that decided."""
-    from rich.console import Console
-
-    from bench.studies.reproduction import pages
-
     console = Console()
     found: dict[str, list[Trial]] = {name: [] for name in ("confirmed", "outside", "invalid")}
     for tried in trials:
