@@ -36,7 +36,6 @@ AREAS = {
     "verdict": (
         "bench/analysis/verdict.py",
         "bench/analysis/excuses.py",
-        "bench/analysis/slo.py",
         "bench/studies/promise/checks/ceiling.py",
         "bench/studies/promise/checks/floor.py",
         "bench/studies/promise/checks/goodput.py",

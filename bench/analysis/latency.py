@@ -69,6 +69,11 @@ class Latency:
     overall: Took | None  # None: no exchange in any repetition
     repetitions: dict[int, Took | None]  # by repetition, from 0; None: a phase without exchanges
 
+    @property
+    def flow(self) -> str:
+        """Their label."""
+        return self.requests.label
+
 
 class _Part(NamedTuple):
     """The exchanges of one phase and repetition, and which of them the machine may have held up."""

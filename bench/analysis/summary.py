@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from bench.analysis import slo, spread, verdict
+from bench.analysis import spread, verdict
 from bench.analysis.exchanges import DIGITS, IdlePath
 from bench.analysis.flow_phases import FlowPhase, Measured
 from bench.analysis.latency import Latency, Took
@@ -329,7 +329,7 @@ def _requests(
 
 
 def _requests_phase(latency: Latency, overall: Took) -> RequestsPhaseSummary:
-    missed = slo.missed(latency)
+    missed = verdict.missed_by_requests(latency)
     took = [one for one in latency.repetitions.values() if one is not None]
     return RequestsPhaseSummary(
         **_numbers(RequestsRepetitionSummary, overall, latency.repetitions, missed),

@@ -9,6 +9,13 @@ on a busy machine has met it, while one that missed it there may have been starv
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
 judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
 is none without the samples that may be low because of the machine (``excuses``).
+
+Whatever the machine does by itself, it makes latencies longer, never shorter. So a threshold of requests that
+was met was met; a miss counts only if it was not the machine's: the processors were not saturated, the miss
+is one without the exchanges that the machine held up, and the generator itself was not late when it sent. A
+generator that is late makes numbers that are not the path's, whether they are judged or not. So a run is
+invalid in which it was late by more than a tenth of what is reported, unless that is as little as a machine
+can be held to at so many exchanges a second.
 """
 
 from __future__ import annotations
@@ -19,24 +26,29 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bench import generators
-from bench.analysis import excuses, slo
+from bench.analysis import excuses
 from bench.analysis.excuses import CPU_SATURATED
 from bench.analysis.flow_phases import FlowPhase, Measured
-from bench.analysis.latency import Latency
+from bench.analysis.latency import Latency, Took
 from bench.analysis.phases import FEWEST_SAMPLES, QUIET
 from bench.generators import promised
 from bench.generators.promised import PROMISE_LIMIT
 from bench.observations import observation as observed
-from bench.observations.causes import Cause, Topic
+from bench.observations.causes import Cause, Kind, Topic
 from bench.observations.observation import Evidence
 from bench.recording.records import RunRecord
-from testbed.scenario import Scenario
-from testbed.scenario.units import format_bps, format_share, unit_for
+from testbed.scenario import Requests, Scenario
+from testbed.scenario.units import format_bps, format_seconds, format_share, unit_for
 
 Outcome = Literal["held", "violated", "invalid"]
 
 # From this difference between the first calibration and the last on, a machine was not one and the same.
 DRIFT = 0.2
+# Of the latency that is reported; so much the generator itself may add to it.
+LATE_SHARE = 0.1
+# A processor that sleeps takes this long to wake, and this is what one can hold a machine to: the lateness,
+# seconds, that is no fault up to so many exchanges a second. Beyond them there is none.
+ALLOWED = {100: 0.0006, 1000: 0.0003}
 
 
 @dataclass(frozen=True)
@@ -53,12 +65,15 @@ class Verdict:
         return [cause.text for cause in self.causes]
 
 
-class _Shortfall(NamedTuple):
-    """A threshold that some samples fall short of: what they got, and what they should have."""
+class _Miss(NamedTuple):
+    """A threshold that was missed: by what, and what it asks for."""
 
     text: str
-    observed: float
+    observed: float | None  # None: among the requests that were lost
     required: float
+
+
+Misses = Mapping[Topic, _Miss]  # by the thresholds' names in the scenario
 
 
 def judge(
@@ -76,7 +91,7 @@ def judge(
     (``ceilings``): no lack of a machine excuses them.
     """
     guaranteed = [o for o in observations if o.role == "guaranteed"]
-    prompt = [cause for latency in latencies for cause in slo.causes(latency)]
+    prompt = [cause for latency in latencies for cause in of_requests(latency)]
     invalid = [
         *_recorded(record),
         *faults,
@@ -185,20 +200,8 @@ def _unsampled(guaranteed: list[FlowPhase]) -> Iterator[Cause]:
         for number, measured in o.repetitions.items():
             count = measured.samples if measured else 0
             if count < FEWEST_SAMPLES:
-                text = (
-                    f"{o.flow}, {o.phase}, repetition-{number}: {count} samples are too few to judge "
-                    f"(at least {FEWEST_SAMPLES})"
-                )
-                yield Cause(
-                    kind="measurement",
-                    text=text,
-                    flow=o.flow,
-                    phase=o.phase,
-                    repetition=number,
-                    observed=count,
-                    required=FEWEST_SAMPLES,
-                    topics=("samples",),
-                )
+                text = f"{count} samples are too few to judge (at least {FEWEST_SAMPLES})"
+                yield _cause(o, number, "measurement", text, count, FEWEST_SAMPLES, "samples", named=True)
 
 
 def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
@@ -225,33 +228,52 @@ def _calibration(scenario: Scenario, record: RunRecord) -> Iterator[Cause]:
 
 
 def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
-    """Yield each repetition that fell short; its numbers are those of the first threshold it missed."""
-    count = len(observation.repetitions)
+    """Yield each repetition that fell short."""
+    expected = observation.expected_bps
     for number, measured in observation.repetitions.items():
-        if measured is None or observation.expected_bps is None:
+        if measured is None or expected is None:
             continue
-        missed = _shortfalls(scenario, measured, observation.expected_bps)
-        if not missed:
-            continue
-        text = " and ".join(one.text for one in missed.values())
-        which = f", repetition-{number}" if count > 1 else ""
-        excuse = excuses.busy(measured.cpu_busy)
-        if not excuse and _only_doubtful(scenario, measured, observation.expected_bps, missed.keys()):
-            excuse = (
-                f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what its "
-                "host gave to others, or left the sender idle or the link with room, so it may be the machine"
-            )
-        first = next(iter(missed.values()))
-        yield Cause(
-            kind="machine" if excuse else "promise",
-            text=f"{observation.flow}, {observation.phase}{which}: {text}{excuse}",
-            flow=observation.flow,
-            phase=observation.phase,
-            repetition=number,
-            observed=first.observed,
-            required=first.required,
-            topics=tuple(missed),
-        )
+        if missed := _shortfalls(scenario, measured, expected):
+            excuse = excuses.busy(measured.cpu_busy)
+            if not excuse and _only_doubtful(scenario, measured, expected, missed.keys()):
+                excuse = (
+                    f"; in {measured.doubtful} samples the machine stood still, was saturated, lacked what "
+                    "its host gave to others, or left the sender idle or the link with room, so it may be "
+                    "the machine"
+                )
+            yield _missed(observation, number, missed, excuse)
+
+
+def _missed(of: FlowPhase | Latency, number: int, misses: Misses, excuse: str) -> Cause:
+    """Return why a repetition missed thresholds, with the numbers of the first; ``excuse`` may be empty."""
+    first = next(iter(misses.values()))
+    text = " and ".join(miss.text for miss in misses.values())
+    kind: Kind = "machine" if excuse else "promise"
+    return _cause(of, number, kind, f"{text}{excuse}", first.observed, first.required, *misses)
+
+
+def _cause(
+    of: FlowPhase | Latency,
+    number: int,
+    kind: Kind,
+    text: str,
+    observed: float | None,
+    required: float,
+    *topics: Topic,
+    named: bool = False,
+) -> Cause:
+    """Return why a repetition does not hold, or proves nothing; one of several is named in the text."""
+    which = f", repetition-{number}" if named or len(of.repetitions) > 1 else ""
+    return Cause(
+        kind=kind,
+        text=f"{of.flow}, {of.phase}{which}: {text}",
+        flow=of.flow,
+        phase=of.phase,
+        repetition=number,
+        observed=observed,
+        required=required,
+        topics=topics,
+    )
 
 
 def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, missed: Set[Topic]) -> bool:
@@ -269,10 +291,10 @@ def _only_doubtful(scenario: Scenario, measured: Measured, expected: float, miss
     return missed.isdisjoint(_shortfalls(scenario, measured.sound, expected))
 
 
-def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapping[Topic, _Shortfall]:
+def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Misses:
     """Return the thresholds that the samples fall short of, by their names in the scenario."""
     thresholds = scenario.thresholds
-    found: dict[Topic, _Shortfall] = {}
+    found: dict[Topic, _Miss] = {}
     if measured.mean_bps < thresholds.mean * expected:
         unit = unit_for([expected])
         text = (
@@ -280,13 +302,13 @@ def _shortfalls(scenario: Scenario, measured: Measured, expected: float) -> Mapp
             f"{format_share(measured.mean_bps / expected)} of the expected {format_bps(expected, unit)} "
             f"(at least {format_share(thresholds.mean)})"
         )
-        found["mean"] = _Shortfall(text, measured.mean_bps, thresholds.mean * expected)
+        found["mean"] = _Miss(text, measured.mean_bps, thresholds.mean * expected)
     if measured.attainment is not None and measured.attainment < thresholds.attainment:
         text = (
             f"{format_share(measured.attainment)} of {measured.samples} samples reached "
             f"{format_bps(thresholds.sample * expected)} (at least {format_share(thresholds.attainment)})"
         )
-        found["attainment"] = _Shortfall(text, measured.attainment, thresholds.attainment)
+        found["attainment"] = _Miss(text, measured.attainment, thresholds.attainment)
     return found
 
 
@@ -325,3 +347,75 @@ def _drift(record: RunRecord) -> Iterator[str]:
             f"the paths carried {format_bps(first)} without shaping before the traffic and "
             f"{format_bps(last)} after it: the machine is not the same all along"
         )
+
+
+def of_requests(latency: Latency) -> Iterator[Cause]:
+    """Yield why requests do not hold in one phase, or prove nothing, repetition by repetition."""
+    for number, took in latency.repetitions.items():
+        count = took.exchanges if took else 0
+        if took is None or count < FEWEST_SAMPLES:
+            text = f"{count} exchanges are too few to tell (at least {FEWEST_SAMPLES})"
+            yield _cause(latency, number, "measurement", text, count, FEWEST_SAMPLES, "exchanges")
+            continue
+        if _too_late(latency.requests, took):
+            most = LATE_SHARE * took.judged_s
+            text = (
+                f"the generator itself was up to {format_seconds(took.lateness_p99_s)} late in 99 % of the "
+                f"exchanges, more than a tenth of the {format_seconds(took.judged_s)} that they took: "
+                "the machine was too slow for these requests"
+            )
+            yield _cause(latency, number, "machine", text, took.lateness_p99_s, most, "generator")
+        if misses := _slow(latency.requests, took):
+            yield _missed(latency, number, misses, _excuse(latency.requests, took, misses.keys()))
+
+
+def missed_by_requests(latency: Latency) -> dict[int, tuple[Topic, ...]]:
+    """Return of each repetition with exchanges which thresholds were missed; nothing without thresholds."""
+    if not latency.requests.judged:
+        return {}
+    return {
+        number: tuple(_slow(latency.requests, took))
+        for number, took in latency.repetitions.items()
+        if took is not None
+    }
+
+
+def _too_late(requests: Requests, took: Took) -> bool:
+    """Tell whether what is reported is the generator's own lateness more than it may be."""
+    allowed = next((seconds for rate, seconds in ALLOWED.items() if requests.rate <= rate), 0.0)
+    return took.lateness_p99_s > max(LATE_SHARE * took.judged_s, allowed)
+
+
+def _slow(requests: Requests, took: Took) -> Misses:
+    """Return the thresholds that exchanges miss, by their names in the scenario."""
+    found: dict[Topic, _Miss] = {}
+    if requests.latency is not None and took.judged_s > requests.latency:
+        finite = math.isfinite(took.judged_s)
+        what = f"99 % took up to {format_seconds(took.judged_s)}" if finite else "over 1 % were lost"
+        text = f"{what} (at most {format_seconds(requests.latency)} for 99 %)"
+        found["latency"] = _Miss(text, took.judged_s if finite else None, requests.latency)
+    if requests.lost is not None and took.lost_share > requests.lost:
+        text = (
+            f"{took.lost} of {took.exchanges} were lost, which is {format_share(took.lost_share)} "
+            f"(at most {format_share(requests.lost)})"
+        )
+        found["lost"] = _Miss(text, took.lost_share, requests.lost)
+    return found
+
+
+def _excuse(requests: Requests, took: Took, missed: Set[Topic]) -> str:
+    """Return why a miss may be the machine's, to be added to its words; empty if it is not."""
+    if excuse := excuses.busy(took.cpu_busy):
+        return excuse
+    if missed == {"latency"} and took.lateness_p99_s > LATE_SHARE * took.judged_s:
+        late = format_seconds(took.lateness_p99_s)
+        return f"; the generator itself was up to {late} late, so it may be the machine"
+    if not took.doubtful:
+        return ""
+    few = took.sound is None or took.sound.exchanges < excuses.FEWEST_SOUND * took.exchanges
+    if few or missed.isdisjoint(_slow(requests, took.sound or took)):
+        return (
+            f"; during {took.doubtful} exchanges the machine stood still, was saturated, or lacked what its "
+            "host gave to others, so it may be the machine"
+        )
+    return ""

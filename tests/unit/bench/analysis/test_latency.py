@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bench.analysis import exchanges, latency, slo, statistics, summary
+from bench.analysis import exchanges, latency, statistics, summary, verdict
 from bench.analysis.latency import Latency
 from bench.analysis.verdict import judge
 from bench.recording.records import Repetition, RunRecord, Stall
@@ -115,7 +115,7 @@ def test_lateness_is_the_generators_own() -> None:
 )
 def test_a_generator_that_was_late_itself_proves_nothing(rate: float, late: float, invalid: bool) -> None:
     took = observed(asking(rate=rate), lambda _name, _due: 0.001, lambda _due: late)
-    found = [cause for one in took.values() for cause in slo.causes(one)]
+    found = [cause for one in took.values() for cause in verdict.of_requests(one)]
     assert [cause.kind for cause in found] == (["machine"] * 2 if invalid else [])
     if invalid:
         assert "the generator itself was up to" in found[0].text
@@ -142,7 +142,7 @@ def test_a_threshold_that_is_missed_is_a_broken_promise(
     of = asking(**fields)
     table = made(of, lambda _name, due: took if 3 <= due < 6 else FAST)
     found = latency.observe(table, of, record(of))
-    (cause,) = [cause for one in found for cause in slo.causes(one)]
+    (cause,) = [cause for one in found for cause in verdict.of_requests(one)]
     assert (cause.kind, cause.flow, cause.phase, cause.repetition) == ("promise", "ask", "disturbed", 0)
     assert cause.text == f"ask, disturbed: {words}"
     assert judge(of, record(of), [], [], found).outcome == "violated"
@@ -218,7 +218,7 @@ def test_a_miss_of_which_hardly_an_exchange_is_beyond_doubt_may_be_the_machines(
         update={"exchanges": 100, "doubtful": 100 - sound, "sound": slow if sound else None}
     )
     of = asking(latency=0.01)
-    (cause,) = slo.causes(latency.Latency(of.requests[0], "quiet", took, {0: took}))
+    (cause,) = verdict.of_requests(latency.Latency(of.requests[0], "quiet", took, {0: took}))
     assert cause.kind == ("machine" if machine else "promise")
 
 
