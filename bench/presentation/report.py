@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from bench.analysis import ceilings, verdict
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+OWN = "bench.presentation"
 SYMBOLS = {"held": "✓", "violated": "✗", "invalid": "?"}
 SENTENCES = {
     "held": "Every guaranteed flow got what it was promised.",
@@ -168,10 +169,13 @@ def _full_packets(scenario: Scenario) -> list[dict[str, Any]]:
 
 
 @functools.cache
-def templates() -> Environment:
-    """Return what renders pages, with the filters they share; it keeps the templates that it has compiled."""
+def templates(package: str = OWN) -> Environment:
+    """Return what renders a package's templates, which may use ours and the filters that all share.
+
+    It keeps those that it has compiled.
+    """
     environment = Environment(
-        loader=PackageLoader("bench.presentation"),
+        loader=ChoiceLoader([PackageLoader(one) for one in dict.fromkeys((package, OWN))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -31,7 +31,7 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
     name, asked = directory.name.removesuffix(UNFINISHED), study.request(directory)
     rates = [flow.guarantee_bps for summary in summaries.values() for flow in summary.flows]
     return (
-        report.templates()
+        report.templates("bench.studies.matrix")
         .get_template("matrix.html.j2")
         .render(
             run_id=name,

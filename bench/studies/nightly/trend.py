@@ -65,7 +65,7 @@ def render(report: Report) -> str:
     used = [mark["row"] or 0 for each in charts for one in each for mark in one["changes"]]
 
     return (
-        pages.templates()
+        pages.templates("bench.studies.nightly")
         .get_template("trend.html.j2")
         .render(
             trend=shown,

@@ -213,7 +213,7 @@ def page(directory: Path, found: Promise, told: Report) -> str:
     """Return ``promise.html``, complete in itself."""
     name = directory.name.removesuffix(UNFINISHED)
     return (
-        templates()
+        templates("bench.studies.promise")
         .get_template("promise.html.j2")
         .render(
             run_id=name,

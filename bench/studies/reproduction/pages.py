@@ -33,7 +33,7 @@ SEED = 1  # of the commands as they are shown
 
 def render(known: Claims) -> str:
     """Return the page."""
-    templates = report.templates().overlay(autoescape=False)
+    templates = report.templates("bench.studies.reproduction").overlay(autoescape=False)
     templates.filters = {
         **templates.filters,
         "line": claims.one_line,
@@ -133,7 +133,10 @@ def versions(reference: Path) -> str:
     for file in sorted(reference.rglob(ARCHIVE)):
         found.setdefault(versions_of(archive.contents(file)), set()).add(file.relative_to(reference).parts[0])
     return (
-        report.templates().overlay(autoescape=False).get_template("versions.md.j2").render(table=table(found))
+        report.templates("bench.studies.reproduction")
+        .overlay(autoescape=False)
+        .get_template("versions.md.j2")
+        .render(table=table(found))
         + "\n"
     )
 
