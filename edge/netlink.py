@@ -192,6 +192,19 @@ def tell_all(parts: Iterable[tuple[int, int, bytes]], protocol: int) -> None:
         kernel.close()
 
 
+class Ignoring:
+    """`with Ignoring(ENODEV):` - an answer of the kernel's with one of these numbers is no error."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = numbers
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        return isinstance(error, OSError) and error.errno in self._numbers
+
+
 def _answers(kernel: socket, sequence: int, several: bool) -> Iterator[bytes]:
     while True:
         for kind, flags, number, body in messages(kernel.recv(_LARGEST_ANSWER)):

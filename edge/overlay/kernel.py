@@ -111,11 +111,8 @@ class Device:
             state = nl.NUD_PERMANENT if change.lasting else nl.NUD_REACHABLE
             self._do(kind, nl.CREATE | nl.REPLACE, body_of(self.index, entry, state))
             return
-        try:
+        with nl.Ignoring(*_ABSENT):
             self._do(kind + 1, 0, body_of(self.index, entry, 0))  # RTM_DEL* follow RTM_NEW*
-        except OSError as error:
-            if error.errno not in _ABSENT:
-                raise
 
     def _look(self) -> tuple[int, str]:
         for body in self._ask(nl.RTM_GETLINK, nl.ACK, nl.ifinfomsg() + nl.named(nl.IFLA_IFNAME, self.name)):

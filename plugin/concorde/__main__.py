@@ -88,9 +88,8 @@ def _fill_gaps() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(
-                "/dev/null", mode
-            )  # the lowest number that is free; of 0 and 1 every use fails, as before
+            # The lowest number that is free; of 0 and 1 every use fails, as before.
+            os.open("/dev/null", mode)
 
 
 def _unheard(error: OSError, added: requests.Request | None) -> int:

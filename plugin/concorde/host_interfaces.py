@@ -67,7 +67,7 @@ class Found:
         self.mac = mac
         self.index = index
         self.namespace = namespace
-        self.master = by_index(end.master) if end is not None and end.master else None
+        self.master = named(index=end.master) if end is not None and end.master else None
 
     @property
     def way(self) -> str:
@@ -93,7 +93,7 @@ def of_pod(netns: str, interface: str) -> Found:
     """The pod's interface of that name, as its namespace tells. Raises OSError where nobody can look."""
     number = _number_of(netns)
     inside = _asked(0, interface, number)
-    end = by_index(inside.peer) if inside.kind in PAIRS and inside.peer else None
+    end = named(index=inside.peer) if inside.kind in PAIRS and inside.peer else None
     if end is not None and (end.kind not in PAIRS or (end.peer, end.number) != (inside.index, number)):
         end = None  # the other end is in a third namespace, where its number is another's
     return Found(end, inside.mac, inside.index, namespace(netns))
@@ -132,24 +132,11 @@ def of(result: object, interface: str, netns: str) -> Found:
     return of_result(result, interface)
 
 
-def named(name: str) -> HostInterface | None:
-    """What of the node has that name now."""
-    try:
-        return _asked(0, name)
-    except OSError as error:
-        if error.errno != rtnetlink.NO_SUCH_DEVICE:
-            raise
-        return None
-
-
-def by_index(index: int) -> HostInterface | None:
-    """What of the node has that number now."""
-    try:
-        return _asked(index, "")
-    except OSError as error:
-        if error.errno != rtnetlink.NO_SUCH_DEVICE:
-            raise
-        return None
+def named(name: str = "", index: int = 0) -> HostInterface | None:
+    """What of the node has that name now, or that number."""
+    with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):
+        return _asked(index, name)
+    return None
 
 
 def indexes() -> dict[str, int]:

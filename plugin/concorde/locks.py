@@ -32,10 +32,8 @@ class AttachmentLock:
 
     def __init__(self, directory: str, container: str, interface: str) -> None:
         """Raises CniError 108."""
-        state_files.directory(directory)
         self._offset = names.digest(container, interface) & 0x3FFFFFFFFFFFFFFF  # an off_t is signed
-        self._descriptor = state_files.opened(f"{directory}/{state_files.ATTACHMENTS_LOCK}")
-        os.set_inheritable(self._descriptor, True)
+        self._descriptor = _opened(directory, state_files.ATTACHMENTS_LOCK)
 
     def __enter__(self) -> None:
         _lock(self._descriptor, fcntl.F_WRLCK, self._offset)
@@ -49,9 +47,7 @@ class NetworkLock:
 
     def __init__(self, directory: str) -> None:
         """Take it. Raises CniError 108."""
-        state_files.directory(directory)
-        self._descriptor = state_files.opened(f"{directory}/{state_files.ATTACHMENTS_LOCK}")
-        os.set_inheritable(self._descriptor, True)
+        self._descriptor = _opened(directory, state_files.ATTACHMENTS_LOCK)
         _lock(self._descriptor, fcntl.F_WRLCK, 0, length=0)  # 0 is all there may ever be
 
     def release(self) -> None:
@@ -88,10 +84,8 @@ class NodeLock:
 
     def __init__(self, directory: str) -> None:
         """Raises CniError 108."""
-        state_files.directory(directory)
         self.directory = directory
-        self._descriptor = state_files.opened(f"{directory}/{state_files.NODE_LOCK}")
-        os.set_inheritable(self._descriptor, True)
+        self._descriptor = _opened(directory, state_files.NODE_LOCK)
 
     def __enter__(self) -> None:
         _lock(self._descriptor, fcntl.F_WRLCK, 0)
@@ -151,6 +145,14 @@ class AgentLock:
 
 def _numbers(version: str) -> list[int]:
     return [int(part) if part.isdecimal() else 0 for part in version.split(".")]
+
+
+def _opened(directory: str, name: str) -> int:
+    """A file of a directory of ours, which children inherit. Raises CniError 108."""
+    state_files.directory(directory)
+    descriptor = state_files.opened(f"{directory}/{name}")
+    os.set_inheritable(descriptor, True)
+    return descriptor
 
 
 def _lock(descriptor: int, kind: int, offset: int, length: int = 1, waits: bool = True) -> None:

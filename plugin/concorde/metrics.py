@@ -162,13 +162,8 @@ class Families:
 
     def add_class(self, labels: str, rate: int, ceil: int, counters: Counters) -> None:
         """One class: rates in bits per second, and what the kernel counted."""
-        self.rate.add(labels, rate)
-        self.ceil.add(labels, ceil)
-        self.sent_bytes.add(labels, counters.sent_bytes)
-        self.sent_packets.add(labels, counters.sent_packets)
-        self.dropped.add(labels, counters.dropped)
-        self.backlog_bytes.add(labels, counters.backlog_bytes)
-        self.backlog_packets.add(labels, counters.backlog_packets)
+        for name, value in {"rate": rate, "ceil": ceil, **vars(counters)}.items():
+            vars(self)[name].add(labels, value)
 
 
 class Watch:
@@ -284,14 +279,10 @@ def _read(state: str) -> tuple[Tree | None, list[Entry], Promises]:
 def _of_uplink(tree: Tree | None) -> dict[str, Counters]:
     from . import rtnetlink
 
-    if tree is None:
-        return {}
-    try:
-        return of_classes(rtnetlink.index_of(tree.uplink))
-    except OSError as error:
-        if error.errno != rtnetlink.NO_SUCH_DEVICE:
-            raise
-        return {}  # CHECK says that the uplink is missing
+    if tree is not None:
+        with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):  # CHECK says that the uplink is missing
+            return of_classes(rtnetlink.index_of(tree.uplink))
+    return {}
 
 
 def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 DIRECTORIES = ("/run/netns", "/run/containerd/io.containerd.grpc.v1.cri/netns")
 _OWN = "/proc/self/ns/net"
 _NSID, _FD = 1, 3  # NETNSA_*
-_NO_NUMBER = pack("=i", -1)
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
@@ -100,10 +99,10 @@ def number(kernel: socket, netns: str, gives: bool = False) -> int:
         for again in (False, True):
             found = -1
             for message in nl.ask(nl.RTM_GETNSID, 0, body, kernel):
-                (found,) = unpack_from("=i", nl.attributes(message, 4).get(_NSID, _NO_NUMBER))
+                (found,) = unpack_from("=i", nl.attributes(message, 4).get(_NSID, rtnetlink.NO_NUMBER))
             if found >= 0 or again or not gives:
                 break
-            nl.tell(nl.RTM_NEWNSID, 0, body + nl.attribute(_NSID, _NO_NUMBER), kernel)
+            nl.tell(nl.RTM_NEWNSID, 0, body + nl.attribute(_NSID, rtnetlink.NO_NUMBER), kernel)
         return found
     finally:
         os.close(descriptor)

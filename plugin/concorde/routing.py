@@ -109,13 +109,10 @@ def routes(kernel: socket | None = None) -> list[Route]:
 def device_to(address: int) -> str:
     """The device by which packets for an address leave; empty if there is no way. Raises OSError."""
     body = nl.rtmsg(32) + nl.attribute(nl.RTA_DST, address.to_bytes(4, "big"))
-    try:
+    with nl.Ignoring(*_NO_WAY):
         for message in nl.ask(nl.RTM_GETROUTE, 0, body):
             indices, _ = _next_hop(nl.attributes(message, nl.RTMSG))
             return rtnetlink.name_of(indices[0]) if indices else ""
-    except OSError as error:
-        if error.errno not in _NO_WAY:
-            raise
     return ""
 
 

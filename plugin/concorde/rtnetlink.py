@@ -31,8 +31,8 @@ ALL_GROUPS = 0xFFFD
 # addresses of both ends (IFLA_VXLAN_LINK, _PORT, _LOCAL, _GROUP; IFLA_GENEVE_PORT, _REMOTE).
 _TUNNELS = {"vxlan": (3, 15, 4, 2), "geneve": (0, 5, 0, 2)}  # 0 is no attribute
 
-_NO_NUMBER = pack("=i", -1)  # NETNSA_NSID_NOT_ASSIGNED
-_LOOPBACK = 1  # the index of `lo` in every network namespace
+NO_NUMBER = pack("=i", -1)  # NETNSA_NSID_NOT_ASSIGNED
+LOOPBACK = 1  # the index of `lo` in every network namespace
 _FLOWS, _HTB_INIT = 5, 2  # TCA_FQ_CODEL_FLOWS, TCA_HTB_INIT
 
 NO_SUCH_DEVICE = 19  # ENODEV
@@ -79,7 +79,7 @@ def peer_address(name: str) -> str:
     if found is None or nl.IFLA_LINK not in found:
         return ""
     (index,) = unpack_from("=i", found[nl.IFLA_LINK])
-    (number,) = unpack_from("=i", found.get(nl.IFLA_LINK_NETNSID, _NO_NUMBER))
+    (number,) = unpack_from("=i", found.get(nl.IFLA_LINK_NETNSID, NO_NUMBER))
     try:
         peer = link(index=index, number=number)
     except OSError:
@@ -137,11 +137,8 @@ def open_port(port: str, address: str) -> None:
     """
     index = index_of(port)
     nl.tell(nl.RTM_SETLINK, 0, _port(index, 1, 0, 0))
-    try:
+    with nl.Ignoring(NO_SUCH_THING):
         nl.tell(nl.RTM_DELNEIGH, 0, _bound(index, address))
-    except OSError as error:
-        if error.errno != NO_SUCH_THING:
-            raise
 
 
 def _bound(index: int, address: str) -> bytes:
@@ -189,7 +186,7 @@ def has_fq_codel() -> bool:
     (net/sched/sch_api.c, qdisc_create; net/sched/sch_fq_codel.c, fq_codel_change).
     """
     wanted = nl.named(nl.TCA_KIND, "fq_codel") + nl.nested(nl.TCA_OPTIONS, nl.u32(_FLOWS, 0))
-    asked = nl.tcmsg(_LOOPBACK, parent=nl.TC_H_ROOT)
+    asked = nl.tcmsg(LOOPBACK, parent=nl.TC_H_ROOT)
     try:
         nl.tell(nl.RTM_NEWQDISC, nl.CREATE | nl.REPLACE | nl.EXCLUSIVE, asked + wanted)
     except OSError as error:
@@ -199,11 +196,8 @@ def has_fq_codel() -> bool:
 
 def take_down(name: str) -> None:
     """Let nothing pass a link any more, if it is there. Raises OSError."""
-    try:
+    with nl.Ignoring(NO_SUCH_DEVICE):
         nl.tell(nl.RTM_NEWLINK, 0, nl.ifinfomsg(index_of(name), change=nl.IFF_UP))
-    except OSError as error:
-        if error.errno != NO_SUCH_DEVICE:
-            raise
 
 
 def link(name: str = "", index: int = 0, number: int = -1, kernel: socket | None = None) -> bytes:
@@ -229,11 +223,8 @@ def links(which: bytes = b"") -> Iterator[tuple[int, Attributes]]:
 
 def _attributes(name: str) -> Attributes | None:
     """A link's; None if there is no such link."""
-    try:
+    with nl.Ignoring(NO_SUCH_DEVICE):
         return nl.attributes(link(name), nl.IFINFOMSG)
-    except OSError as error:
-        if error.errno != NO_SUCH_DEVICE:
-            raise
     return None
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RESERVES = True
 TOOLS: tuple[str, ...] = ("tc",)
 QDISCS: tuple[str, ...] = ("htb", "tbf", "bfifo")
+remove, check = pod.remove, pod.check  # of the ceiling
 
 
 def on_uplink(network: Configuration) -> Settings | None:
@@ -32,13 +33,3 @@ def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:
     pod.install(network, lease, entry, netns)
     if entry.guarantee:
         pod.shorten_packets(lease.interface, htb.largest_packet(entry.rate), netns)
-
-
-def remove(network: Identity, lease: Lease, netns: str) -> None:
-    """Take the ceiling off an interface another plugin made."""
-    pod.remove(network, lease, netns)
-
-
-def check(network: Identity, lease: Lease, netns: str) -> None:
-    """Compare the ceiling with the lease. Raises CniError 104 and tools.CommandError."""
-    pod.check(network, lease, netns)

@@ -6,7 +6,7 @@ import os
 
 from edge import netlink as nl
 
-from .. import tools
+from .. import rtnetlink, tools
 from ..node import nfnetlink
 from ..node.records import Entry
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # With limits of each element of a set (nf_tables, NFTA_SET_ELEM_EXPRESSIONS).
 LEAST_LINUX = (5, 11)
 _UNKNOWN_QDISC, _UNKNOWN_LINK = 2, 95  # ENOENT, EOPNOTSUPP
-_LOOPBACK = 1  # its number in every network namespace
 _OPTIONS = {
     "htb": "NET_SCH_HTB", "tbf": "NET_SCH_TBF", "bfifo": "NET_SCHED",
     "bridge": "BRIDGE", "veth": "VETH",
@@ -46,7 +45,7 @@ def _version(release: str) -> tuple[int, ...]:
 
 def _is_unknown_qdisc(kind: str) -> bool:
     """A qdisc that is none for ingress is refused there, but only once its kind was found (qdisc_create)."""
-    body = nl.tcmsg(_LOOPBACK, parent=nl.TC_H_INGRESS) + nl.named(nl.TCA_KIND, kind)
+    body = nl.tcmsg(rtnetlink.LOOPBACK, parent=nl.TC_H_INGRESS) + nl.named(nl.TCA_KIND, kind)
     return _refusal(nl.RTM_NEWQDISC, body) == _UNKNOWN_QDISC
 
 

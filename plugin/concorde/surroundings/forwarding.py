@@ -14,7 +14,7 @@ from .filters import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..addresses import Subnet
     from .filters import Chain
@@ -67,7 +67,7 @@ def _found(asked: dict[str, Packet], subnet: Subnet) -> list[str]:
     found = []
     for title, bases, chains, insert in _filters():
         reasons = [
-            f"{what} is dropped by {why} of {title}: {insert(base, subnet)}"
+            f"{what} is dropped by {why} of {title}: {_inserted(insert, base, subnet)}"
             for what, packet in asked.items()
             for base in bases
             for why in [filters.drops(chains, base, packet)]
@@ -77,9 +77,9 @@ def _found(asked: dict[str, Packet], subnet: Subnet) -> list[str]:
     return found
 
 
-def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str, Subnet], str]]]:
+def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], str]]:
     """Each table that hooks where packets are forwarded: a title, the chains that hook there, all its chains,
-    and the commands that let a subnet through.
+    and how a rule is inserted.
     """
     others, has_legacy = _tables(), _has_legacy()
     if not (others or has_legacy):
@@ -93,7 +93,7 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
         if foreign and (family, table) == ("ip", "filter"):
             # nft shows of iptables' own matches no more than their names.
             chains = filters.saved(_said(_SAVE, "-t", "filter")) or chains
-        insert = _by_iptables if (family, table) == ("ip", "filter") else _by_nft(f"{family} {table}")
+        insert = "iptables" if (family, table) == ("ip", "filter") else f"nft insert rule {family} {table}"
         yield f"table {family} {table}", [base for base in hooked if base in chains], chains, insert
     if has_legacy:
         chains = filters.saved(_said(_LEGACY_SAVE, "-t", "filter"))
@@ -101,7 +101,7 @@ def _filters() -> Iterator[tuple[str, list[str], dict[str, Chain], Callable[[str
             "table filter of iptables-legacy",
             [base for base in ("FORWARD",) if base in chains],
             chains,
-            _by_legacy,
+            "iptables-legacy",
         )
 
 
@@ -114,20 +114,12 @@ def _tables() -> list[tuple[str, str]]:
     return [(family, table) for family, table in hooked if family in _FAMILIES and table != tables.TABLE]
 
 
-def _by_iptables(base: str, subnet: Subnet, program: str = "iptables") -> str:
-    return f"{program} -I {base} -s {subnet} -j ACCEPT; {program} -I {base} -d {subnet} -j ACCEPT"
-
-
-def _by_legacy(base: str, subnet: Subnet) -> str:
-    return _by_iptables(base, subnet, "iptables-legacy")
-
-
-def _by_nft(table: str) -> Callable[[str, Subnet], str]:
-    def commands(base: str, subnet: Subnet) -> str:
-        rule = f"nft insert rule {table} {base} ip"
+def _inserted(insert: str, base: str, subnet: Subnet) -> str:
+    """The commands that let a subnet through, of nft or of iptables."""
+    if insert.startswith("nft"):
+        rule = f"{insert} {base} ip"
         return f"{rule} saddr {subnet} accept; {rule} daddr {subnet} accept"
-
-    return commands
+    return f"{insert} -I {base} -s {subnet} -j ACCEPT; {insert} -I {base} -d {subnet} -j ACCEPT"
 
 
 def _has_legacy() -> bool:
