@@ -15,7 +15,7 @@ from pathlib import Path
 
 from testbed import resources
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import Feature, Place, lacks
+from testbed.access.place import Feature, lacks
 from testbed.kubernetes import cell
 from testbed.links.trunks import NETEM, RELAY
 from testbed.overlays.backends import ipip
@@ -140,12 +140,13 @@ def examine(optional: Mapping[str, Callable[[], Iterable[str]]]) -> Iterator[Fin
     try:
         yield Finding("a sandbox: network, mount and process namespaces", True)
         for feature in FEATURES:
-            yield _feature(box.switch, feature)
+            lacking = lacks(box.switch, feature)
+            yield Finding(feature.name, not lacking, lacking, feature.needed)
     finally:
         box.stop()
     for subject, missing in optional.items():
-        lacking = list(missing())
-        yield Finding(subject, not lacking, "; ".join(lacking), needed=False)
+        lacking = "; ".join(missing())
+        yield Finding(subject, not lacking, lacking, needed=False)
 
 
 def refused(addressing: Addressing) -> Iterator[Fault]:
@@ -239,11 +240,6 @@ def _neighbours(root: Path = Path("/proc/sys/net")) -> Iterator[Finding]:
         remedy = f"it is {room}: sysctl -w {setting}={NEIGHBOURS}, and the same in /etc/sysctl.d"
         subject = f"room for the neighbours of a node full of pods ({setting})"
         yield Finding(subject, room >= NEIGHBOURS, remedy, needed=False)
-
-
-def _feature(place: Place, feature: Feature) -> Finding:
-    remedy = lacks(place, feature)
-    return Finding(feature.name, not remedy, remedy, feature.needed)
 
 
 def _permission(words: str) -> str:

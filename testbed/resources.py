@@ -30,10 +30,13 @@ def cache() -> Path:
     """Return the directory where all is kept that was built or downloaded."""
     if own := os.environ.get(CACHE):
         return Path(own).absolute()
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG specification says to ignore a relative path.
-    base = given if given.is_absolute() else Path.home() / ".cache"
-    return base / "concorde-testbed"
+    return of_user("XDG_CACHE_HOME", ".cache")
+
+
+def of_user(variable: str, usual: str) -> Path:
+    """Return our directory in one of the XDG specification's, which says to ignore a relative path."""
+    given = Path(os.environ.get(variable, ""))
+    return (given if given.is_absolute() else Path.home() / usual) / "concorde-testbed"
 
 
 _SCRIPT = "./invokew"  # what a checkout has, and nothing that is installed

@@ -122,6 +122,14 @@ class Step:
     stdin: str = ""
 
 
+def writing(files: Mapping[str, str]) -> list[Step]:
+    """Return what writes files, given by their paths, into directories that it makes."""
+    if not files:
+        return []
+    directories = dict.fromkeys(path.rpartition("/")[0] for path in files)
+    return [Step(["mkdir", "-p", *directories]), *(Step(["tee", path], text) for path, text in files.items())]
+
+
 def take(place: Place, steps: Sequence[Step]) -> None:
     """Run commands to their ends, in order, up to the first that fails.
 

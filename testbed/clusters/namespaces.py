@@ -115,7 +115,7 @@ def owner(seconds: int) -> dict[str, str]:
     """Return what the namespace says of whoever makes it now."""
     until = datetime.now(UTC) + timedelta(seconds=seconds)
     return {
-        manifests.OWNER: f"{user()} {own_process()}",
+        manifests.OWNER: f"{user()} {process(os.getpid())}",
         manifests.UNTIL: until.isoformat(timespec="seconds"),
     }
 
@@ -123,11 +123,6 @@ def owner(seconds: int) -> dict[str, str]:
 def user() -> str:
     """Return who makes something, and on which machine."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
-def own_process() -> str:
-    """Return what no other process of this machine is called, before its next start."""
-    return process(os.getpid())
 
 
 def process(pid: int) -> str:

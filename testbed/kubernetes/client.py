@@ -121,6 +121,18 @@ class Client:
                 names = listed(waiting)
                 raise PodError(f"cluster {self.cluster}: not ready after {seconds:g} s: {names}")
 
+    def start_pod(
+        self, manifest: Manifest, seconds: float, fault: Callable[[], str | None] = lambda: None
+    ) -> None:
+        """Make a pod and wait until it is ready, or else take it away. Raises PodError, as above."""
+        self.apply([manifest])
+        name = manifest["metadata"]["name"]
+        try:
+            self.wait_until_ready([name], seconds, fault)
+        except PodError:
+            self.delete_pod(name)
+            raise
+
     def delete_pod(self, pod: str, wait: bool = True) -> None:
         """Let a pod go, or also wait until it is gone: its runtime has then called the plugins' DEL."""
         self.run("delete", "pod", pod, f"--wait={str(wait).lower()}")

@@ -15,8 +15,7 @@ from pathlib import Path
 from testbed.access.components import Component
 from testbed.access.place import Node, in_parallel
 from testbed.kubernetes import manifests
-from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.control_plane import ControlPlane, directory_of
+from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import Manifest
 from testbed.overlays.daemons import wait_until_joined
 from testbed.overlays.registry import of_cluster

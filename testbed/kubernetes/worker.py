@@ -14,8 +14,7 @@ from testbed.access.place import InNamespace, Node, Within
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import cell
-from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.control_plane import ControlPlane, directory_of
+from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.runtime.cni import RESULTS, NetworkList
 from testbed.scenario import ports

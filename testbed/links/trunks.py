@@ -90,48 +90,28 @@ class Running(Protocol):
         """Return what was delayed since this was asked last. Raises RuntimeError if it does not say."""
 
 
-class Means(Protocol):
-    """What makes a trunk of what its settings ask for."""
-
-    @property
-    def feature(self) -> Feature | None:
-        """What the kernel must have for it; None: nothing that not every kernel here has."""
-
-    def suits(self, settings: Zone) -> bool:
-        """Tell whether it can do all that is asked for."""
-
-    def links(self, trunk: Trunk) -> Sequence[str]:
-        """Return the lines for ``ip`` that make both ends, which are not yet ports."""
-
-    def queues(self, trunk: Trunk) -> Sequence[str]:
-        """Return the lines for ``tc`` that give both directions their rate."""
-
-    def start(self, trunk: Trunk, place: Node) -> Running:
-        """Start what there is to run where the ends are. Raises RuntimeError."""
-
-
 class Cable:
-    """Takes no time."""
+    """What makes a trunk of what its settings ask for; as it is, a cable, which takes no time."""
 
-    feature: Feature | None = None
+    feature: Feature | None = None  # of the kernel, if it takes one that not every kernel here has
 
     def suits(self, settings: Zone) -> bool:
-        """Tell whether only a rate is asked for, or nothing."""
+        """Tell whether it can do all that is asked for: only a rate, or nothing."""
         return not (settings.delay or settings.jitter or settings.loss or settings.reorder)
 
     def links(self, trunk: Trunk) -> list[str]:
-        """Return a pair of virtual Ethernet devices."""
+        """Return the lines for ``ip`` that make both ends, which are not yet ports."""
         return [f"link add {trunk.near} mtu {trunk.mtu} type veth peer name {trunk.far} mtu {trunk.mtu}"]
 
     def queues(self, trunk: Trunk) -> list[str]:
-        """Return a token bucket for each end, if there is a rate."""
+        """Return the lines for ``tc`` that give both directions their rate, if there is one."""
         rate = trunk.settings.rate
         if rate is None:
             return []
         return [f"qdisc add dev {end} root {interfaces.bucket(rate)}" for end in (trunk.near, trunk.far)]
 
     def start(self, trunk: Trunk, place: Node) -> Running:
-        """Nothing has to run."""
+        """Start what there is to run where the ends are. Raises RuntimeError."""
         return Kernel(trunk, None)
 
 
@@ -264,7 +244,7 @@ class Carrying:
 
 
 NETEM, RELAY = Netem(), Relay()
-ALL: tuple[Means, ...] = (Cable(), NETEM, RELAY)
+ALL: tuple[Cable, ...] = (Cable(), NETEM, RELAY)
 
 
 def trunks(scenario: Scenario, core: str) -> list[Trunk]:

@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from testbed.links import interfaces
-from testbed.links.trunks import Means, Trunk, switch_name
+from testbed.links.trunks import Cable, Trunk, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
 
 SWITCH = "switch"
 
-Trunks = Mapping[Trunk, Means]
+Trunks = Mapping[Trunk, Cable]
 
 
 def port_name(index: int) -> str:
@@ -46,11 +46,13 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
     for trunk, means in trunks.items():
         lines += means.links(trunk)
         lines += [*_plug(trunk.near, trunk.switch), *_plug(trunk.far, SWITCH)]
-    for index, node in enumerate(scenario.nodes):
+    zones = list(scenario.zones)
+    for index, (node, settings) in enumerate(scenario.nodes.items()):
         port, far = port_name(index), addressing.uplink(node)
+        switch = SWITCH if settings.zone is None else switch_name(zones.index(settings.zone))
         lines += [
             f"link add {port} mtu {mtu} type veth peer name {far} mtu {mtu} netns {namespaces[node]}",
-            *_plug(port, _switch_of(scenario, node)),
+            *_plug(port, switch),
         ]
         if node in spreading:
             lines += [f"link add {port}-in mtu {mtu} type ifb", *_set_up(f"{port}-in")]
@@ -92,11 +94,6 @@ def _plug(end: str, switch: str) -> Iterator[str]:
     yield f"link set {end} master {switch}"
     yield from interfaces.without_link_local(end)
     yield f"link set {end} up"
-
-
-def _switch_of(scenario: Scenario, node: str) -> str:
-    zone = scenario.nodes[node].zone
-    return SWITCH if zone is None else switch_name(list(scenario.zones).index(zone))
 
 
 def _spreading(scenario: Scenario) -> set[str]:

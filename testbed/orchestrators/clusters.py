@@ -19,7 +19,6 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Ways, lifetime
 from testbed.clusters.survey import Ground, ask, facts, survey
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes.client import PodError
 from testbed.kubernetes.control_plane import ADMIN_KUBECONFIG, IN_CELL
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import KUBELETS, way_into
@@ -92,13 +91,8 @@ class Pods:
 
     def add(self, name: str) -> None:
         """Start a pod, and take it away if it is refused; see Orchestrator."""
-        pod, client = self._scenario.pods[name], self._clients[self._scenario.pods[name].cluster]
-        client.apply([self._manifest(name, pod.cluster)])
-        try:
-            client.wait_until_ready([name_of(name)], READY_SECONDS)
-        except PodError:
-            client.delete_pod(name_of(name))
-            raise
+        cluster = self._scenario.pods[name].cluster
+        self._clients[cluster].start_pod(self._manifest(name, cluster), READY_SECONDS)
         self._find([*self.pods, name])
 
     def remove(self, name: str) -> None:
@@ -149,12 +143,10 @@ class Pods:
 
     def _find(self, names: Collection[str]) -> None:
         """Learn how the pods that run are attached and reached."""
-        uids = {uid for client in self._clients.values() for uid in self._uids(client)}
+        made = [pod for client in self._clients.values() for pod in client.get("pods")["items"]]
+        uids = {pod["metadata"]["uid"] for pod in made}
         self.attached = self._attachments(uids)
         self.pods = {name: self._place(name, self._scenario.pods[name].cluster) for name in names}
-
-    def _uids(self, client: Outside) -> set[str]:
-        return {pod["metadata"]["uid"] for pod in client.get("pods")["items"]}
 
     def _attachments(self, uids: set[str]) -> dict[str, Attached]:
         """Return what the nodes know of our pods' attachments, by their names in the scenario."""

@@ -13,9 +13,8 @@ from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
-from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.client import Client, PodError
-from testbed.kubernetes.control_plane import ControlPlane, directory_of, endpoint
+from testbed.kubernetes.client import Client
+from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_detached
@@ -124,12 +123,7 @@ class KubernetesOrchestrator:
     def add(self, name: str) -> None:
         """Start a pod by the API, and take it away if it is refused; see Orchestrator."""
         client = self._clients[self._scenario.pods[name].cluster]
-        client.apply([manifests.pod(self._scenario, self._enforcement, name)])
-        try:
-            client.wait_until_ready([name_of(name)], READY_SECONDS, self._fault)
-        except PodError:
-            client.delete_pod(name_of(name))
-            raise
+        client.start_pod(manifests.pod(self._scenario, self._enforcement, name), READY_SECONDS, self._fault)
         self._find_pods([*self.pods, name])
 
     def remove(self, name: str) -> None:

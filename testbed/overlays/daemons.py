@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from testbed.access.batch import Step, take
+from testbed.access.batch import Step, take, writing
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel, path_on
 from testbed.overlays.pod_network import Daemon, PodNetwork
@@ -77,9 +77,7 @@ class Joining:
         return [self._run(daemon, self._nodes[node]) for daemon in self._networks[cluster].daemons(node)]
 
     def _run(self, daemon: Daemon, node: Node) -> Component:
-        directories = dict.fromkeys([daemon.directory, *(path.rpartition("/")[0] for path in daemon.files)])
-        written = [Step(["tee", path], text) for path, text in daemon.files.items()]
-        take(node, [Step(["mkdir", "-p", *directories]), *written])
+        take(node, [Step(["mkdir", "-p", daemon.directory]), *writing(daemon.files)])
         component = component_of(daemon, node, self._find)
         component.start()
         if daemon.ready:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from testbed.access.batch import Step, take
+from testbed.access.batch import Step, take, writing
 from testbed.access.place import Node, in_parallel
 from testbed.overlays import registry
 from testbed.overlays.daemons import Find, component_of, located
@@ -57,7 +57,7 @@ class Membership:
     def start(self, node: str, addressing: Addressing) -> None:
         """Start the daemons of a node, with the files that they need; they may not be ready yet after it."""
         for daemon in self._network(addressing).daemons(node):
-            self._take(node, _files(daemon.files))
+            self._take(node, writing(daemon.files))
             component_of(daemon, self._nodes[node], self._find).start()
 
     def _move(self, node: str, before: Addressing, after: Addressing) -> None:
@@ -79,7 +79,7 @@ class Membership:
             network = self._network(after)
             batches = [("ip", network.links(node)), ("bridge", network.forwarding(node))]
             steps = [Step([tool, "-batch", "-"], text) for tool, text in batches if text]
-            self._take(node, [*steps, *_files(network.files(node))])
+            self._take(node, [*steps, *writing(network.files(node))])
             self.start(node, after)
 
     def _take(self, node: str, steps: Sequence[Step]) -> None:
@@ -100,7 +100,7 @@ class Membership:
         steps = []
         for daemon in new.daemons(node):
             if daemon.files != former.get(daemon.name):
-                steps += _files(daemon.files)
+                steps += writing(daemon.files)
                 if daemon.reload:
                     steps.append(Step(located(daemon, daemon.reload, self._nodes[node], self._find)))
         return steps
@@ -119,13 +119,7 @@ def following(old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:
         "bridge": difference(old.forwarding(node), new.forwarding(node)),
     }
     changed = {path: text for path, text in new.files(node).items() if old.files(node).get(path) != text}
-    return [*(Step([tool, "-batch", "-"], text) for tool, text in texts.items() if text), *_files(changed)]
-
-
-def _files(files: Mapping[str, str]) -> list[Step]:
-    directories = dict.fromkeys(path.rpartition("/")[0] for path in files)
-    made = [Step(["mkdir", "-p", *directories])] if directories else []
-    return [*made, *(Step(["tee", path], text) for path, text in files.items())]
+    return [*(Step([tool, "-batch", "-"], text) for tool, text in texts.items() if text), *writing(changed)]
 
 
 def difference(before: str, after: str) -> str:

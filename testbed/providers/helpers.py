@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from testbed import resources
 from testbed.access.clocks import Clock
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.access.place import CommandError, Entered, Node, Place, PodPlace, in_parallel
@@ -296,10 +297,7 @@ def _portable(state: State, provider: HelpersProvider) -> State:
 
 def directory() -> Path:
     """Return where the files are: they outlive a restart of this machine, and no cache is cleared of them."""
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    # The XDG specification says to ignore a relative path.
-    base = given if given.is_absolute() else Path.home() / ".local" / "state"
-    return base / "concorde-testbed" / "clusters"
+    return resources.of_user("XDG_STATE_HOME", ".local/state") / "clusters"
 
 
 def file(name: str) -> Path:

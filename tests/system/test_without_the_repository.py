@@ -22,7 +22,7 @@ import pytest
 
 from testbed.resources import version
 from testbed.supplies import runner
-from testbed.supplies.box import building, recipe
+from testbed.supplies.box import building
 from tests import containers
 from tests.containers import Command
 from tests.paths import ROOT
@@ -156,7 +156,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("mmdebstrap") is None or not Path("/etc/debian_version").exists():
         pytest.skip("needs Debian, and mmdebstrap: apt-get install mmdebstrap")
     (packages,) = re.findall(r"^apt-get install (.*)$", PAGE, re.MULTILINE)
-    wanted = recipe.read()
+    wanted = building.read_recipe()
 
     def output(argv: Sequence[str]) -> str:
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
@@ -167,7 +167,8 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(f"--aptopt={line}" for line in output(building.PROXIES).splitlines()),
         "--format=directory", wanted.suite, str(directory / "rootfs"), "-",
     ]  # fmt: skip
-    sources = recipe.sources(wanted, recipe.mirrors(wanted, output(recipe.INDEX_TARGETS), "", ""))
+    mirrors = building.find_mirrors(wanted, output(building.INDEX_TARGETS), "", "")
+    sources = building.package_sources(wanted, mirrors)
     given = directory / "sources"
     given.write_text(sources, encoding="utf-8")
     with given.open() as stdin, subprocess.Popen(make, stdin=stdin, stderr=subprocess.PIPE) as making:

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
-from testbed.kubernetes import control_plane, forward
-from testbed.kubernetes.certificates import at_server
+from testbed.kubernetes import control_plane
 from testbed.kubernetes.client import Client
+from testbed.kubernetes.control_plane import at_server
 from testbed.kubernetes.worker import wait_until_detached
 from testbed.providers import persistence
+from testbed.providers.netns import passages
 from testbed.providers.netns.processes import STATE
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.netns.sandbox import Claim, Sandbox
@@ -104,7 +104,7 @@ class PersistedSandbox(Persisted):
         if os.geteuid() == 0:
             shown = [tcpdump, "-n", "-l", "-i", interface, *arguments]
             return self.command(location.network, shown)
-        read = [sys.executable, "-I", "-S", str(packets.__file__), interface]
+        read = [sys.executable, "-I", "-S", passages.__file__, "packets", interface]
         reader = self.command(location.network, read)
         return CommandLine([tcpdump, "-n", "-l", "-r", "-", *arguments], source=reader.words)
 
@@ -115,7 +115,7 @@ class PersistedSandbox(Persisted):
             raise persistence.unknown_cluster(self.name, cluster, list(clusters))
         where = clusters[cluster]
         text = self.box.node(where.master).run(["cat", where.kubeconfig]).stdout
-        return at_server(text, f"https://{forward.LOOPBACK}:{where.port}")
+        return at_server(text, f"https://{passages.LOOPBACK}:{where.port}")
 
     def down(self) -> str:
         """End the sandbox, and before it the pods of real Kubernetes."""
@@ -139,8 +139,6 @@ def _let_in(state: State, addressing: Addressing, box: Sandbox) -> None:
     """Let this machine's programs reach the API servers of real Kubernetes, and note by which ports."""
     for name, cluster in state.clusters.items():
         address, port = control_plane.endpoint(addressing, name)
-        forwarded = box.outside.run([
-            "/usr/bin/python3", "-I", "-S", str(forward.__file__), box.network(cluster.master), address,
-            str(port),
-        ])  # fmt: skip
+        there = [box.network(cluster.master), address, str(port)]
+        forwarded = box.outside.run(["/usr/bin/python3", "-I", "-S", passages.__file__, "port", *there])
         cluster.port = int(forwarded.stdout)

@@ -13,7 +13,7 @@ from testbed.access.clocks import Clock
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Feature, InNamespace, Node, Place, in_parallel
 from testbed.links import underlay
-from testbed.links.trunks import ALL, RELAY, Means, Running, Trunk, trunks
+from testbed.links.trunks import ALL, RELAY, Cable, Running, Trunk, trunks
 from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
@@ -115,7 +115,7 @@ def _path(place: Place) -> str | None:
     return None
 
 
-def chosen_means(scenario: Scenario) -> dict[Trunk, Means]:
+def chosen_means(scenario: Scenario) -> dict[Trunk, Cable]:
     """Return what makes each trunk: the first that can, which is found by trying.
 
     Raises LookupError with what this machine lacks.
@@ -123,7 +123,7 @@ def chosen_means(scenario: Scenario) -> dict[Trunk, Means]:
     return {trunk: _first_means(trunk) for trunk in trunks(scenario, underlay.SWITCH)}
 
 
-def _first_means(trunk: Trunk) -> Means:
+def _first_means(trunk: Trunk) -> Cable:
     for means in ALL:
         if means.suits(trunk.settings) and (means.feature is None or has_feature(means.feature)):
             return means

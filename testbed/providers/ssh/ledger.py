@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,6 +27,10 @@ class _Artefact(BaseModel):
     """A kind of thing that a testbed makes on a machine; as text it is what people know it by."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    shown: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.shown.format_map(dict(self))
 
 
 class Link(_Artefact):
@@ -34,9 +38,7 @@ class Link(_Artefact):
 
     kind: Literal["link"] = "link"
     name: str
-
-    def __str__(self) -> str:
-        return f"interface {self.name}"
+    shown: ClassVar[str] = "interface {name}"
 
 
 class Namespace(_Artefact):
@@ -44,9 +46,7 @@ class Namespace(_Artefact):
 
     kind: Literal["namespace"] = "namespace"
     name: str
-
-    def __str__(self) -> str:
-        return f"network namespace {self.name}"
+    shown: ClassVar[str] = "network namespace {name}"
 
 
 class Attached(_Artefact):
@@ -56,9 +56,7 @@ class Attached(_Artefact):
     network: dict[str, Any]  # of testbed.runtime.cni.NetworkList
     attachment: dict[str, Any]  # of testbed.runtime.cni.Attachment
     directories: list[str]
-
-    def __str__(self) -> str:
-        return f"attachment of {self.attachment['container_id']}"
+    shown: ClassVar[str] = "attachment of {attachment[container_id]}"
 
 
 class Table(_Artefact):
@@ -67,9 +65,7 @@ class Table(_Artefact):
     kind: Literal["table"] = "table"
     family: str
     name: str
-
-    def __str__(self) -> str:
-        return f"nftables table {self.family} {self.name}"
+    shown: ClassVar[str] = "nftables table {family} {name}"
 
 
 class Tree(_Artefact):
@@ -77,9 +73,7 @@ class Tree(_Artefact):
 
     kind: Literal["tree"] = "tree"
     interface: str
-
-    def __str__(self) -> str:
-        return f"root qdisc of {self.interface}"
+    shown: ClassVar[str] = "root qdisc of {interface}"
 
 
 class Routes(_Artefact):
@@ -88,9 +82,7 @@ class Routes(_Artefact):
     kind: Literal["routes"] = "routes"
     network: str
     interface: str
-
-    def __str__(self) -> str:
-        return f"routes into {self.network} by {self.interface}"
+    shown: ClassVar[str] = "routes into {network} by {interface}"
 
 
 class Setting(_Artefact):
@@ -100,9 +92,7 @@ class Setting(_Artefact):
     path: str
     value: str
     former: str
-
-    def __str__(self) -> str:
-        return f"{self.path} = {self.value} (was {self.former})"
+    shown: ClassVar[str] = "{path} = {value} (was {former})"
 
 
 class File(_Artefact):
@@ -110,9 +100,7 @@ class File(_Artefact):
 
     kind: Literal["file"] = "file"
     path: str
-
-    def __str__(self) -> str:
-        return self.path
+    shown: ClassVar[str] = "{path}"
 
 
 class State(_Artefact):
@@ -120,9 +108,7 @@ class State(_Artefact):
 
     kind: Literal["state"] = "state"
     path: StateDirectory
-
-    def __str__(self) -> str:
-        return self.path
+    shown: ClassVar[str] = "{path}"
 
 
 class Directory(_Artefact):
@@ -130,9 +116,7 @@ class Directory(_Artefact):
 
     kind: Literal["directory"] = "directory"
     path: str
-
-    def __str__(self) -> str:
-        return self.path
+    shown: ClassVar[str] = "{path}"
 
 
 class Mount(_Artefact):
@@ -140,9 +124,7 @@ class Mount(_Artefact):
 
     kind: Literal["mount"] = "mount"
     path: str
-
-    def __str__(self) -> str:
-        return f"mount {self.path}"
+    shown: ClassVar[str] = "mount {path}"
 
 
 Artefact = Link | Namespace | Attached | Table | Tree | Routes | Setting | File | State | Directory | Mount

@@ -207,12 +207,14 @@ def interfaces(node: Node) -> tuple[Interface, ...]:
 
 def look(node: Node, paths: Iterable[str]) -> MachineState:
     """Look; nothing is changed."""
+    routes = node.run(["ip", "-j", "route", "show", "table", "main"]).json()
+    tables = node.run(["nft", "-j", "list", "tables"]).json()["nftables"]
     return MachineState(
         interfaces=interfaces(node),
-        routes=tuple(_routes_of(node.run(["ip", "-j", "route", "show", "table", "main"]).json())),
+        routes=tuple(IPv4Network(one["dst"]) for one in routes if one["dst"] != "default"),
         namespaces=frozenset(one["name"] for one in node.run(["ip", "-j", "netns", "list"]).json()),
         namespaces_mounted=node.run(["sh", "-c", MOUNTED, "sh", NAMESPACES], check=False).status == 0,
-        tables=frozenset(_tables(node.run(["nft", "-j", "list", "tables"]).json())),
+        tables=frozenset((one["table"]["family"], one["table"]["name"]) for one in tables if "table" in one),
         trees=root_handles(node.run(["tc", "-j", "qdisc", "show"])),
         paths=frozenset(node.run(["sh", "-c", EXISTING, "sh", *paths]).stdout.splitlines()),
         forwarding=node.run(["cat", FORWARDING]).stdout.strip(),
@@ -240,15 +242,3 @@ def _interface(shown: Mapping[str, Any]) -> Interface:
     ]
     addresses, networks = tuple(one.ip for one in own), tuple(one.network for one in own)
     return Interface(shown["ifname"], shown["mtu"], addresses, inside, networks)
-
-
-def _routes_of(shown: Iterable[Mapping[str, Any]]) -> Iterable[IPv4Network]:
-    for route in shown:
-        if route["dst"] != "default":
-            yield IPv4Network(route["dst"])
-
-
-def _tables(shown: Any) -> Iterable[tuple[str, str]]:
-    for entry in shown["nftables"]:
-        if "table" in entry:
-            yield entry["table"]["family"], entry["table"]["name"]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.access import packets
 from testbed.access.local import ENVIRONMENT
+from testbed.providers.netns import passages
 from testbed.providers.netns.sandbox import Sandbox
 from tests import verbs
 from tests.paths import ROOT
@@ -134,7 +134,7 @@ def test_an_ordinary_user_s_capture_is_a_pcap_file(tmp_path: Path) -> None:
     try:
         box.switch.run(["ip", "link", "set", "lo", "up"])
         out = tmp_path / "out.pcap"
-        reader = [sys.executable, "-I", "-S", packets.__file__, "lo"]
+        reader = [sys.executable, "-I", "-S", passages.__file__, "packets", "lo"]
         process = box.switch.start(reader, stdout=out, stderr=tmp_path / "err")
         send = "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
         send += "s.sendto(b'needle',('127.0.0.1',9))"

@@ -19,9 +19,8 @@ import pytest
 from testbed.kubernetes import cell
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.provider import located
-from testbed.provisioning import playbooks, variables
-from testbed.provisioning.playbooks import PlaybookError
-from testbed.provisioning.provision import pack_plugin
+from testbed.provisioning import provision, variables
+from testbed.provisioning.provision import PlaybookError, pack_plugin
 from testbed.scenario import load
 from testbed.supplies import versions
 from testbed.supplies.bundle import Bundle
@@ -93,11 +92,11 @@ def silent(_words: str) -> None:
 @pytest.mark.long(one_in=0)
 def test_a_second_run_changes_nothing(there: Machines, playbook: Path, hosts: dict[str, Any]) -> None:
     said: list[str] = []
-    first = playbooks.run(playbook, hosts, said.append)
+    first = provision.run(playbook, hosts, said.append)
     assert first.changed.keys() == there.nodes.keys()
     assert all(first.changed.values())
     assert "programs: Copy the others" in said
-    assert playbooks.run(playbook, hosts, silent).changed == dict.fromkeys(there.nodes, 0)
+    assert provision.run(playbook, hosts, silent).changed == dict.fromkeys(there.nodes, 0)
     for node in there.nodes.values():
         assert node.run(["cat", "/run/home/bin/kubelet"]).stdout == "bin/kubelet"
         answer = node.run(["/run/home/cni/concorde"], env={"CNI_COMMAND": "VERSION"}, stdin="{}", check=False)
@@ -112,13 +111,13 @@ def test_a_failure_has_host_task_and_reason(
     there.nodes["worker-01"].run(["touch", "/run/settings"])
     try:
         with pytest.raises(PlaybookError) as failed:
-            playbooks.run(playbook, hosts, silent)
+            provision.run(playbook, hosts, silent)
     finally:
         there.nodes["worker-01"].run(["rm", "/run/settings"])
     first, *rest = str(failed.value).splitlines()
     assert first.startswith("worker-01: Make the directories of settings: ")
     assert "/run/settings" in first
-    assert rest == [playbooks.AGAIN]
+    assert rest == [provision.AGAIN]
 
 
 @pytest.mark.long(one_in=0)
@@ -128,7 +127,7 @@ def test_a_machine_that_does_not_answer_is_named(
     there.stop_sshd("worker-02")
     try:
         with pytest.raises(PlaybookError, match=r"(?m)^worker-02: .*: .*Connection refused"):
-            playbooks.run(playbook, hosts, silent)
+            provision.run(playbook, hosts, silent)
     finally:
         there.start_sshd("worker-02")
 
@@ -144,7 +143,7 @@ def test_a_host_key_that_is_not_known_is_refused(
     connection = variables.connection(stranger)
     altered["all"]["hosts"] = {"worker-02": altered["all"]["hosts"]["worker-02"] | connection}
     with pytest.raises(PlaybookError, match=r"(?m)^worker-02: .*: .*[Hh]ost key"):
-        playbooks.run(playbook, altered, silent)
+        provision.run(playbook, altered, silent)
 
 
 def left_of_ansible(scratch: str) -> list[str]:
@@ -156,7 +155,7 @@ def left_of_ansible(scratch: str) -> list[str]:
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command = (directory / "cmdline").read_text().replace("\0", " ")
-            if f"{playbooks.MARK}={scratch}/".encode() in (directory / "environ").read_bytes():
+            if f"{provision.MARK}={scratch}/".encode() in (directory / "environ").read_bytes():
                 found.append(command)
     return found
 
@@ -184,11 +183,11 @@ def test_an_interrupt_ends_ansible_and_says_how_to_go_on(
     before = signal.getsignal(signal.SIGINT)
     try:
         with pytest.raises(KeyboardInterrupt):
-            playbooks.run(playbook, hosts, say)
+            provision.run(playbook, hosts, say)
     finally:
         del hosts["all"]["vars"]["slow"]
     assert any("ansible-playbook" in command for command in seen)
     assert left_of_ansible(scratch) == []
     Path(scratch).rmdir()
-    assert said[-1] == f"interrupted; {playbooks.AGAIN}"
+    assert said[-1] == f"interrupted; {provision.AGAIN}"
     assert signal.getsignal(signal.SIGINT) is before

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from testbed.kubernetes.control_plane import api_server_arguments, client_arguments, endpoint
+import base64
+import json
+
+from testbed.kubernetes.control_plane import (
+    Subject,
+    api_server_arguments,
+    at_server,
+    client_arguments,
+    endpoint,
+    render_kubeconfig,
+    render_request,
+)
 from testbed.overlays.pod_network import etcd_arguments
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import versions
@@ -34,3 +45,21 @@ def test_api_server_and_etcd_find_each_other() -> None:
     arguments = api_server_arguments("/run/kubernetes/a", "192.168.56.11", 6443, 2379)
     assert "--etcd-servers=http://127.0.0.1:2379" in arguments
     assert "--authorization-mode=Node,RBAC" in arguments
+
+
+def test_a_request_names_user_groups_and_addresses() -> None:
+    text = render_request(Subject("system:node:w", ["system:nodes"], ["192.168.56.13", "w"]))
+    assert "0.O = system:nodes\nCN = system:node:w\n" in text
+    assert "subjectAltName = IP:192.168.56.13, DNS:w\n" in text
+    assert "CA:FALSE" in text
+    assert "CA:TRUE" in render_request(Subject("authority", authority=True))
+
+
+def test_a_kubeconfig_has_all_it_needs_and_can_be_pointed_elsewhere() -> None:
+    config = json.loads(render_kubeconfig("a", "https://192.168.56.11:6443", "AUTHORITY", "IDENTITY"))
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    assert base64.b64decode(cluster["certificate-authority-data"]) == b"AUTHORITY"
+    assert base64.b64decode(user["client-key-data"]) == b"IDENTITY"
+    moved = json.loads(at_server(json.dumps(config), "https://127.0.0.1:40000"))
+    assert moved["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:40000"
+    assert moved["users"] == config["users"]

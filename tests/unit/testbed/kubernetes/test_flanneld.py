@@ -12,8 +12,7 @@ import pytest
 from testbed.access.components import ComponentError
 from testbed.access.place import Result
 from testbed.kubernetes import flanneld
-from testbed.kubernetes.certificates import Subject
-from testbed.kubernetes.control_plane import ControlPlane
+from testbed.kubernetes.control_plane import ControlPlane, Subject
 from testbed.kubernetes.flanneld import Flannel
 from testbed.overlays import daemons
 from testbed.overlays.backends.vxlan import Overlay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.links import trunks, underlay
-from testbed.links.trunks import NETEM, RELAY, Cable, Means, Trunk
+from testbed.links.trunks import NETEM, RELAY, Cable, Trunk
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.model import Zone
 from tests.unit.testbed.builders import addressed
@@ -17,7 +17,7 @@ def trunk(settings: Zone) -> Trunk:
     return Trunk("north", 0, settings, 1500, "switch")
 
 
-def stations(*overrides: str) -> tuple[Addressing, dict[Trunk, Means]]:
+def stations(*overrides: str) -> tuple[Addressing, dict[Trunk, Cable]]:
     addressing = addressed("examples/two-stations", *overrides)
     return addressing, dict.fromkeys(trunks.trunks(addressing.scenario, underlay.SWITCH), RELAY)
 
@@ -120,7 +120,7 @@ def test_loss_needs_no_delay() -> None:
     ],
 )
 def test_each_means_knows_what_it_can_do(settings: Zone, able: str) -> None:
-    known: dict[str, Means] = {"cable": Cable(), "netem": NETEM, "relay": RELAY}
+    known: dict[str, Cable] = {"cable": Cable(), "netem": NETEM, "relay": RELAY}
     assert " ".join(name for name, means in known.items() if means.suits(settings)) == able
 
 

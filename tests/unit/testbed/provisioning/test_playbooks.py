@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from testbed.provisioning import kubeadm, playbooks
-from testbed.provisioning.playbooks import Outcome, reason
+from testbed.provisioning import kubeadm, provision
+from testbed.provisioning.provision import Outcome, reason
 from tests.paths import ROOT
 
 BIN = Path(sys.executable).parent
 
 
-PLAYBOOKS = [playbooks.SITE, playbooks.RESET]
+PLAYBOOKS = [provision.SITE, provision.RESET]
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda file: file.name)

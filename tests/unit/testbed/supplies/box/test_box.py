@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.supplies.box import building, recipe
-from testbed.supplies.box.recipe import Recipe
+from testbed.supplies.box import building
+from testbed.supplies.box.building import Recipe
 
 RECIPE = Recipe(
     suite="bookworm", components=["main"], disk=20, packages=["sudo"], pins={"sudo": "1.9", "tar": "1.34"}
@@ -19,7 +19,7 @@ RECIPE = Recipe(
 
 
 def test_the_recipe_pins_all_that_it_asks_for() -> None:
-    ours = recipe.read()
+    ours = building.read_recipe()
     assert set(ours.packages) <= set(ours.pins)
 
 
@@ -31,29 +31,30 @@ Other|bookworm|http://other.lab/
 
 
 def test_this_machines_mirrors_are_taken() -> None:
-    found = recipe.mirrors(RECIPE, OWN)
-    assert recipe.sources(RECIPE, found).splitlines() == [
-        f"deb [signed-by={recipe.KEYRING}] http://mirror.lab/debian/ bookworm main",
-        f"deb [signed-by={recipe.KEYRING}] http://updates.lab/debian/ bookworm-updates main",
-        f"deb [signed-by={recipe.KEYRING}] http://mirror.lab/security/ bookworm-security main",
+    found = building.find_mirrors(RECIPE, OWN)
+    assert building.package_sources(RECIPE, found).splitlines() == [
+        f"deb [signed-by={building.KEYRING}] http://mirror.lab/debian/ bookworm main",
+        f"deb [signed-by={building.KEYRING}] http://updates.lab/debian/ bookworm-updates main",
+        f"deb [signed-by={building.KEYRING}] http://mirror.lab/security/ bookworm-security main",
     ]
 
 
 def test_mirrors_that_are_named_go_before_this_machines() -> None:
-    assert recipe.mirrors(RECIPE, OWN, "http://a/debian", "http://a/security") == {
+    assert building.find_mirrors(RECIPE, OWN, "http://a/debian", "http://a/security") == {
         "bookworm": "http://a/debian",
         "bookworm-updates": "http://a/debian",
         "bookworm-security": "http://a/security",
     }
     assert (
-        recipe.mirrors(RECIPE, OWN, "http://a/debian")["bookworm-security"] == "http://mirror.lab/security/"
+        building.find_mirrors(RECIPE, OWN, "http://a/debian")["bookworm-security"]
+        == "http://mirror.lab/security/"
     )
-    assert recipe.mirrors(RECIPE, OWN, security="file:/a")["bookworm"] == "http://mirror.lab/debian/"
+    assert building.find_mirrors(RECIPE, OWN, security="file:/a")["bookworm"] == "http://mirror.lab/debian/"
 
 
 def test_updates_come_from_where_the_suite_does() -> None:
     without = OWN.replace("Debian|bookworm-updates", "Other|bookworm-updates")
-    assert recipe.mirrors(RECIPE, without)["bookworm-updates"] == "http://mirror.lab/debian/"
+    assert building.find_mirrors(RECIPE, without)["bookworm-updates"] == "http://mirror.lab/debian/"
 
 
 @pytest.mark.parametrize(
@@ -71,23 +72,25 @@ def test_updates_come_from_where_the_suite_does() -> None:
 )
 def test_without_a_mirror_it_is_said_which_to_name(own: str, mirror: str, said: str) -> None:
     with pytest.raises(LookupError, match=said):
-        recipe.mirrors(RECIPE, own, mirror)
+        building.find_mirrors(RECIPE, own, mirror)
 
 
 @pytest.mark.parametrize("url", ["mirror.lab", "http://a b/", "http://a/\ndeb http://b/ x main", "http:"])
 def test_what_is_no_url_is_no_mirror(url: str) -> None:
     with pytest.raises(LookupError, match="--mirror: must be the URL of a mirror"):
-        recipe.mirrors(RECIPE, OWN, url)
+        building.find_mirrors(RECIPE, OWN, url)
     with pytest.raises(LookupError, match="--security: must be the URL of a mirror"):
-        recipe.mirrors(RECIPE, OWN, security=url)
+        building.find_mirrors(RECIPE, OWN, security=url)
 
 
 def test_a_box_keeps_the_sources_it_was_built_from_and_nobodys_password() -> None:
-    built = recipe.sources(RECIPE, recipe.mirrors(RECIPE, OWN, "https://ada:secret@a.lab/debian"))
+    built = building.package_sources(
+        RECIPE, building.find_mirrors(RECIPE, OWN, "https://ada:secret@a.lab/debian")
+    )
     assert "ada:secret@a.lab" in built
-    assert recipe.kept(built) == built.replace("ada:secret@", "")
-    own = recipe.sources(RECIPE, recipe.mirrors(RECIPE, OWN))
-    assert recipe.kept(own) == own
+    assert building.without_passwords(built) == built.replace("ada:secret@", "")
+    own = building.package_sources(RECIPE, building.find_mirrors(RECIPE, OWN))
+    assert building.without_passwords(own) == own
 
 
 def test_without_a_mirror_nothing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,13 +107,13 @@ def test_without_a_mirror_nothing_is_built(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_pins_are_preferences_that_go_before_anything_newer() -> None:
-    assert recipe.preferences({"sudo": "1.9"}) == "Package: sudo\nPin: version 1.9\nPin-Priority: 1001\n"
+    assert building.preferences({"sudo": "1.9"}) == "Package: sudo\nPin: version 1.9\nPin-Priority: 1001\n"
 
 
 def test_other_packages_than_the_pinned_ones_are_named() -> None:
-    recipe.check(RECIPE, {"sudo": "1.9", "tar": "1.34"})
+    building.check_pins(RECIPE, {"sudo": "1.9", "tar": "1.34"})
     with pytest.raises(LookupError) as caught:
-        recipe.check(RECIPE, {"sudo": "2.0", "zip": "3.0"})
+        building.check_pins(RECIPE, {"sudo": "2.0", "zip": "3.0"})
     for words in (
         "sudo 2.0 (pinned: 1.9)",
         "tar missing (pinned: 1.34)",
@@ -122,11 +125,11 @@ def test_other_packages_than_the_pinned_ones_are_named() -> None:
 
 def test_new_pins_leave_the_rest_of_the_recipe_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "debian.yaml"
-    shutil.copy(recipe.FILE, file)
-    recipe.write_pins({"tar": "1.34+dfsg", "sudo": "1:1.9"}, file)
-    before, after = (each.read_text().partition("\npins:") for each in (recipe.FILE, file))
+    shutil.copy(building.FILE, file)
+    building.write_pins({"tar": "1.34+dfsg", "sudo": "1:1.9"}, file)
+    before, after = (each.read_text().partition("\npins:") for each in (building.FILE, file))
     assert after[0] == before[0]
-    assert recipe.read(file).pins == {"sudo": "1:1.9", "tar": "1.34+dfsg"}
+    assert building.read_recipe(file).pins == {"sudo": "1:1.9", "tar": "1.34+dfsg"}
 
 
 def test_the_catalogue_leads_to_the_box(tmp_path: Path) -> None:
