@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
 
-from testbed.access.clocks import Clock
-from testbed.access.place import Node, Place, Within
+from testbed.access.place import Place, Within
 from testbed.assembly import CNI, ProviderKind, register_provider
-from testbed.links.trunks import Running
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario.addressing import Addressing
@@ -39,44 +37,23 @@ class PinnedNode(Within):
         return ["taskset", "--cpu-list", ",".join(map(str, self.processors))]
 
 
-class PinnedProvider:
-    """Makes nodes as ``netns`` does, and pins them in turn; see testbed.providers.Provider."""
+class PinnedProvider(Provider):
+    """Makes nodes as ``netns`` does, and pins them in turn."""
 
     def __init__(self, addressing: Addressing, settings: Pinned) -> None:
         self._made = NetnsProvider(addressing)
         self._each = settings.processors
 
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """The nodes, by name."""
+    def up(self) -> Found:
+        """Bring up the nodes and the switch."""
+        found = self._made.up()
         turns = itertools.cycle(sorted(os.sched_getaffinity(0)))
-        return {
+        self.nodes = {
             name: PinnedNode(name, node, list(itertools.islice(turns, self._each)), node.cgroup)
             for name, node in self._made.nodes.items()
         }
-
-    @property
-    def hops(self) -> Sequence[Place]:
-        """The switch."""
-        return self._made.hops
-
-    @property
-    def trunks(self) -> Sequence[Running]:
-        """What joins zones."""
-        return self._made.trunks
-
-    @property
-    def hosts(self) -> Sequence[Place]:
-        """Nothing that they do not see."""
-        return self._made.hosts
-
-    def clocks(self) -> Mapping[str, Clock]:
-        """None: all have this machine's."""
-        return self._made.clocks()
-
-    def up(self) -> Found:
-        """Bring up the nodes and the switch."""
-        return self._made.up()
+        self.hops, self.trunks = self._made.hops, self._made.trunks
+        return found
 
     def settle(self, networks: Sequence[Place]) -> None:
         """Let traffic wait for its class."""

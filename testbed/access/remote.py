@@ -107,25 +107,14 @@ class RemotePod(Remote):
 
 
 class RemoteProcess:
-    """A command behind a client and a guard; see testbed.access.place.Process."""
+    """A command behind a client and a guard: a Process (testbed.access.place), whose end alone is its own."""
 
     def __init__(self, client: Process) -> None:
         self._client = client
-
-    def release(self) -> None:
-        """Let a held command begin."""
-        self._client.release()
-
-    def end_input(self) -> None:
-        """Tell the guard to end the command."""
-        self._client.end_input()
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status, or None if it has not ended after ``timeout`` seconds."""
-        return self._client.wait(timeout)
+        self.release, self.end_input, self.wait = client.release, client.end_input, client.wait
 
     def kill(self) -> None:
         """End the command over there, then its client."""
-        self._client.end_input()
-        self._client.wait(END_SECONDS)
+        self.end_input()
+        self.wait(END_SECONDS)
         self._client.kill()

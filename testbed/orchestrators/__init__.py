@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from testbed.access.place import InNamespace, PodPlace
 from testbed.kubernetes.client import Client
 from testbed.scenario.found import Found
 
 
-class Orchestrator(Protocol):
-    """Runs the pods of one scenario on nodes that are up."""
+class Orchestrator(ABC):
+    """Runs the pods of one scenario on nodes that are up.
 
-    @property
-    def overlay(self) -> str | None:
-        """What makes the entries between the nodes, if not the testbed does, in words."""
+    What an orchestrator does not say is as where the testbed makes all there is, and pods are network
+    namespaces, no more.
+    """
 
-    @property
-    def joins(self) -> Collection[str]:
-        """The clusters whose networks' daemons it starts itself, for they ask the cluster's API."""
-
-    @property
-    def brings_containers(self) -> bool:
-        """Whether containers come with the pods; else ``containers_from`` is given networks for them."""
+    overlay: str | None = None  # what makes the entries between the nodes, if not the testbed does, in words
+    joins: Collection[str] = ()  # the clusters whose networks' daemons it starts itself: they ask an API
+    brings_containers = False  # whether containers come with pods; else ``containers_from`` is given networks
+    pods: Mapping[str, PodPlace] = {}  # those that run, by name
+    networks: Mapping[str, PodPlace] = {}  # the pods', by their names, entered with the rights of nodes' root
+    add_s: Mapping[str, float] = {}  # how long the ADD of each pod took; nothing where others call plugins
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """What is known of clusters that are not the testbed's own, for the recording."""
-
-    @property
-    def pods(self) -> Mapping[str, PodPlace]:
-        """The running pods, by name."""
-
-    @property
-    def networks(self) -> Mapping[str, PodPlace]:
-        """The pods' networks by the pods' names, entered with the rights of their nodes' root."""
+        return {}
 
     @property
     def clients(self) -> Sequence[Client]:
         """What asks the clusters' APIs; nothing where there are none."""
+        return []
 
-    @property
-    def add_s(self) -> Mapping[str, float]:
-        """How long the ADD of each pod took, by its name, in seconds; nothing where others call it."""
-
+    @abstractmethod
     def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start the pods of the scenario, and return what clusters that exist turned out to have.
 
@@ -52,9 +43,11 @@ class Orchestrator(Protocol):
         RuntimeError that says which pod was refused and why.
         """
 
+    @abstractmethod
     def add(self, name: str) -> None:
         """Start a pod that is not there. Raises a RuntimeError that says why it was refused."""
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """End a pod, and all that was made for it. Raises RuntimeError."""
 
@@ -63,12 +56,16 @@ class Orchestrator(Protocol):
 
         Nothing, where nothing runs, or where that is other people's. Raises RuntimeError.
         """
+        return []
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
         """Return the scenario's containers as they shall be, given network namespaces for them."""
+        return containers
 
+    @abstractmethod
     def check(self) -> list[str]:
         """Return, in words, every way in which a pod's network is not as it was when the pod started."""
 
+    @abstractmethod
     def down(self) -> None:
         """Remove every pod; the nodes are about to end. Does not fail."""

@@ -22,6 +22,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes.control_plane import ADMIN_KUBECONFIG, IN_CELL
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import KUBELETS, way_into
+from testbed.orchestrators import Orchestrator
 from testbed.runtime.cni import Attached, NetworkList, attachments
 from testbed.scenario import ScenarioError
 from testbed.scenario.addressing import Addressing
@@ -29,12 +30,11 @@ from testbed.scenario.found import Found
 from testbed.supplies.images import TRAFFIC
 
 
-class Pods:
-    """Runs a scenario's pods and containers; see testbed.orchestrators.Orchestrator."""
+class Pods(Orchestrator):
+    """Runs a scenario's pods and containers; plugins are called by the clusters' own runtimes."""
 
     overlay: str | None = "the clusters' own"
     brings_containers = True
-    joins = ()
 
     def __init__(
         self,
@@ -53,23 +53,14 @@ class Pods:
         self._image = image
         self.attached: dict[str, Attached] = {}
         self.pods: dict[str, RemotePod] = {}
+        self.networks: dict[str, InNamespace] = {}  # of pods of which their nodes know the attachment
         self._containers: dict[str, RemotePod] = {}
         self._mtu = 0  # of the pods, bytes
-
-    add_s: Mapping[str, float] = {}  # the clusters' own runtimes call the plugins
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the APIs say of the clusters, for the recording."""
         return facts(self._scenario, self._ground)
-
-    @property
-    def networks(self) -> dict[str, InNamespace]:
-        """The networks of pods of which their nodes know the attachment, entered from there."""
-        return {
-            name: InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
-            for name, one in self.attached.items()
-        }
 
     @property
     def clients(self) -> Sequence[Outside]:
@@ -100,10 +91,7 @@ class Pods:
         self._clients[self._scenario.pods[name].cluster].delete_pod(name_of(name))
         self.pods.pop(name)
         self.attached.pop(name, None)
-
-    def restart_agents(self, node: str) -> list[str]:
-        """Leave a node as it is: what runs there is other people's; see Orchestrator."""
-        return []
+        self.networks.pop(name, None)
 
     def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, PodPlace]:
         """Return the containers; they have come with the pods."""
@@ -147,6 +135,10 @@ class Pods:
         uids = {pod["metadata"]["uid"] for pod in made}
         self.attached = self._attachments(uids)
         self.pods = {name: self._place(name, self._scenario.pods[name].cluster) for name in names}
+        self.networks = {
+            name: InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
+            for name, one in self.attached.items()
+        }
 
     def _attachments(self, uids: set[str]) -> dict[str, Attached]:
         """Return what the nodes know of our pods' attachments, by their names in the scenario."""

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from testbed import resources
 from testbed.access.batch import Step, take
 from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes.client import Client
+from testbed.orchestrators import Orchestrator
 from testbed.runtime.cni import CniError, Json, NetworkList, Runtime, address, host_interface
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
@@ -22,13 +21,8 @@ from testbed.scenario.found import Found
 ATTACHMENTS = "/run/cni-attachments"
 
 
-class CniOrchestrator:
-    """Runs pods as containerd would, minus the containers; see testbed.orchestrators.Orchestrator."""
-
-    overlay: str | None = None
-    brings_containers = False
-    joins = ()
-    facts: Mapping[str, Any] = {}
+class CniOrchestrator(Orchestrator):
+    """Runs pods as containerd would, minus the containers."""
 
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         self._addressing, self._enforcement = addressing, enforcement
@@ -37,17 +31,7 @@ class CniOrchestrator:
         self._runtimes: dict[str, Runtime] = {}
         self._results: dict[str, Json] = {}
         self.add_s: dict[str, float] = {}
-        self.pods: dict[str, InNamespace] = {}
-
-    @property
-    def networks(self) -> Mapping[str, InNamespace]:
-        """The pods: they are nothing else."""
-        return self.pods
-
-    @property
-    def clients(self) -> list[Client]:
-        """No cluster has an API."""
-        return []
+        self._show()
 
     def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start the pods; one after another on each node and cluster, so that addresses follow names."""
@@ -60,7 +44,7 @@ class CniOrchestrator:
             if name not in without:
                 groups.setdefault((pod.node, pod.cluster), []).append(name)
         in_parallel(self._start_all, groups.values())
-        self.pods = {name: self._place(name) for name in self._scenario.pods if name in self._results}
+        self._show()
         return Found()
 
     def add(self, name: str) -> None:
@@ -71,21 +55,13 @@ class CniOrchestrator:
             with suppress(CniError):
                 self._detach(name, None)
             raise
-        self.pods = {**self.pods, name: self._place(name)}
+        self._show()
 
     def remove(self, name: str) -> None:
         """Detach a pod; its namespace stays, empty; see Orchestrator."""
         self._detach(name, self._results[name])
         del self._results[name]
-        self.pods = {other: place for other, place in self.pods.items() if other != name}
-
-    def restart_agents(self, node: str) -> list[str]:
-        """Leave a node as it is: nothing runs on once a plugin has answered; see Orchestrator."""
-        return []
-
-    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
-        """Leave the containers as they are: network namespaces."""
-        return containers
+        self._show()
 
     def check(self) -> list[str]:
         """Let the plugin check every pod; see Orchestrator."""
@@ -93,6 +69,11 @@ class CniOrchestrator:
 
     def down(self) -> None:
         """Leave the pods to the end of their nodes, which is the end of all that the plugin made."""
+
+    def _show(self) -> None:
+        """Let everybody know the pods that are attached; each is its network."""
+        attached = [name for name in self._scenario.pods if name in self._results]
+        self.pods = self.networks = {name: self._place(name) for name in attached}
 
     def _provide(self, name: str) -> Runtime:
         """Return what calls the plugins on a node, once they and the pods' namespaces are there."""

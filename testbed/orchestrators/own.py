@@ -18,6 +18,7 @@ from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_detached
+from testbed.orchestrators import Orchestrator
 from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.pod_network import Api
 from testbed.overlays.registry import of_cluster
@@ -29,14 +30,16 @@ from testbed.supplies import binaries, images, packages
 READY_SECONDS = 300.0
 
 
-class KubernetesOrchestrator:
-    """Runs pods by real clusters; see testbed.orchestrators.Orchestrator."""
+class KubernetesOrchestrator(Orchestrator):
+    """Runs pods by real clusters. containerd calls the plugins, and does not say how long that takes."""
 
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         self._addressing, self._enforcement = addressing, enforcement
         self._scenario = addressing.scenario
         self._nodes = nodes
         self._programs = binaries.find()
+        self.overlay = f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
+        self.joins = list(clusters(addressing))
         self._control_planes: dict[str, ControlPlane] = {}
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
         self._overlays: dict[str, Flannel | ByApi] = {}  # those that a flanneld makes, or daemons like it
@@ -45,19 +48,6 @@ class KubernetesOrchestrator:
         self._clients: dict[str, Client] = {}
         self.pods: dict[str, RemotePod] = {}
         self.networks: dict[str, InNamespace] = {}
-
-    @property
-    def overlay(self) -> str | None:
-        """What makes the entries between the nodes: flanneld, if one was given; see Orchestrator."""
-        return f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
-
-    @property
-    def joins(self) -> list[str]:
-        """The clusters whose networks have a use for the clusters' API; see Orchestrator."""
-        return list(clusters(self._addressing))
-
-    brings_containers = False
-    add_s: Mapping[str, float] = {}  # containerd calls the plugins, and does not say how long that takes
 
     @property
     def facts(self) -> Mapping[str, Any]:

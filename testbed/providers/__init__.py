@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -11,53 +12,37 @@ from testbed.links.trunks import Running
 from testbed.scenario.found import Found
 
 
-class Provider(Protocol):
-    """Supplies the nodes of one scenario, joined by the underlay."""
+class Provider(ABC):
+    """Supplies the nodes of one scenario, joined by the underlay.
 
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """The nodes that are up, by name."""
+    What a provider does not say is as for machines that were there before, with the links between them.
+    """
+
+    nodes: Mapping[str, Node] = {}  # those that are up, by name
+    hops: Sequence[Place] = ()  # what nodes' packets pass through between them, if it is the provider's own
+    trunks: Sequence[Running] = ()  # what joins the zones, as it runs, if it makes links (ProviderKind)
+    hosts: Sequence[Place] = ()  # what nodes run on, if it is within reach and they do not see how busy it is
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare the nodes' clocks with ours, now; without those that have ours."""
+        return {}
 
-    @property
-    def hops(self) -> Sequence[Place]:
-        """What the nodes' packets pass through between them, if it is the provider's own."""
-
-    @property
-    def trunks(self) -> Sequence[Running]:
-        """What joins the zones, as it runs; none for a provider that makes no links (ProviderKind)."""
-
-    @property
-    def hosts(self) -> Sequence[Place]:
-        """What the nodes run on, if it is within reach and they do not see how busy it is."""
-
+    @abstractmethod
     def up(self) -> Found:
         """Bring up the nodes and the underlay, and return what they have that was there before.
 
         Raises a RuntimeError that says what failed.
         """
 
-    def settle(self, networks: Sequence[Place]) -> None:
+    def settle(self, networks: Sequence[Place]) -> None:  # noqa: B027 (most leave all as it is)
         """Let traffic wait for its class on the nodes, what joins them, and in these networks within them.
 
         Only where nodes share processors; machines of their own stay as they are. Raises CommandError.
         """
 
+    @abstractmethod
     def down(self) -> None:
         """Remove everything this provider made, and nothing else."""
-
-
-class ThereBefore:
-    """What providers have in common whose machines, with the links between them, were there before."""
-
-    hops: Sequence[Place] = ()  # whatever there is, it is not ours
-    trunks: Sequence[Running] = ()
-    hosts: Sequence[Place] = ()  # none that is known of: nodes may be machines of their own
-
-    def settle(self, networks: Sequence[Place]) -> None:
-        """Leave everything as it is."""
 
 
 @runtime_checkable

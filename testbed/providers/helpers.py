@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from testbed import resources
-from testbed.access.clocks import Clock
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.access.place import CommandError, Entered, Node, Place, PodPlace, in_parallel
 from testbed.access.remote import Remote
@@ -25,7 +24,7 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Record, lifetime
 from testbed.clusters.survey import Ground, ask, needed, survey
 from testbed.enforcements import registry as enforcements
-from testbed.providers import ThereBefore, persistence
+from testbed.providers import Provider, persistence
 from testbed.providers.persistence import (
     BringUp,
     CommandLine,
@@ -57,8 +56,8 @@ class ExistingNode(Remote):
         return ""
 
 
-class HelpersProvider(ThereBefore):
-    """The nodes with pods or containers of a scenario; see testbed.providers.Provider.
+class HelpersProvider(Provider):
+    """The nodes with pods or containers of a scenario. Transfers begin when they are told, by our clock.
 
     It has the namespace that everything of the run is in, and the ways into its pods.
     """
@@ -80,10 +79,6 @@ class HelpersProvider(ThereBefore):
         self._namespaces = Namespaces(clients.values(), self.seconds)
         self.entered: dict[tuple[str, str], ExistingNode] = {}  # by cluster and node
         self.nodes: dict[str, Node] = {}
-
-    def clocks(self) -> Mapping[str, Clock]:
-        """Nothing: transfers begin when they are told, by our clock."""
-        return {}
 
     def up(self) -> Found:
         """Make namespaces and helpers. Raises RuntimeError; LookupError while another run is under way."""

@@ -68,14 +68,7 @@ def render_init(
     version: Version, cluster: str, node: str, address: IPv4Address, port: int, beside: int
 ) -> str:
     """Return the file for ``kubeadm init``; ``beside`` is added to those of the node's kubelet."""
-    etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
-    assert etcd_repository == "etcd", "kubeadm adds the name"
-    api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
-    initial: dict[str, Any] = {}
-    if not version.has_timeouts_in_configuration:
-        api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
-    if version.has_patches_in_configuration:
-        initial["patches"] = {"directory": patches(cluster)}
+    initial = {"patches": {"directory": patches(cluster)}} if version.has_patches_in_configuration else {}
     return _render(
         {
             **_document(version, "InitConfiguration"),
@@ -84,29 +77,7 @@ def render_init(
             "nodeRegistration": _registration(version, node, address, beside),
             "localAPIEndpoint": {"advertiseAddress": str(address), "bindPort": port},
         },
-        {
-            **_document(version, "ClusterConfiguration"),
-            **_algorithm(version),
-            "clusterName": f"cluster-{cluster}",
-            "kubernetesVersion": f"v{version}",
-            "imageRepository": SITE,
-            "networking": {"serviceSubnet": SERVICES},
-            "apiServer": api_server,
-            "controllerManager": {
-                # The nodes come with their subnets.
-                "extraArgs": _arguments(
-                    version,
-                    {
-                        "allocate-node-cidrs": "false",
-                        "flex-volume-plugin-dir": VOLUME_PLUGINS,
-                        "node-monitor-grace-period": f"{GONE_SECONDS}s",
-                        **ALONE,
-                    },
-                )
-            },
-            "scheduler": {"extraArgs": _arguments(version, ALONE)},
-            "etcd": {"local": {"imageTag": etcd_tag, "extraArgs": _arguments(version, SELDOM)}},
-        },
+        _cluster_configuration(version, cluster),
         {
             **kubelet_settings(version),
             "volumePluginDir": VOLUME_PLUGINS,
@@ -114,6 +85,32 @@ def render_init(
             "nodeLeaseDurationSeconds": LEASE_SECONDS,
         },
     )
+
+
+def _cluster_configuration(version: Version, cluster: str) -> dict[str, Any]:
+    etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
+    assert etcd_repository == "etcd", "kubeadm adds the name"
+    api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
+    if not version.has_timeouts_in_configuration:
+        api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
+    controllers = {
+        "allocate-node-cidrs": "false",  # the nodes come with their subnets
+        "flex-volume-plugin-dir": VOLUME_PLUGINS,
+        "node-monitor-grace-period": f"{GONE_SECONDS}s",
+        **ALONE,
+    }
+    return {
+        **_document(version, "ClusterConfiguration"),
+        **_algorithm(version),
+        "clusterName": f"cluster-{cluster}",
+        "kubernetesVersion": f"v{version}",
+        "imageRepository": SITE,
+        "networking": {"serviceSubnet": SERVICES},
+        "apiServer": api_server,
+        "controllerManager": {"extraArgs": _arguments(version, controllers)},
+        "scheduler": {"extraArgs": _arguments(version, ALONE)},
+        "etcd": {"local": {"imageTag": etcd_tag, "extraArgs": _arguments(version, SELDOM)}},
+    }
 
 
 def option(version: Version, cluster: str) -> str:

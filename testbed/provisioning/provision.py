@@ -143,13 +143,7 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
             private_data_dir=str(private),
             playbook=str(playbook),
             inventory=dict(inventory),
-            envvars={
-                "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
-                "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
-                **STRATEGY,
-                MARK: f"{private}/tmp",
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            },
+            envvars=_environment(private),
             event_handler=take,
             quiet=True,
         )
@@ -162,6 +156,17 @@ def run(playbook: Path, inventory: Mapping[str, Any], say: Say) -> Outcome:
     if done.status != "successful":
         raise PlaybookError(f"ansible-playbook {playbook.name}: {done.status}: {_last(said)}")
     return outcome
+
+
+def _environment(private: Path) -> dict[str, str]:
+    """Return what Ansible has in its environment besides ours, given its own directory."""
+    return {
+        "ANSIBLE_CONFIG": str(DIRECTORY / "ansible.cfg"),
+        "ANSIBLE_ROLES_PATH": str(DIRECTORY / "roles"),
+        **STRATEGY,
+        MARK: f"{private}/tmp",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
 
 
 def failure(data: Event) -> str:

@@ -178,16 +178,23 @@ def _cell(
         "subnet": "".join(of_cluster(addressing, cluster).files(node).values()),
         "flannel": render_flannel_network(addressing, cluster),
     }
-    if is_master:
-        own = str(addressing.pod_subnet(cluster, node))
-        found["pod_subnet"] = json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}})
-        found["kubeadm_option"] = kubeadm.option(bundle.version, cluster)
-        found["patches_directory"] = patches(cluster)
-        found["patches"] = kubeadm.render_patches()
-        found["nodes"] = _nodes(addressing, enforcement, cluster)
-        found["configuration"] = _configuration(scenario, enforcement, cluster)
-        found["publications"] = _publications(scenario, enforcement, cluster, bundle)
-    return found
+    return found | _master(addressing, enforcement, cluster, node, bundle) if is_master else found
+
+
+def _master(
+    addressing: Addressing, enforcement: Enforcement, cluster: str, node: str, bundle: Bundle
+) -> Variables:
+    """Return what a cluster's master is told besides."""
+    scenario, own = addressing.scenario, str(addressing.pod_subnet(cluster, node))
+    return {
+        "pod_subnet": json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}}),
+        "kubeadm_option": kubeadm.option(bundle.version, cluster),
+        "patches_directory": patches(cluster),
+        "patches": kubeadm.render_patches(),
+        "nodes": _nodes(addressing, enforcement, cluster),
+        "configuration": _configuration(scenario, enforcement, cluster),
+        "publications": _publications(scenario, enforcement, cluster, bundle),
+    }
 
 
 def _wishes(cluster: str) -> Variables:

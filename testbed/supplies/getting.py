@@ -43,16 +43,23 @@ def get(
         if kept is not None and flanneld is None and not (without_flanneld and kept.flanneld):
             return kept
         chosen = source or (_again(kept) if kept is not None else _default(wanted))
-        with cache.workspace(str(wanted)) as scratch:
-            staged = scratch / "programs"
-            staged.mkdir()
-            words = chosen(wanted, staged, scratch, say)
-            if flanneld is not None:
-                shutil.copyfile(flanneld, staged / FLANNELD)
-            elif without_flanneld:
-                (staged / FLANNELD).unlink(missing_ok=True)
-            say("checking that every program runs and is of this version")
-            return binaries.keep(wanted, staged, words)
+        return _fresh(wanted, chosen, flanneld, without_flanneld, say)
+
+
+def _fresh(
+    version: Version, source: Source, flanneld: Path | None, without_flanneld: bool, say: Say
+) -> Binaries:
+    """Get the programs of a version that is claimed, and keep them."""
+    with cache.workspace(str(version)) as scratch:
+        staged = scratch / "programs"
+        staged.mkdir()
+        origin = source(version, staged, scratch, say)
+        if flanneld is not None:
+            shutil.copyfile(flanneld, staged / FLANNELD)
+        elif without_flanneld:
+            (staged / FLANNELD).unlink(missing_ok=True)
+        say("checking that every program runs and is of this version")
+        return binaries.keep(version, staged, origin)
 
 
 def from_directory(directory: Path) -> Source:

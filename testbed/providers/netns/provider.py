@@ -9,11 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.access.clocks import Clock
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Feature, InNamespace, Node, Place, in_parallel
 from testbed.links import underlay
 from testbed.links.trunks import ALL, RELAY, Cable, Running, Trunk, trunks
+from testbed.providers import Provider
 from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
@@ -26,8 +26,8 @@ HERE = "/proc/self/ns/net"
 SETTLE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("settle.py"))]
 
 
-class NetnsProvider:
-    """Brings up a scenario's nodes in a sandbox; see testbed.providers.Provider."""
+class NetnsProvider(Provider):
+    """Brings up a scenario's nodes in a sandbox, where all have this machine's clock and processors."""
 
     def __init__(self, addressing: Addressing, name: str = RUN) -> None:
         """Raise LookupError if this machine is too small for the scenario, or cannot make its trunks."""
@@ -37,26 +37,14 @@ class NetnsProvider:
         self._name = name
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
+        self.hops: list[Entrance] = []
         self.trunks: list[Running] = []
-
-    @property
-    def hops(self) -> list[Entrance]:
-        """The switches: one place has all of them."""
-        return [self.sandbox.switch] if self.sandbox else []
-
-    @property
-    def hosts(self) -> list[Entrance]:
-        """Nothing that they do not see: they have this machine's processors."""
-        return []
-
-    def clocks(self) -> dict[str, Clock]:
-        """None: all have this machine's."""
-        return {}
 
     def up(self) -> Found:
         """Start the sandbox, make the nodes and the trunks, and plug the cables into the switches."""
         scenario = self._addressing.scenario
         self.sandbox = box = Sandbox.start(self._name)
+        self.hops = [box.switch]  # one place has all of them
         box.add_nodes(list(scenario.nodes))
         self.nodes = {name: box.node(name) for name in scenario.nodes}
         namespaces = {name: _network(name) for name in scenario.nodes}
@@ -97,7 +85,7 @@ class NetnsProvider:
         """End the sandbox and with it all it holds."""
         if self.sandbox is not None:
             self.sandbox.stop()
-            self.sandbox = None
+            self.sandbox, self.hops = None, []
 
     def _connect(self, name: str) -> None:
         self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._addressing, name))

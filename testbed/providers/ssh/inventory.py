@@ -94,9 +94,6 @@ def machine(name: str, variables: Mapping[str, Any], where: str) -> Machine:
     def first(*names: str) -> Any:
         return next((variables[name] for name in names if variables.get(name) is not None), None)
 
-    def file(value: Any) -> Path | None:
-        return None if value is None else Path(str(value)).expanduser()
-
     host, port = first("ansible_host", "ansible_ssh_host") or name, first("ansible_port", "ansible_ssh_port")
     address = first(UNDERLAY_ADDRESS)
     try:
@@ -105,15 +102,19 @@ def machine(name: str, variables: Mapping[str, Any], where: str) -> Machine:
             host=str(host),
             user=str(first("ansible_user", "ansible_ssh_user") or getpass.getuser()),
             port=22 if port is None else int(port),
-            key=file(first("ansible_ssh_private_key_file", "ansible_private_key_file")),
+            key=_file(first("ansible_ssh_private_key_file", "ansible_private_key_file")),
             password=first("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"),
-            known_hosts=file(options.get("userknownhostsfile")),
+            known_hosts=_file(options.get("userknownhostsfile")),
             underlay_address=None if address is None else IPv4Address(str(address)),
         )
     except AddressValueError:
         raise LookupError(f"{where}: {UNDERLAY_ADDRESS}: {address!r} is not an IPv4 address") from None
     except ValueError:
         raise LookupError(f"{where}: ansible_port: {port!r} is not a port") from None
+
+
+def _file(value: Any) -> Path | None:
+    return None if value is None else Path(str(value)).expanduser()
 
 
 def _faults(variables: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ import paramiko
 
 from testbed.access.clocks import Clock, Reading, estimate
 from testbed.access.place import CommandError, Node, in_parallel
-from testbed.providers import ThereBefore
+from testbed.providers import Provider
 from testbed.providers.ssh import inventory, ledger, plan
 from testbed.providers.ssh.connection import Connection
 from testbed.providers.ssh.inventory import Machine
@@ -38,8 +38,8 @@ class MachinesError(RuntimeError):
     """Machines cannot be used, or not be left as they were: a line for each, with which and why."""
 
 
-class SshProvider(ThereBefore):
-    """Brings a scenario's nodes up on machines; see testbed.providers.Provider."""
+class SshProvider(Provider):
+    """Brings a scenario's nodes up on machines."""
 
     def __init__(self, scenario: Scenario, inventory_file: Path | None, provisioned: bool = False) -> None:
         """With ``provisioned`` the clusters are there already, and not to be made or taken away."""
@@ -48,11 +48,7 @@ class SshProvider(ThereBefore):
         self._run = f"{scenario.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
         self._machines = inventory.machines(scenario, inventory_file)
         self._claimed: dict[str, Session] = {}
-
-    @property
-    def nodes(self) -> dict[str, Node]:
-        """The machines, by the nodes' names."""
-        return {name: one.node for name, one in self._claimed.items()}
+        self.nodes: dict[str, Node] = {}
 
     def clocks(self) -> dict[str, Clock]:
         """Compare each machine's clock with ours, now."""
@@ -61,6 +57,7 @@ class SshProvider(ThereBefore):
     def up(self) -> Found:
         """Log in, look at every machine, and only then open the ledgers; what makes things comes later."""
         self._claimed = {name: Session(machine, self._run) for name, machine in self._machines.items()}
+        self.nodes = {name: one.node for name, one in self._claimed.items()}
         _on_each(self._claimed, lambda one: one.enter())
         nodes = self._scenario.nodes
         uplinks = _on_each(self._claimed, lambda one: one.uplink(nodes[one.name].address))
@@ -75,7 +72,7 @@ class SshProvider(ThereBefore):
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""
-        claimed, self._claimed = self._claimed, {}
+        claimed, self._claimed, self.nodes = self._claimed, {}, {}
         left = in_parallel(lambda one: one.leave(), claimed.values())
         if words := [one for one in left if one]:
             raise MachinesError("\n".join(words))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
-from testbed.access.place import Node
-from testbed.providers import ThereBefore
+from testbed.providers import Provider
 from testbed.providers.persistence import (
     BringUp,
     CommandLine,
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from testbed.providers.ssh.provider import SshProvider
 
 
-class VagrantProvider(ThereBefore):
-    """Brings a scenario's nodes up on machines of its own; see testbed.providers.Provider."""
+class VagrantProvider(Provider):
+    """Brings a scenario's nodes up on machines of its own."""
 
     def __init__(self, scenario: Scenario, provisioned: bool = False) -> None:
         self._machines = usable(scenario)
@@ -44,11 +43,6 @@ class VagrantProvider(ThereBefore):
         self._ssh: SshProvider | None = None
         # They see only what the hypervisor gives them.
         self.hosts = [Local()] if requirements.is_local() else []
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """The machines, by the nodes' names."""
-        return self._ssh.nodes if self._ssh else {}
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare each machine's clock with ours, now."""
@@ -60,7 +54,9 @@ class VagrantProvider(ThereBefore):
 
         self._machines.up()
         self._ssh = SshProvider(self._scenario, self._machines.inventory(), self._provisioned)
-        return self._ssh.up()
+        found = self._ssh.up()
+        self.nodes = self._ssh.nodes
+        return found
 
     def down(self) -> None:
         """Take away what the run has made on the machines; they stay."""

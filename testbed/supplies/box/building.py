@@ -81,24 +81,27 @@ def build(
     sources = package_sources(wanted, find_mirrors(wanted, _output(INDEX_TARGETS), mirror, security))
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix="box-") as scratch:
-        workshop = _Workshop(Path(scratch))
-        try:
-            say(f"installing Debian {wanted.suite}")
-            packages = workshop.install(wanted, sources)
-            if upgrade:
-                write_pins(packages)
-            else:
-                check_pins(wanted, packages)
-            say("writing the disk")
-            disk = workshop.write_disk(wanted.disk * 10**9)
-        finally:
-            workshop.remove_system()
-        say("packing the box")
-        file = workshop.pack(disk, wanted, packages, version)
+        file = _build(_Workshop(Path(scratch)), wanted, sources, version, upgrade, say)
         box = file.replace(directory / file.name)
     found = box.with_suffix(".json")
     found.write_text(catalogue(box, version), encoding="utf-8")
     return found
+
+
+def _build(workshop: _Workshop, wanted: Recipe, sources: str, version: str, upgrade: bool, say: Say) -> Path:
+    try:
+        say(f"installing Debian {wanted.suite}")
+        packages = workshop.install(wanted, sources)
+        if upgrade:
+            write_pins(packages)
+        else:
+            check_pins(wanted, packages)
+        say("writing the disk")
+        disk = workshop.write_disk(wanted.disk * 10**9)
+    finally:
+        workshop.remove_system()
+    say("packing the box")
+    return workshop.pack(disk, wanted, packages, version)
 
 
 def _demand_tools() -> None:

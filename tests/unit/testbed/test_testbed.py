@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from ipaddress import IPv4Address
 
 import pytest
 
 from testbed.access.batch import STEPS_SCRIPT
-from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, Result
 from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes.client import Client
-from testbed.links.trunks import Running
+from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
@@ -35,21 +33,14 @@ class Bare(RecordingNode):
         return in_batch(asked, silently)
 
 
-class Machines:
-    """See testbed.providers.Provider."""
-
-    hops: Sequence[Place] = ()
-    trunks: Sequence[Running] = ()
-    hosts: Sequence[Place] = ()
+class Machines(Provider):
+    """Nodes that note what they are asked to run."""
 
     def __init__(self, addressing: Addressing, found: Found) -> None:
         self.recording = {name: Bare(name) for name in addressing.nodes}
         self.nodes: dict[str, Node] = {}
         self._found = found
         self.settled: list[str] | None = None
-
-    def clocks(self) -> dict[str, Clock]:
-        return {}
 
     def up(self) -> Found:
         self.nodes = {**self.recording}
@@ -62,16 +53,8 @@ class Machines:
         self.nodes = {}
 
 
-class NoPods:
-    """See testbed.orchestrators.Orchestrator. It notes what it was made with."""
-
-    facts: Mapping[str, object] = {}
-    add_s: Mapping[str, float] = {}
-    pods: Mapping[str, InNamespace] = {}
-    networks: Mapping[str, InNamespace] = {}
-    clients: Sequence[Client] = ()
-    brings_containers = False
-    joins = ()
+class NoPods(Orchestrator):
+    """It notes what it was made with."""
 
     def __init__(
         self, overlay: str | None = None, found: Found | None = None, error: str | None = None
@@ -96,12 +79,6 @@ class NoPods:
 
     def remove(self, name: str) -> None:
         raise RuntimeError(f"no {name}")
-
-    def restart_agents(self, node: str) -> list[str]:
-        return []
-
-    def containers_from(self, containers: Mapping[str, InNamespace]) -> Mapping[str, InNamespace]:
-        return containers
 
     def check(self) -> list[str]:
         return ["a pod is gone"]
