@@ -153,8 +153,8 @@ def refused(addressing: Addressing) -> Iterator[Fault]:
     """Yield the backends of a scenario that this machine cannot run, with what is missing."""
     for name, cluster in addressing.scenario.clusters.items():
         network = of_cluster(addressing, name)
-        for words in (*_unprovided(network, cluster.nodes), *_impossible(network)):
-            yield Fault(("clusters", name, "backend"), f"{cluster.backend}: {words}")
+        for text in (*_unprovided(network, cluster.nodes), *_impossible(network)):
+            yield Fault(("clusters", name, "backend"), f"{cluster.backend}: {text}")
 
 
 def _unprovided(network: PodNetwork, nodes: Iterable[str]) -> Iterable[str]:
@@ -182,8 +182,8 @@ def _impossible(network: PodNetwork) -> Iterable[str]:
         return
     try:
         for feature in features:
-            if words := lacks(box.switch, feature):
-                yield words
+            if text := lacks(box.switch, feature):
+                yield text
     finally:
         box.stop()
 
@@ -242,12 +242,12 @@ def _neighbours(root: Path = Path("/proc/sys/net")) -> Iterator[Finding]:
         yield Finding(subject, room >= NEIGHBOURS, remedy, needed=False)
 
 
-def _permission(words: str) -> str:
+def _permission(text: str) -> str:
     for setting, forbidding, cure in PERMISSIONS:
         try:
             value = Path("/proc/sys", setting).read_text(encoding="utf-8").strip()
         except OSError:
             continue
         if value == forbidding:
-            return f"{cure} ({words})"
-    return f"run as root; in a container, with the options that 'Without the repository' gives ({words})"
+            return f"{cure} ({text})"
+    return f"run as root; in a container, with the options that 'Without the repository' gives ({text})"

@@ -62,18 +62,23 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
 
 def testbeds() -> list[Persisted]:
     """Return all that are up, by name."""
-    found = [kept for each in persistences().values() for name in each.names() if (kept := each.find(name))]
-    return sorted(found, key=lambda kept: kept.name)
+    found = [
+        persisted
+        for each in persistences().values()
+        for name in each.names()
+        if (persisted := each.find(name))
+    ]
+    return sorted(found, key=lambda persisted: persisted.name)
 
 
 def find(name: str) -> Persisted:
     """Return a testbed by name. Raises LookupError if none is up, or several are."""
-    found = {of: kept for of, each in persistences().items() if (kept := each.find(name))}
+    found = {of: persisted for of, each in persistences().items() if (persisted := each.find(name))}
     if len(found) > 1:
         others = " or ".join(found)
         raise LookupError(f"{len(found)} testbeds are called {name!r}; choose by --provider {others}")
     if not found:
-        known = ", ".join(kept.name for kept in testbeds()) or "none"
+        known = ", ".join(persisted.name for persisted in testbeds()) or "none"
         raise LookupError(f"no testbed {name!r} is up (testbeds: {known})")
     return found.popitem()[1]
 
@@ -116,41 +121,41 @@ def kubeconfig(name: str, cluster: str) -> str:
     return find(name).kubeconfig(cluster)
 
 
-def scenario_of(kept: Persisted) -> Scenario:
+def scenario_of(persisted: Persisted) -> Scenario:
     """Return the scenario that a testbed was brought up from. Raises LookupError if that is not known."""
-    definition = kept.state().definition
+    definition = persisted.state().definition
     if not definition:
-        raise LookupError(f"{kept.name!r} has no scenario: bring a testbed up, ./invokew up")
+        raise LookupError(f"{persisted.name!r} has no scenario: bring a testbed up, ./invokew up")
     return parse(definition)
 
 
-def location(kept: Persisted, place: str) -> Location:
+def location(persisted: Persisted, place: str) -> Location:
     """Return where a pod, container or node is. Raises LookupError if there is no such place."""
-    places = kept.state().places
+    places = persisted.state().places
     if place not in places:
-        raise LookupError(f"testbed {kept.name!r} has no {place!r}: {', '.join(places)}")
+        raise LookupError(f"testbed {persisted.name!r} has no {place!r}: {', '.join(places)}")
     return places[place]
 
 
-def execute(kept: Persisted, place: str, argv: Sequence[str]) -> None:
+def execute(persisted: Persisted, place: str, argv: Sequence[str]) -> None:
     """Become a command in a pod, container or node. Does not return. Raises LookupError."""
-    become(kept.command(location(kept, place).entry, argv))
+    become(persisted.command(location(persisted, place).entry, argv))
 
 
-def log_in(kept: Persisted, place: str, argv: Sequence[str]) -> None:
+def log_in(persisted: Persisted, place: str, argv: Sequence[str]) -> None:
     """Become a shell, or a command line in one: ssh, too, has a shell there read what its words are together.
 
     Does not return. Raises LookupError.
     """
-    become(kept.login(location(kept, place), ["sh", "-c", " ".join(argv)] if argv else []))
+    become(persisted.login(location(persisted, place), ["sh", "-c", " ".join(argv)] if argv else []))
 
 
-def capture(kept: Persisted, place: str, interface: str, arguments: Sequence[str]) -> None:
+def capture(persisted: Persisted, place: str, interface: str, arguments: Sequence[str]) -> None:
     """Become a tcpdump that shows what passes an interface of a pod, container or node. Does not return.
 
     Raises LookupError if there is no such place, or no tcpdump.
     """
-    become(kept.capture(location(kept, place), interface, arguments))
+    become(persisted.capture(location(persisted, place), interface, arguments))
 
 
 def become(command: CommandLine) -> None:
@@ -159,7 +164,7 @@ def become(command: CommandLine) -> None:
         reader = subprocess.Popen(command.source, stdout=subprocess.PIPE)
         assert reader.stdout is not None
         os.dup2(reader.stdout.fileno(), 0)
-    os.execvpe(command.words[0], list(command.words), dict(command.environment))
+    os.execvpe(command.argv[0], list(command.argv), dict(command.environment))
 
 
 def describe(testbed: Testbed) -> State:

@@ -65,14 +65,14 @@ def build_plugin(directory: Path = BUILT_PLUGIN) -> Path:
     return directory
 
 
-def as_typed(words: str) -> str:
+def as_typed(text: str) -> str:
     """Return what is said in the words of a checkout as it is to be typed here.
 
     That is where this is installed, or where the caller stands, whose paths are taken as they are.
     """
     if not CHECKOUT:
-        return words.replace(_SCRIPT, PROGRAM)
-    return words if _here() == HOME else words.replace(_SCRIPT, shlex.quote(str(HOME / _SCRIPT)))
+        return text.replace(_SCRIPT, PROGRAM)
+    return text if _here() == HOME else text.replace(_SCRIPT, shlex.quote(str(HOME / _SCRIPT)))
 
 
 def shown(path: Path) -> Path:

@@ -58,8 +58,8 @@ def look(place: Place, commands: Sequence[Sequence[str]]) -> list[Result]:
     Raises CommandError if the place cannot be reached.
     """
     mark = secrets.token_hex(8)
-    words = [word for command in commands for word in (str(len(command)), *command)]
-    answered = place.run(["sh", "-c", SCRIPT, "sh", mark, *words]).stdout
+    argv = [word for command in commands for word in (str(len(command)), *command)]
+    answered = place.run(["sh", "-c", SCRIPT, "sh", mark, *argv]).stdout
     return list(_results(answered.split(f"\n{mark}\n")))
 
 

@@ -72,11 +72,11 @@ class Component:
 
     def fault(self) -> str | None:
         """Return how it ended and its last lines; None while it runs."""
-        seen = self.place.run(["sh", "-c", LOOK, "sh", self.directory, str(LAST_LINES)]).stdout
-        if not seen:
+        shown = self.place.run(["sh", "-c", LOOK, "sh", self.directory, str(LAST_LINES)]).stdout
+        if not shown:
             return None
-        status, _, words = seen.partition("\n")
-        return f"{self.name} on {self.place.name} ended with {status}: {words.strip() or 'it said nothing'}"
+        status, _, text = shown.partition("\n")
+        return f"{self.name} on {self.place.name} ended with {status}: {text.strip() or 'it said nothing'}"
 
     def last_words(self) -> str:
         """Return the last lines of its log."""
@@ -103,5 +103,5 @@ class Component:
             timeout=seconds + 10,
         )
         if done.status != 0:
-            words = f"{done.stderr.strip()}: {self.last_words()}"
-            raise ComponentError(self.fault() or f"{self.name} on {self.place.name} does not answer: {words}")
+            text = f"{done.stderr.strip()}: {self.last_words()}"
+            raise ComponentError(self.fault() or f"{self.name} on {self.place.name} does not answer: {text}")

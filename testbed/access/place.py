@@ -46,10 +46,10 @@ class Result:
 class CommandError(RuntimeError):
     """A command failed where it had to succeed; the message holds the node, the command and its own words."""
 
-    def __init__(self, where: str, argv: Sequence[str], status: int | str, words: str) -> None:
+    def __init__(self, where: str, argv: Sequence[str], status: int | str, text: str) -> None:
         # A script among the arguments is known by its first words.
         command = " ".join(shorten(word, 60, placeholder=" ...") for word in argv)
-        super().__init__(f"{where}: {command} ended with {status}: {words.strip() or 'no message'}")
+        super().__init__(f"{where}: {command} ended with {status}: {text.strip() or 'no message'}")
         self.status = status
 
 

@@ -48,13 +48,13 @@ def main() -> None:
     deadline = time.monotonic() + wishes["seconds"]
     asked = wishes.get("address") or " ".join(wishes["command"])
     while True:
-        words = complaint(asked) if "address" in wishes else silence(wishes["command"])
-        if words is None:
+        text = complaint(asked) if "address" in wishes else silence(wishes["command"])
+        if text is None:
             return
         if os.path.exists(wishes["ended"]):  # noqa: PTH110 (pathlib would be one more import)
             sys.exit("it has ended")
         if time.monotonic() > deadline:
-            sys.exit(f"{asked}: {words}")
+            sys.exit(f"{asked}: {text}")
         time.sleep(AGAIN_SECONDS)
 
 

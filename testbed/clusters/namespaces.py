@@ -74,7 +74,7 @@ class Namespaces:
         in_parallel(lambda client: client.apply([manifests.account()]), self._clients)
 
     def keep(self, name: str, state: str) -> None:
-        """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``kept``."""
+        """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``persisted``."""
         for client in self._claimed:
             says = Record(name, client.cluster, user(), self._until, state)
             client.apply([manifests.state(asdict(says))])
@@ -167,7 +167,7 @@ def remove_leftovers(client: Outside) -> None:
     remove(client)
 
 
-def kept(client: Outside) -> Record | None:
+def persisted(client: Outside) -> Record | None:
     """Return what a cluster says of a testbed that stays up there; None if there is none.
 
     Raises CommandError if it cannot be asked.
@@ -192,8 +192,8 @@ def remove(client: Outside) -> None:
         done = client.run("delete", *what, *waiting, check=False, timeout=REMOVAL_SECONDS + RUN_SECONDS)
         if done.status == 0:
             continue
-        words = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
-        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {words}")
+        message = "; ".join([done.stderr.strip().rpartition("\n")[2], *_remaining(client)])
+        raise PodError(f"cluster {client.cluster}: namespace {NAMESPACE} cannot be removed: {message}")
 
 
 def _remaining(client: Outside) -> list[str]:

@@ -158,10 +158,10 @@ def _places(
             names |= _next_free(node, clusters, machines, set(names.values()))
         if node not in names:
             known = "; ".join(f"{c}: {', '.join(machines[c]) or 'none'}" for c in clusters)
-            words = "no node is left for it that pods can run on"
+            message = "no node is left for it that pods can run on"
             if len(clusters) > 1:
-                words += f" and that clusters {' and '.join(clusters)} share"
-            faults.append(Fault(("nodes", node), f"{words} (nodes: {known})"))
+                message += f" and that clusters {' and '.join(clusters)} share"
+            faults.append(Fault(("nodes", node), f"{message} (nodes: {known})"))
             continue
         faults += _wrong(scenario, node, names[node], clusters, machines)
         for cluster in clusters:

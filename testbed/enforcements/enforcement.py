@@ -207,16 +207,16 @@ class Enforcement:
         field: FaultPath = ("enforcement",)
         description = self.description
         if description.conflist is None:
-            words = (
+            message = (
                 f"network {description.name} has no conflist: it is for clusters that exist (--kubeconfig)"
             )
-            yield Fault(field, words)
+            yield Fault(field, message)
         elif description.plugins not in (None, OURS) and not Path(description.plugins or "").is_dir():
             yield Fault((*field, "plugins"), f"no directory {description.plugins}")
         elif here:
             stated = not isinstance(self.addressing.scenario.enforcement, str)
-            for at, words in self._missing_plugins(description.conflist):
-                yield Fault((*field, "conflist", *at) if stated else field, words)
+            for at, message in self._missing_plugins(description.conflist):
+                yield Fault((*field, "conflist", *at) if stated else field, message)
 
     def _missing_plugins(self, conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
         brought = {OURS} if self.description.plugins == OURS else set()

@@ -72,7 +72,7 @@ class Client:
         command = self.command(*arguments)
         for _ in range(ATTEMPTS):
             done = self.place.run(command, stdin=stdin, check=False, timeout=timeout)
-            if done.status == 0 or not any(words in done.stderr for words in TOO_LATE):
+            if done.status == 0 or not any(text in done.stderr for text in TOO_LATE):
                 break
         return done.checked(self.place.name, command) if check else done
 
@@ -111,8 +111,8 @@ class Client:
             wait = ["wait", "--for=condition=Ready", f"--timeout={LOOK_SECONDS}s", f"pod/{waiting[-1]}"]
             if self.run(*wait, check=False, timeout=LOOK_SECONDS + RUN_SECONDS).status == 0:
                 continue
-            if words := fault():
-                raise PodError(words)
+            if text := fault():
+                raise PodError(text)
             over = time.monotonic() > deadline
             for complaint in complaints(found, self.get("events")["items"], pods):
                 if over or complaint.final:

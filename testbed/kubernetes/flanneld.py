@@ -29,8 +29,8 @@ def refused(addressing: Addressing) -> Iterator[Fault]:
     """Yield the backends that flanneld does not know."""
     for name, cluster in addressing.scenario.clusters.items():
         if of_cluster(addressing, name).flannel() is None:
-            words = f"flanneld has no backend {cluster.backend}: ./invokew kubernetes.get --flannel none"
-            yield Fault(("clusters", name, "backend"), words)
+            text = f"flanneld has no backend {cluster.backend}: ./invokew kubernetes.get --flannel none"
+            yield Fault(("clusters", name, "backend"), text)
 
 
 def render_network(addressing: Addressing, cluster: str) -> str:
@@ -103,7 +103,7 @@ class Flannel:
 
     def faults(self) -> list[str]:
         """Return, in words, what is no longer there of all that joins the nodes."""
-        return [f"the overlay of cluster {self.cluster} lacks, on {words}" for words in self._lacking()]
+        return [f"the overlay of cluster {self.cluster} lacks, on {text}" for text in self._lacking()]
 
     def _lacking(self) -> list[str]:
         return self._network.lacking(self._nodes)

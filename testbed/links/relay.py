@@ -128,7 +128,7 @@ class Direction:
         """Return what was counted, and begin anew."""
         lost = unread(self.device)
         dropped, self._unread = self.dropped + lost - self._unread, lost
-        told = {
+        counts = {
             "frames": self.frames,
             "late": self.late,
             "worst_s": self.worst / 1e9,
@@ -136,7 +136,7 @@ class Direction:
             "lateness": self.lateness,
         }
         self.begin()
-        return told
+        return counts
 
 
 def unread(device: str) -> int:
@@ -256,10 +256,10 @@ def ask(path: str) -> dict[str, object] | str:
             client.connect(path)
             while part := client.recv(65536):
                 said += part
-        told: dict[str, object] = json.loads(said)
+        counts: dict[str, object] = json.loads(said)
     except (OSError, ValueError) as error:
         return f"the relay does not answer: {error}"
-    return told
+    return counts
 
 
 def main() -> None:

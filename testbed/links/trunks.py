@@ -233,13 +233,13 @@ class Carrying:
     def delayed(self) -> list[Delayed]:
         """Ask it."""
         asked = self.place.run([*PYTHON, str(relay.__file__), "ask", self.socket])
-        (told,) = json.loads(asked.stdout)
-        if isinstance(told, str):
-            raise RuntimeError(f"zone {self.trunk.zone}: {told}")
-        return [self._delayed(told, "out", out=True), self._delayed(told, "back", out=False)]
+        (counts,) = json.loads(asked.stdout)
+        if isinstance(counts, str):
+            raise RuntimeError(f"zone {self.trunk.zone}: {counts}")
+        return [self._delayed(counts, "out", out=True), self._delayed(counts, "back", out=False)]
 
-    def _delayed(self, told: Mapping[str, Any], direction: str, out: bool) -> Delayed:
-        counted = Counted(**told[direction])
+    def _delayed(self, counts: Mapping[str, Any], direction: str, out: bool) -> Delayed:
+        counted = Counted(**counts[direction])
         return Delayed(self.trunk.zone, out, "relay", self.trunk.settings.delay, counted)
 
 
@@ -269,16 +269,16 @@ def held(settings: Zone) -> int:
 def _netem(settings: Zone) -> str:
     rate = FASTEST if settings.rate is None else settings.rate
     longest = settings.delay + settings.jitter
-    words = [f"limit {max(FEWEST_PACKETS, ceil(rate / 8 * longest / SMALL_PACKET))}"]
+    options = [f"limit {max(FEWEST_PACKETS, ceil(rate / 8 * longest / SMALL_PACKET))}"]
     if settings.delay:
-        words.append(f"delay {_microseconds(settings.delay)}us")
+        options.append(f"delay {_microseconds(settings.delay)}us")
     if settings.jitter:
-        words.append(f"{_microseconds(settings.jitter)}us")
+        options.append(f"{_microseconds(settings.jitter)}us")
     if settings.reorder:
-        words.append(f"reorder {_percent(settings.reorder)}%")
+        options.append(f"reorder {_percent(settings.reorder)}%")
     if settings.loss:
-        words.append(f"loss {_percent(settings.loss)}%")
-    return " ".join(words)
+        options.append(f"loss {_percent(settings.loss)}%")
+    return " ".join(options)
 
 
 def _microseconds(seconds: float) -> int:

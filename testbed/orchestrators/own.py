@@ -216,7 +216,7 @@ class KubernetesOrchestrator(Orchestrator):
         ]
 
     def _fault(self) -> str | None:
-        return next((words for one in self.components if (words := one.fault())), None)
+        return next((text for one in self.components if (text := one.fault())), None)
 
     def _attachments(self) -> dict[str, Attached]:
         """Return what is known of each pod's attachment, by its name in the scenario."""

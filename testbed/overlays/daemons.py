@@ -68,9 +68,9 @@ class Joining:
         ended = [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
         lacking = in_parallel(lambda name: self._networks[name].lacking(self._nodes), self._networks)
         return ended + [
-            f"the network of cluster {name} lacks, on {words}"
+            f"the network of cluster {name} lacks, on {text}"
             for name, lacks in zip(self._networks, lacking, strict=True)
-            for words in lacks
+            for text in lacks
         ]
 
     def _start(self, cluster: str, node: str) -> list[Component]:
@@ -98,11 +98,11 @@ def component_of(daemon: Daemon, node: Node, find: Find) -> Component:
 def located(daemon: Daemon, argv: Sequence[str], node: Node, find: Find) -> list[str]:
     """Return a daemon's command with the paths of its program, and of what it brings. Raises LookupError."""
     program, *arguments = argv
-    words = [str(find(daemon.package, program)) if daemon.package else program, *arguments]
+    command = [str(find(daemon.package, program)) if daemon.package else program, *arguments]
     if daemon.brings is None:
-        return words
+        return command
     there = path_on(node, daemon.brings)
-    return [there if word == str(daemon.brings) else word for word in words]
+    return [there if word == str(daemon.brings) else word for word in command]
 
 
 def wait_until_joined(lacking: Callable[[], list[str]], components: Sequence[Component]) -> None:
@@ -112,7 +112,7 @@ def wait_until_joined(lacking: Callable[[], list[str]], components: Sequence[Com
     """
     deadline = time.monotonic() + JOINED_SECONDS
     while absent := lacking():
-        if fault := next((words for one in components if (words := one.fault())), None):
+        if fault := next((text for one in components if (text := one.fault())), None):
             raise ComponentError(fault)
         if time.monotonic() > deadline:
             raise ComponentError(_unmade(absent[0], components))

@@ -45,7 +45,7 @@ class Membership:
             if one == node:
                 self._move(node, before, after)
             else:
-                self._take(one, [*following(old, new, one), *self._told(old, new, one)])
+                self._take(one, [*following(old, new, one), *self._reloads(old, new, one)])
 
         in_parallel(change, [node, *others])
 
@@ -94,7 +94,7 @@ class Membership:
             if daemon.leave
         ]
 
-    def _told(self, old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:
+    def _reloads(self, old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:
         """Return what tells a node's daemons of a change."""
         former = {daemon.name: daemon.files for daemon in old.daemons(node)}
         steps = []
@@ -143,19 +143,19 @@ def removal(text: str, devices: Collection[str]) -> str:
 
 def undone(line: str) -> str:
     """Return the line that undoes an entry's."""
-    kind, _, *words = line.split()
-    return " ".join([kind, "del", *words])
+    kind, _, *fields = line.split()
+    return " ".join([kind, "del", *fields])
 
 
 def written(line: str) -> str:
     """Return the line that writes an entry, whether it is there or not."""
-    kind, verb, *words = line.split()
-    return " ".join([kind, "replace" if verb == "add" and kind in REPLACED else verb, *words])
+    kind, verb, *fields = line.split()
+    return " ".join([kind, "replace" if verb == "add" and kind in REPLACED else verb, *fields])
 
 
 def _is_entry(line: str) -> bool:
-    words = line.split()
-    return len(words) > 2 and words[0] in ENTRIES and words[1] == "add"
+    fields = line.split()
+    return len(fields) > 2 and fields[0] in ENTRIES and fields[1] == "add"
 
 
 def _joined(lines: list[str]) -> str:

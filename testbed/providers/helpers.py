@@ -208,7 +208,7 @@ class PersistedPods(Persisted):
     @cached_property
     def there(self) -> Mapping[str, Record]:
         """What the clusters have, by their names. Raises CommandError if one cannot be asked."""
-        found = dict(zip(self.clients, in_parallel(namespaces.kept, self.clients.values()), strict=True))
+        found = dict(zip(self.clients, in_parallel(namespaces.persisted, self.clients.values()), strict=True))
         return {cluster: one for cluster, one in found.items() if one}
 
     def state(self) -> State:

@@ -71,7 +71,7 @@ class State(BaseModel):
 class CommandLine(NamedTuple):
     """What this process becomes to run a command somewhere, terminal and all."""
 
-    words: Sequence[str]
+    argv: Sequence[str]
     environment: Mapping[str, str] = os.environ
     source: Sequence[str] = ()  # another command, whose output this one reads
 

@@ -201,9 +201,9 @@ def _title(data: Event) -> str:
     return f"{role}: {task.removeprefix(f'{role} : ')}" if role else task
 
 
-def _last(words: str) -> str:
+def _last(text: str) -> str:
     """Return the end of what something said, on one line."""
-    flat = " ".join(words.split())
+    flat = " ".join(text.split())
     return flat if len(flat) <= LAST_WORDS else "..." + flat[-LAST_WORDS:]
 
 

@@ -95,21 +95,21 @@ def unfit(scenario: Scenario) -> list[Fault]:
     addressing = Addressing(scenario)
     faults = list(registry.of(addressing).missing(here=False))
     if enforcements.description_of(scenario).plugins not in (None, OURS):
-        words = "the playbooks bring machines the reference plugins and Concorde, and no others"
-        faults.append(Fault(("enforcement", "plugins"), words))
+        message = "the playbooks bring machines the reference plugins and Concorde, and no others"
+        faults.append(Fault(("enforcement", "plugins"), message))
     masters: dict[str, str] = {}
     for name, cluster in scenario.clusters.items():
         if (first := masters.setdefault(cluster.master, name)) != name:
-            words = f"{cluster.master} is the master of cluster {first!r} already; a machine is that of one"
-            faults.append(Fault(("clusters", name, "master"), words))
+            message = f"{cluster.master} is the master of cluster {first!r} already; a machine is that of one"
+            faults.append(Fault(("clusters", name, "master"), message))
         if cluster.master in cluster.workers:
-            words = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
-            faults.append(Fault(("clusters", name, "master"), words))
+            message = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
+            faults.append(Fault(("clusters", name, "master"), message))
         network = of_cluster(addressing, name)
         made = network.devices(cluster.master), network.daemons(cluster.master)
         if made != ([addressing.vtep(name)], []):  # which is what they know how to make and to remove
-            words = f"the playbooks join machines by flannel's vxlan, not by {cluster.backend}"
-            faults.append(Fault(("clusters", name, "backend"), words))
+            message = f"the playbooks join machines by flannel's vxlan, not by {cluster.backend}"
+            faults.append(Fault(("clusters", name, "backend"), message))
     return faults
 
 

@@ -67,11 +67,11 @@ class Runtime:
         """Write down what is known of attachments that were made, as plugins may look for it."""
         if self.cache is None:
             return
-        words, texts = [], []
+        arguments, texts = [], []
         for network, attachment, result in attached:
             texts.append(cached(network, attachment, result))
-            words += [cached_name(network, attachment), str(len(texts[-1].encode()))]
-        self.node.run(["sh", "-c", KEEP, "sh", self.cache, *words], stdin="".join(texts))
+            arguments += [cached_name(network, attachment), str(len(texts[-1].encode()))]
+        self.node.run(["sh", "-c", KEEP, "sh", self.cache, *arguments], stdin="".join(texts))
 
     def check(self, network: NetworkList, attachment: Attachment, result: Json) -> None:
         """Ask every plugin whether all is as ADD left it. Raises CniError if one says it is not."""
@@ -98,11 +98,11 @@ class Runtime:
         )
         answer = _parse(done.stdout)
         if done.status != 0:
-            words = answer.get("msg") if isinstance(answer, dict) else None
+            message = answer.get("msg") if isinstance(answer, dict) else None
             details = answer.get("details") if isinstance(answer, dict) else None
             # A plugin that crashed says so first, and then at length where.
             crash = (done.stderr.strip() or done.stdout.strip()).partition("\n")[0]
-            text = ": ".join(filter(None, (words, details))) or crash
+            text = ": ".join(filter(None, (message, details))) or crash
             raise CniError(
                 f'plugin type="{plugin["type"]}" failed ({command.lower()}): {text or "no message"}'
             )

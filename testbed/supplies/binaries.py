@@ -102,9 +102,9 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
 
 
 def _confirm(program: Path, version: Version) -> None:
-    words = _ask(program)
-    if not re.search(rf"v{re.escape(str(version))}(?![0-9])", words):
-        raise LookupError(f"{program.name} is not that of Kubernetes {version}; it says: {words[:200]}")
+    text = _ask(program)
+    if not re.search(rf"v{re.escape(str(version))}(?![0-9])", text):
+        raise LookupError(f"{program.name} is not that of Kubernetes {version}; it says: {text[:200]}")
 
 
 def _ask(program: Path) -> str:

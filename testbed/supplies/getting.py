@@ -155,5 +155,5 @@ def _read(url: str, file: Path | None = None) -> bytes:
             raise LookupError(f"--download: there is no {url}") from None
         raise RuntimeError(f"{url}: {error}") from None
     except (OSError, HTTPException) as error:
-        words = getattr(error, "reason", None) or error
-        raise RuntimeError(f"{url}: {words}. Without the internet: --build, or --from DIRECTORY") from None
+        reason = getattr(error, "reason", None) or error
+        raise RuntimeError(f"{url}: {reason}. Without the internet: --build, or --from DIRECTORY") from None

@@ -111,8 +111,8 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         if complaints:
             raise RuntimeError("\n".join(["cannot read the package sources:", *complaints])) from None
         if UNKNOWN in str(error):
-            words = f"this machine's package sources have no {package}, which is in Debian 12"
-            raise LookupError(words) from None
+            message = f"this machine's package sources have no {package}, which is in Debian 12"
+            raise LookupError(message) from None
         raise
     root.mkdir()
     for archive in archives:
@@ -162,8 +162,8 @@ class Apt:
 
         Sources of other software may fail, which is no error if Debian's do not.
         """
-        words = self.run("update", check=False)
-        return [line for line in words.splitlines() if line.startswith(COMPLAINT)][-LAST_LINES:]
+        text = self.run("update", check=False)
+        return [line for line in text.splitlines() if line.startswith(COMPLAINT)][-LAST_LINES:]
 
     def fetch(self, package: str) -> list[Path]:
         """Return the archives of a package, and of all it needs that is not installed here."""

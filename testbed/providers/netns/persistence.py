@@ -106,7 +106,7 @@ class PersistedSandbox(Persisted):
             return self.command(location.network, shown)
         read = [sys.executable, "-I", "-S", passages.__file__, "packets", interface]
         reader = self.command(location.network, read)
-        return CommandLine([tcpdump, "-n", "-l", "-r", "-", *arguments], source=reader.words)
+        return CommandLine([tcpdump, "-n", "-l", "-r", "-", *arguments], source=reader.argv)
 
     def kubeconfig(self, cluster: str) -> str:
         """Return a master's own kubeconfig, but to the port of this machine that leads there."""

@@ -53,9 +53,9 @@ def hides(mounts: str, groups: Set[str]) -> bool:
 def _found(proc: Path) -> Iterator[FirstProcess]:
     for directory in proc.glob("[0-9]*"):
         try:
-            words = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+            argv = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
             user = directory.stat().st_uid
         except OSError:  # it has ended meanwhile, or is hidden
             continue
-        if len(words) > 2 and words[-2].endswith(_TAIL) and "python" in words[0]:
-            yield FirstProcess(int(directory.name), user, words[-2], words[-1])
+        if len(argv) > 2 and argv[-2].endswith(_TAIL) and "python" in argv[0]:
+            yield FirstProcess(int(directory.name), user, argv[-2], argv[-1])

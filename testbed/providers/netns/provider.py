@@ -116,14 +116,14 @@ def _first_means(trunk: Trunk) -> Cable:
         if means.suits(trunk.settings) and (means.feature is None or has_feature(means.feature)):
             return means
     if RELAY.suits(trunk.settings):
-        words = (
+        message = (
             f"delay: {WITHOUT_NETEM}, and our own relay needs /dev/net/tun, open to you "
             "(CONFIG_TUN; modprobe tun)"
         )
     else:
         field = next(name for name in ("jitter", "loss", "reorder") if getattr(trunk.settings, name))
-        words = f"{field}: {WITHOUT_NETEM}, and our own relay can only delay; leave {field} out"
-    raise LookupError(f"--provider netns: zones.{trunk.zone}.{words}")
+        message = f"{field}: {WITHOUT_NETEM}, and our own relay can only delay; leave {field} out"
+    raise LookupError(f"--provider netns: zones.{trunk.zone}.{message}")
 
 
 @functools.cache

@@ -122,8 +122,8 @@ class Sandbox:
         line = _line_within(starter.stdout, READY_SECONDS)
         if not line.strip().isdigit():
             starter.kill()
-            _, words = starter.communicate()
-            why = words.strip() or "unshare did not answer"
+            _, text = starter.communicate()
+            why = text.strip() or "unshare did not answer"
             raise SandboxError(f"no sandbox on this machine: {why} (./invokew doctor says what to do)")
         return cls(name, int(line), starter)
 

@@ -32,8 +32,8 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 class ConnectError(RuntimeError):
     """There is no way to a machine; the message says which, why, and what to do."""
 
-    def __init__(self, machine: Machine, words: str) -> None:
-        super().__init__(f"{machine.name}: {machine}: {words}")
+    def __init__(self, machine: Machine, message: str) -> None:
+        super().__init__(f"{machine.name}: {machine}: {message}")
 
 
 class Connection:
@@ -82,8 +82,10 @@ class Connection:
         try:
             return IPv4Address(address)
         except AddressValueError:
-            words = f"it is reached at {address}, and between the nodes is IPv4: give it an underlay_address"
-            raise ConnectError(self.machine, words) from None
+            message = (
+                f"it is reached at {address}, and between the nodes is IPv4: give it an underlay_address"
+            )
+            raise ConnectError(self.machine, message) from None
 
     def close(self) -> None:
         """End it, and all that goes over it."""
@@ -170,18 +172,18 @@ def _reach(machine: Machine) -> socket.socket:
     try:
         link = socket.create_connection((machine.host, machine.port), CONNECT_SECONDS)
     except socket.gaierror as error:
-        words = f"no address is known for this name ({error.strerror}); see ansible_host"
+        message = f"no address is known for this name ({error.strerror}); see ansible_host"
     except TimeoutError:
-        words = f"timed out: no answer within {CONNECT_SECONDS:g} s"
+        message = f"timed out: no answer within {CONNECT_SECONDS:g} s"
     except ConnectionRefusedError:
-        words = f"refused: nothing listens at port {machine.port}; is sshd running, and ansible_port right?"
+        message = f"refused: nothing listens at port {machine.port}; is sshd running, and ansible_port right?"
     except OSError as error:
-        words = f"unreachable: {error.strerror or error}"
+        message = f"unreachable: {error.strerror or error}"
     else:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENCE_SECONDS * 1000))
         return link
-    raise ConnectError(machine, words)
+    raise ConnectError(machine, message)
 
 
 def _in_words(machine: Machine, error: Exception) -> str:

@@ -140,14 +140,14 @@ def _faults(variables: Mapping[str, Any]) -> Iterator[str]:
 
 def _options(variables: Mapping[str, Any]) -> dict[str, str]:
     """Return what ssh's options say, by name in small letters; another argument is a name of its own."""
-    words = iter(
+    arguments = iter(
         shlex.split(
             " ".join(str(variables.get(f"ansible_ssh_{kind}_args") or "") for kind in ("common", "extra"))
         )
     )
     options = {}
-    for word in words:
-        option = next(words, "") if word == "-o" else word.removeprefix("-o")
+    for word in arguments:
+        option = next(arguments, "") if word == "-o" else word.removeprefix("-o")
         name, separator, value = option.partition("=")
         options[name.lower() if separator and word.startswith("-o") else word] = value
     return options
@@ -211,8 +211,8 @@ def _without_variables(listing: Mapping[str, Any]) -> dict[str, Mapping[str, Any
     return {host: {} for group in groups for host in group.get("hosts", ()) if host not in known}
 
 
-def _essence(words: str) -> str:
+def _essence(text: str) -> str:
     """Return what Ansible says is wrong, without the colours of it."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("[ERROR]", "ERROR"))]
     return " ".join(errors or lines[:3]) or "ansible-inventory said nothing"

@@ -243,8 +243,8 @@ def _parse(node: Node, run: str, text: str) -> Ledger:
     try:
         return Ledger.model_validate_json(text)
     except ValidationError as error:
-        words = f"{directory(run)}/ledger cannot be read: {error}"
-        raise CommandError(node.name, ["cat", f"{directory(run)}/ledger"], "an error", words) from None
+        message = f"{directory(run)}/ledger cannot be read: {error}"
+        raise CommandError(node.name, ["cat", f"{directory(run)}/ledger"], "an error", message) from None
 
 
 def _boot(node: Node) -> str:

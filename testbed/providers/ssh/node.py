@@ -125,8 +125,8 @@ class SshNode(Runs):
         try:
             return self.connection.open()
         except ConnectError as error:
-            words = str(error).partition(": ")[2]
-            raise CommandError(self.name, argv, "no connection", words) from error
+            message = str(error).partition(": ")[2]
+            raise CommandError(self.name, argv, "no connection", message) from error
 
     def _attempt(self, argv: Sequence[str], line: str, stdin: str, timeout: float) -> Result:
         channel = self._open(argv)
@@ -201,9 +201,9 @@ class SshProcess:
             file.close()
         if not was_lost:
             return self._channel.exit_status
-        with self._stderr.open("a", encoding="utf-8") as words:
+        with self._stderr.open("a", encoding="utf-8") as errors:
             seconds = time.monotonic() - self._began
-            words.write(f"{self._name}: the connection was lost after {seconds:.1f} s\n")
+            errors.write(f"{self._name}: the connection was lost after {seconds:.1f} s\n")
         return LOST
 
 

@@ -73,8 +73,8 @@ class MachinesThere(Persisted):
 
         left = {name: faults for name, faults in clear(self.machines).items() if faults}
         if left:
-            words = (f"{name}: not taken away: {'; '.join(faults)}" for name, faults in left.items())
-            raise MachinesError("\n".join(words))
+            messages = (f"{name}: not taken away: {'; '.join(faults)}" for name, faults in left.items())
+            raise MachinesError("\n".join(messages))
         return f"nothing of a testbed is left on {', '.join(self.machines)}"
 
 
@@ -88,7 +88,7 @@ def _login(machine: Machine, command: Sequence[str]) -> CommandLine:
 def _as_root(machine: Machine, command: Sequence[str]) -> CommandLine:
     """Return what leads to a command as root, with this terminal if there is one. Raises LookupError."""
     found = ["env", f"PATH={ENVIRONMENT['PATH']}", *command]
-    ssh, *rest = _login(machine, ["sh", "-c", AS_ROOT, "sh", *found]).words
+    ssh, *rest = _login(machine, ["sh", "-c", AS_ROOT, "sh", *found]).argv
     terminal = ["-t"] if sys.stdin.isatty() and sys.stdout.isatty() else []
     return CommandLine([ssh, *terminal, *rest])
 
@@ -97,5 +97,5 @@ def ssh_command(machine: Machine, command: Sequence[str]) -> list[str]:
     """Return ssh's command line."""
     key = ["-i", str(machine.key)] if machine.key else []
     known = ["-o", f"UserKnownHostsFile={machine.known_hosts}"] if machine.known_hosts else []
-    words = [shlex.join(command)] if command else []
-    return ["ssh", "-p", str(machine.port), "-l", machine.user, *key, *known, "--", machine.host, *words]
+    remote = [shlex.join(command)] if command else []
+    return ["ssh", "-p", str(machine.port), "-l", machine.user, *key, *known, "--", machine.host, *remote]

@@ -66,16 +66,16 @@ class SshProvider(Provider):
         if self._provisioned:
             scenario = scenario.model_copy(update={"clusters": {}, "pods": {}})
         made = Addressing(scenario)
-        seen = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
-        _on_each(self._claimed, lambda one: one.open(made, seen[one.name]))
+        states = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
+        _on_each(self._claimed, lambda one: one.open(made, states[one.name]))
         return found
 
     def down(self) -> None:
         """Take away what is in the ledgers. Raises MachinesError with what stays where."""
         claimed, self._claimed, self.nodes = self._claimed, {}, {}
         left = in_parallel(lambda one: one.leave(), claimed.values())
-        if words := [one for one in left if one]:
-            raise MachinesError("\n".join(words))
+        if messages := [one for one in left if one]:
+            raise MachinesError("\n".join(messages))
 
 
 def located(scenario: Scenario, machines: Mapping[str, Machine]) -> Scenario:
@@ -133,8 +133,8 @@ AGAIN = "./invokew down --provider ssh, with the same inventory, takes that away
 class MachineError(RuntimeError):
     """A machine cannot be used; the message says which and why."""
 
-    def __init__(self, name: str, words: str) -> None:
-        super().__init__(f"{name}: {words}")
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
 
 
 class Session:
@@ -158,8 +158,8 @@ class Session:
         self.node.prepare()
         if lacking := plan.missing(self.node, packages.MACHINE):
             needed = " ".join(sorted({packages.MACHINE[program] for program in lacking}))
-            words = f"no program {', '.join(lacking)} there: apt-get install {needed}"
-            raise MachineError(self.name, words)
+            message = f"no program {', '.join(lacking)} there: apt-get install {needed}"
+            raise MachineError(self.name, message)
         self._claim()
         for former in ledger.ledgers(self.node):
             for fault in ledger.undo(self.node, former):
@@ -200,14 +200,14 @@ class Session:
 
     def clock(self) -> Clock:
         """Compare the machine's clock with ours."""
-        return self._kept().clock()
+        return self._valid_claim().clock()
 
     def leave(self) -> str | None:
         """Take away what this run has made; return in words what stays, and why. Does not fail."""
         try:
             if self._artefacts is None:
                 return None
-            self._kept()
+            self._valid_claim()
             faults = self._undo({self._run})
         except (RuntimeError, OSError) as error:
             there = ", ".join(map(str, self._artefacts or []))
@@ -236,7 +236,7 @@ class Session:
         own = [one for one in ledger.ledgers(self.node) if one.run in runs]
         return [fault for one in own for fault in ledger.undo(self.node, one)]
 
-    def _kept(self) -> Claim:
+    def _valid_claim(self) -> Claim:
         """Return our claim; a new one where the connection was lost, and with it the former one's claim."""
         if self._claimed is None or not self._claimed.alive:
             return self._claim({self._run})
@@ -292,11 +292,11 @@ class Claim:
         claim = cls(node, channel)
         if claim._line() == "claimed":
             return claim
-        words = channel.recv_stderr(4096).decode(errors="replace").strip()
+        text = channel.recv_stderr(4096).decode(errors="replace").strip()
         channel.close()
-        if words == "taken":
+        if text == "taken":
             return None
-        raise CommandError(node.name, CLAIM, "no answer", words or "the connection was lost")
+        raise CommandError(node.name, CLAIM, "no answer", text or "the connection was lost")
 
     @property
     def alive(self) -> bool:

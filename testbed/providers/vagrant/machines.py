@@ -82,10 +82,10 @@ class Made:
         """Return how to get to each, by its node's name. Raises LookupError if they are not up."""
         file = self.inventory()
         # Ansible, which reads inventories of other people's, takes a second to start.
-        told = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))["all"]
+        listed = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))["all"]
         return {
-            name: inventory.machine(name, {**told["vars"], **own}, f"{file}: {name}")
-            for name, own in told["hosts"].items()
+            name: inventory.machine(name, {**listed["vars"], **own}, f"{file}: {name}")
+            for name, own in listed["hosts"].items()
         }
 
     def inventory(self) -> Path:
@@ -116,7 +116,7 @@ class Made:
 
     def _must_exist(self) -> None:
         if not self._description.exists():
-            others = ", ".join(other.scenario_name for other in known(self._states)) or "none"
+            others = ", ".join(other.scenario_name for other in all_made(self._states)) or "none"
             raise LookupError(f"no machines of scenario {self.scenario_name} (of: {others})")
 
     @contextmanager
@@ -124,7 +124,7 @@ class Made:
         """Lend Vagrant with these machines in view; turn its failures into MachinesError."""
         import vagrant  # which says on standard error if there is no Vagrant, whether it is asked or not
 
-        told = {
+        settings = {
             "VAGRANT_DOTFILE_PATH": str(self._state / "vagrant"),
             "VAGRANT_DEFAULT_PROVIDER": requirements.hypervisor(),
             "VAGRANT_CHECKPOINT_DISABLE": "1",
@@ -133,11 +133,14 @@ class Made:
         log = vagrant.make_file_cm(str(self._log))
         try:
             yield vagrant.Vagrant(
-                str(resources.HOME), env={**os.environ, **told, **(environment or {})}, out_cm=log, err_cm=log
+                str(resources.HOME),
+                env={**os.environ, **settings, **(environment or {})},
+                out_cm=log,
+                err_cm=log,
             )
         except subprocess.CalledProcessError as error:
-            words = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
-            said = [line for line in words.splitlines() if line.strip() and not STACK.match(line)]
+            text = error.stderr or self._log.read_text(encoding="utf-8", errors="replace")
+            said = [line for line in text.splitlines() if line.strip() and not STACK.match(line)]
             last = "\n".join(said[-LAST_LINES:])
             command = " ".join(error.cmd)
             raise MachinesError(f"{command} ended with {error.returncode}; {self._log}:\n{last}") from None
@@ -210,7 +213,7 @@ def usable(scenario: Scenario) -> Machines:
     return machines
 
 
-def known(states: Path | None = None) -> list[Made]:
+def all_made(states: Path | None = None) -> list[Made]:
     """Return all that were made, up or not, by their scenarios' names."""
     files = (states or resources.MACHINES).glob(f"*/{DESCRIPTION}")
     return [Made(name, states) for name in sorted(file.parent.name for file in files)]
@@ -227,9 +230,9 @@ def _listens(machine: Machine) -> bool:
 
 def _fixed(description: str) -> Any:
     """Return of a description of machines what cannot be changed while they exist: where they are."""
-    told = YAML(typ="safe", pure=True).load(description)
-    addresses = {name: node["address"] for name, node in told["nodes"].items()}
-    return {"underlay": told["underlay"], "nodes": addresses}
+    described = YAML(typ="safe", pure=True).load(description)
+    addresses = {name: node["address"] for name, node in described["nodes"].items()}
+    return {"underlay": described["underlay"], "nodes": addresses}
 
 
 def _place(machine: Machine) -> str:
@@ -293,10 +296,10 @@ def rendered_inventory(scenario: Scenario, ssh_config: str, known_hosts: Path) -
     """Return the Ansible inventory of machines, from what ``vagrant ssh-config`` says of them."""
     import paramiko  # takes its time, and machines that are up have their inventory
 
-    told = paramiko.SSHConfig.from_text(ssh_config)
+    config = paramiko.SSHConfig.from_text(ssh_config)
     hosts = {}
     for name, address in Addressing(scenario).nodes.items():
-        way = told.lookup(name)
+        way = config.lookup(name)
         hosts[name] = {
             "ansible_host": way["hostname"],
             "ansible_port": int(way.get("port", "22")),

@@ -91,7 +91,7 @@ class VagrantPersistence(Persistence):
 
     def names(self) -> list[str]:
         """Return what machines are called of which there is an inventory, as there is while they are up."""
-        return [made.name for made in machines.known() if made.is_listed()]
+        return [made.name for made in machines.all_made() if made.is_listed()]
 
     def find(self, name: str) -> PersistedMachines | None:
         """Return machines by what they are called, if any of them answers."""
@@ -104,7 +104,7 @@ class VagrantPersistence(Persistence):
         if scenario is None and name is not None:
             made = _called(name)
             if made is None:
-                known = ", ".join(one.name for one in machines.known()) or "none"
+                known = ", ".join(one.name for one in machines.all_made()) or "none"
                 raise LookupError(f"no virtual machines are called {name!r} (there are: {known})")
             return PersistedMachines(made)
         return PersistedMachines(Made(scenario.name if scenario else DEFAULT))
@@ -147,7 +147,7 @@ class PersistedMachines(Persisted):
 
 def _called(name: str) -> Made | None:
     """Return the machines that are called this, up or not."""
-    return next((made for made in machines.known() if made.name == name), None)
+    return next((made for made in machines.all_made() if made.name == name), None)
 
 
 def _no(source: str) -> None:

@@ -129,8 +129,8 @@ def runs(accelerator: str, processor: str) -> bool:
     if shutil.which(EMULATOR) is None:
         return False
     firmware = bytearray(FIRMWARE_SIZE)
-    for place, words in ((0, PROGRAM), (FIRST_INSTRUCTION, RESET)):
-        code = bytes.fromhex(words)
+    for place, digits in ((0, PROGRAM), (FIRST_INSTRUCTION, RESET)):
+        code = bytes.fromhex(digits)
         firmware[place : place + len(code)] = code
     with scratch.file() as file:
         file.write_bytes(firmware)

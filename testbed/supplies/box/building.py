@@ -122,8 +122,8 @@ def catalogue(box: Path, version: str) -> str:
     with box.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     where = {"name": "libvirt", "url": box.as_uri(), "checksum_type": "sha256", "checksum": checksum}
-    told = {"name": NAME, "versions": [{"version": version, "providers": [where]}]}
-    return json.dumps(told, indent=2) + "\n"
+    described = {"name": NAME, "versions": [{"version": version, "providers": [where]}]}
+    return json.dumps(described, indent=2) + "\n"
 
 
 def add(found: Path) -> None:
@@ -156,15 +156,15 @@ class _Workshop:
         """Install Debian from package sources into a directory; return its packages with their versions."""
         archive, pins = self._directory / "root.tar", self._directory / "pins"
         pins.write_text(preferences(wanted.pins), encoding="utf-8")
-        kept = self._directory / "sources"
-        kept.write_text(without_passwords(sources), encoding="utf-8")
+        sources_file = self._directory / "sources"
+        sources_file.write_text(without_passwords(sources), encoding="utf-8")
         self._run([
             "mmdebstrap", "--variant=minbase", "--format=tar", f"--include={','.join(wanted.packages)}",
             *(f"--aptopt={line}" for line in self._run(PROXIES).splitlines()),
             f"--setup-hook=upload {pins} /etc/apt/preferences.d/pins",
             f"--essential-hook=sync-in {resources.BOX / 'files'} /",
             f"--customize-hook={resources.BOX / 'customize'}",
-            f"--customize-hook=upload {kept} /etc/apt/sources.list",
+            f"--customize-hook=upload {sources_file} /etc/apt/sources.list",
             wanted.suite, str(archive), "-",
         ], stdin=sources)  # fmt: skip
         self._root.mkdir()
@@ -172,11 +172,11 @@ class _Workshop:
         unpack = ["tar", "--extract", "--preserve-permissions", "--numeric-owner", "--exclude=./dev/*"]
         self._run([*self._as_root, *unpack, "--file", str(archive), "--directory", str(self._root)])
         archive.unlink()
-        told = self._run([
+        listed = self._run([
             "dpkg-query", f"--admindir={self._root / 'var/lib/dpkg'}", "--show",
             "--showformat=${Package} ${Version}\\n",
         ])  # fmt: skip
-        return dict(line.split() for line in told.splitlines())
+        return dict(line.split() for line in listed.splitlines())
 
     def write_disk(self, size: int) -> Path:
         """Write the system into the image of a disk of so many bytes."""
@@ -210,9 +210,13 @@ class _Workshop:
         contents.mkdir()
         self._run(["qemu-img", "convert", "-O", "qcow2", str(disk), str(contents / "box.img")])
         shutil.copy(resources.BOX / "Vagrantfile", contents)
-        told = {"provider": "libvirt", "format": "qcow2", "virtual_size": -(-disk.stat().st_size // 2**30)}
+        metadata = {
+            "provider": "libvirt",
+            "format": "qcow2",
+            "virtual_size": -(-disk.stat().st_size // 2**30),
+        }
         about = {"name": NAME, "version": version, "suite": wanted.suite}
-        (contents / "metadata.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+        (contents / "metadata.json").write_text(json.dumps(metadata) + "\n", encoding="utf-8")
         (contents / "info.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
         (contents / "packages.txt").write_text(list_packages(packages), encoding="utf-8")
         file = self._directory / f"{NAME.replace('/', '-')}-{version}.box"
@@ -236,8 +240,8 @@ def _output(argv: Sequence[str], stdin: str = "", besides: Mapping[str, str] | N
         env={**os.environ, **fixed, **(besides or {})},
     )  # fmt: skip
     if done.returncode != 0:
-        words = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
-        raise BoxError(f"{argv[0]} ended with {done.returncode}: {words}")
+        text = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
+        raise BoxError(f"{argv[0]} ended with {done.returncode}: {text}")
     return done.stdout
 
 
@@ -337,9 +341,11 @@ def check_pins(recipe: Recipe, packages: Mapping[str, str]) -> None:
     pins = recipe.pins
     differing = sorted(p for p in {*pins, *packages} if pins.get(p) != packages.get(p))
     if differing:
-        words = [f"{p} {packages.get(p, 'missing')} (pinned: {pins.get(p, 'not at all')})" for p in differing]
+        differences = [
+            f"{p} {packages.get(p, 'missing')} (pinned: {pins.get(p, 'not at all')})" for p in differing
+        ]
         raise LookupError(
-            "the mirror lacks what testbed/supplies/box/debian.yaml pins: " + "; ".join(words) + "\n"
+            "the mirror lacks what testbed/supplies/box/debian.yaml pins: " + "; ".join(differences) + "\n"
             "Take what it has with ./invokew box.build --upgrade, which writes the pins again, or name "
             "mirrors that have kept the pinned versions, by --mirror and --security or in this machine's "
             "apt sources"

@@ -176,7 +176,7 @@ def test_places_are_entered_by_what_their_keeper_says(become: list[CommandLine])
     lasting.log_in(Persisted("a"), "worker-01", [])
     lasting.log_in(Persisted("a"), "worker-01", ["tc -s class", "|", "head"])
     lasting.capture(Persisted("a"), "worker-01", "eth1", ["tcp"])
-    assert [list(one.words) for one in become] == [
+    assert [list(one.argv) for one in become] == [
         ["to", "worker-01", "ip", "route"],
         ["log", "in", "worker-01"],
         ["log", "in", "worker-01", "sh", "-c", "tc -s class | head"],

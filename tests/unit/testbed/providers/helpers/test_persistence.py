@@ -141,9 +141,9 @@ def test_commands_go_by_kubectl() -> None:
     there = PersistedPods("lab", {"a": Cluster(kept()).client()})
     kubectl = ["kubectl", "--kubeconfig=/a.conf", "--namespace=concorde-bench", "exec", "--stdin"]
     where = there.state().places["A-1"]
-    assert there.command(where.entry, ["ip", "route"]).words == [*kubectl, "a-1", "--", "ip", "route"]
-    assert there.login(where, []).words == [*kubectl, "a-1", "--", *helpers.SHELL]
-    captured = list(there.capture(where, "eth0", ["tcp"]).words)
+    assert there.command(where.entry, ["ip", "route"]).argv == [*kubectl, "a-1", "--", "ip", "route"]
+    assert there.login(where, []).argv == [*kubectl, "a-1", "--", *helpers.SHELL]
+    captured = list(there.capture(where, "eth0", ["tcp"]).argv)
     assert captured[:9] == [*kubectl, "node.worker-01", "--", "nsenter", "--"]
     assert captured[-6:] == ["worker-01", "-n", "-l", "-i", "eth0", "tcp"]
 

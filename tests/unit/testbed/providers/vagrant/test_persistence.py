@@ -120,12 +120,12 @@ def test_commands_go_by_ssh_as_root_and_people_as_themselves(states: Path, port:
         "ssh", "-p", str(port), "-l", "vagrant", "-i", "/keys/worker-01",
         "-o", f"UserKnownHostsFile={states}/kubernetes/known_hosts", "--", "127.0.0.1",
     ]  # fmt: skip
-    assert kept.login(where, []).words == route
-    assert kept.login(where, ["ip", "route"]).words == [*route, "ip route"]
-    *to, line = kept.command(StoredRoute(node="worker-01"), ["ip", "route"]).words
+    assert kept.login(where, []).argv == route
+    assert kept.login(where, ["ip", "route"]).argv == [*route, "ip route"]
+    *to, line = kept.command(StoredRoute(node="worker-01"), ["ip", "route"]).argv
     assert to == route
     assert line == f"sh -c '{AS_ROOT}' sh env PATH={ENVIRONMENT['PATH']} ip route"
-    *to, line = kept.capture(where, "eth1", ["tcp port 9"]).words
+    *to, line = kept.capture(where, "eth1", ["tcp port 9"]).argv
     assert to == route
     assert line.endswith("worker-01 -n -l -i eth1 'tcp port 9'")
 
