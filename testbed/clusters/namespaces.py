@@ -1,4 +1,7 @@
-"""The namespace of a run in each cluster that exists: claimed, and removed with all that is in it."""
+"""The namespace of a run in each cluster that exists: claimed, and removed with all that is made in it.
+
+That is pods, which end by themselves at last.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from testbed.access.place import RUN_SECONDS, CommandError, Node, Place, in_parallel
-from testbed.clusters import manifests
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
+from testbed.clusters.survey import Machine
+from testbed.enforcements.enforcement import Enforcement
+from testbed.kubernetes import manifests
 from testbed.kubernetes.client import PodError
+from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.scenario import Scenario
 
 READY_SECONDS = 900.0
@@ -25,6 +31,13 @@ ANSWER_SECONDS = 20  # of an API that is there, but busy
 # What a run takes besides its traffic at most: getting up and calibrating, which was 20 minutes on emulated
 # machines of a slow host.
 AROUND_SECONDS = 3600
+
+LABEL = {"concorde.contmec.dev/made-by": "bench"}
+OWNER, UNTIL = "concorde.contmec.dev/owner", "concorde.contmec.dev/until"  # annotations of the namespace
+TESTBED = "concorde.contmec.dev/testbed"  # another: its name, if it stays up
+ACCOUNT = "bench"
+STATE = "testbed"  # the ConfigMap that says what stays up
+NODE = "/node"  # where a helper sees the node's root directory
 
 
 @dataclass(frozen=True)
@@ -71,15 +84,15 @@ class Namespaces:
             remove_leftovers(client)
         for client in self._clients:
             self._claim(client)
-        in_parallel(lambda client: client.apply([manifests.account()]), self._clients)
+        in_parallel(lambda client: client.apply([account_manifest()]), self._clients)
 
     def keep(self, name: str, state: str) -> None:
         """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``persisted``."""
         for client in self._claimed:
             says = Record(name, client.cluster, user(), self._until, state)
-            client.apply([manifests.state(asdict(says))])
+            client.apply([state_manifest(asdict(says))])
         # Now they are nobody's leftovers any more: without a process only time tells.
-        changes = [f"{manifests.OWNER}={user()}", f"{manifests.TESTBED}={name}"]
+        changes = [f"{OWNER}={user()}", f"{TESTBED}={name}"]
         in_parallel(
             lambda one: one.run("annotate", "--overwrite", "namespace", NAMESPACE, *changes), self._claimed
         )
@@ -93,9 +106,9 @@ class Namespaces:
     def _claim(self, client: Outside) -> None:
         """Make the namespace of a cluster. One that has just become somebody else's must not be removed."""
         mine = owner(self._seconds)
-        self._until = mine[manifests.UNTIL]
+        self._until = mine[UNTIL]
         try:
-            client.run("create", "--filename=-", stdin=json.dumps(manifests.namespace(mine)))
+            client.run("create", "--filename=-", stdin=json.dumps(namespace_manifest(mine)))
         except CommandError:
             # An API that was late, and was asked again, may have made it the first time.
             if not mine.items() <= _metadata(client).get("annotations", {}).items():
@@ -115,8 +128,8 @@ def owner(seconds: int) -> dict[str, str]:
     """Return what the namespace says of whoever makes it now."""
     until = datetime.now(UTC) + timedelta(seconds=seconds)
     return {
-        manifests.OWNER: f"{user()} {process(os.getpid())}",
-        manifests.UNTIL: until.isoformat(timespec="seconds"),
+        OWNER: f"{user()} {process(os.getpid())}",
+        UNTIL: until.isoformat(timespec="seconds"),
     }
 
 
@@ -136,11 +149,11 @@ def process(pid: int) -> str:
 
 def left_behind(annotations: Mapping[str, str], now: datetime) -> bool:
     """Tell whether the run that made a namespace has ended: its process, if that was here, or its time."""
-    who, _, made_by = annotations.get(manifests.OWNER, "").partition(" ")
+    who, _, made_by = annotations.get(OWNER, "").partition(" ")
     if who.rpartition("@")[2] == socket.gethostname() and made_by:
         return process(int(made_by.partition("-")[0])) != made_by
     try:
-        return now > datetime.fromisoformat(annotations.get(manifests.UNTIL, ""))
+        return now > datetime.fromisoformat(annotations.get(UNTIL, ""))
     except ValueError:
         return False
 
@@ -150,12 +163,12 @@ def remove_leftovers(client: Outside) -> None:
     metadata = _metadata(client)
     if not metadata:
         return
-    if not manifests.LABEL.items() <= metadata.get("labels", {}).items():
+    if not LABEL.items() <= metadata.get("labels", {}).items():
         raise LookupError(f"cluster {client.cluster!r} has a namespace {NAMESPACE} that is not ours")
     annotations = metadata.get("annotations", {})
     if "deletionTimestamp" not in metadata and not left_behind(annotations, datetime.now(UTC)):
-        who, until = annotations.get(manifests.OWNER), annotations.get(manifests.UNTIL)
-        if name := annotations.get(manifests.TESTBED):
+        who, until = annotations.get(OWNER), annotations.get(UNTIL)
+        if name := annotations.get(TESTBED):
             raise LookupError(
                 f"cluster {client.cluster!r}: testbed {name!r} of {who} stays up there until {until}: "
                 f"./invokew down --name {name} ends it"
@@ -172,7 +185,7 @@ def persisted(client: Outside) -> Record | None:
 
     Raises CommandError if it cannot be asked.
     """
-    wanted = ["configmap", manifests.STATE, "--ignore-not-found", "--output=json"]
+    wanted = ["configmap", STATE, "--ignore-not-found", "--output=json"]
     shown = client.run("get", *wanted, f"--request-timeout={ANSWER_SECONDS}s")
     return Record(**shown.json()["data"]) if shown.stdout.strip() else None
 
@@ -208,3 +221,112 @@ def _remaining(client: Outside) -> list[str]:
         *(condition["message"] for condition in conditions if condition["status"] == "True"),
         *(f"pod {name}: {last.get(name)}" for name in pods),
     ]
+
+
+def namespace_manifest(annotations: Mapping[str, str]) -> Manifest:
+    """Return the namespace; whoever owns it and until when is for later runs to read."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": NAMESPACE,
+            # Helpers enter the node, which only privileged pods may.
+            "labels": {**LABEL, "pod-security.kubernetes.io/enforce": "privileged"},
+            "annotations": dict(annotations),
+        },
+    }
+
+
+def account_manifest() -> Manifest:
+    """Return the account of all pods, which may do nothing."""
+    metadata = {"name": ACCOUNT, "namespace": NAMESPACE, "labels": LABEL}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def state_manifest(contents: Mapping[str, str]) -> Manifest:
+    """Return what says of a testbed that stays up what it is."""
+    metadata = {"name": STATE, "namespace": NAMESPACE, "labels": LABEL}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(contents)}
+
+
+def helper_name(node: str) -> str:
+    """Return the name of a node's helper; no pod of a scenario has a dot in its name."""
+    return f"node.{name_of(node)}"
+
+
+def helper_manifest(node: str, machine: Machine, image: str, seconds: int) -> Manifest:
+    """Return the pod by which the harness enters a node: its network and its files, with all rights."""
+    container = _container(image)
+    container["securityContext"] = {"privileged": True}
+    # What the runtime mounts later, a pod's network namespace above all, is seen here too.
+    container["volumeMounts"] = [
+        {"name": "node", "mountPath": NODE, "mountPropagation": "HostToContainer"},
+    ]
+    return _pod(
+        helper_name(node),
+        seconds,
+        {
+            "nodeName": machine.name,
+            "hostNetwork": True,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [container],
+            "volumes": [{"name": "node", "hostPath": {"path": "/"}}],
+        },
+    )
+
+
+def pod_manifest(
+    scenario: Scenario, enforcement: Enforcement, name: str, machine: Machine, image: str, seconds: int
+) -> Manifest:
+    """Return a scenario's pod; what it says of bandwidth is what it says anywhere."""
+    known = manifests.pod(scenario, enforcement, name)
+    (container,) = known["spec"]["containers"]
+    container |= {"image": image, "imagePullPolicy": "IfNotPresent"}
+    if not machine.publishes:
+        container.pop("resources", None)
+    spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": machine.hostname}}
+    return _pod(known["metadata"]["name"], seconds, spec, known["metadata"]["annotations"])
+
+
+def container_manifest(name: str, machine: Machine, image: str, seconds: int) -> Manifest:
+    """Return a scenario's container: a pod in the node's own network, which no CNI plugin ever sees."""
+    inside = _container(image)
+    inside["securityContext"] = {"capabilities": {"add": ["NET_ADMIN"]}}
+    return _pod(
+        name_of(name),
+        seconds,
+        {
+            "containers": [inside],
+            "hostNetwork": True,
+            "nodeSelector": {"kubernetes.io/hostname": machine.hostname},
+        },
+    )
+
+
+def _container(image: str) -> dict[str, Any]:
+    return {"name": "traffic", "image": image, "imagePullPolicy": "IfNotPresent"}
+
+
+def _pod(
+    name: str, seconds: int, spec: dict[str, Any], annotations: Mapping[str, str] | None = None
+) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "labels": LABEL,
+            "annotations": dict(annotations or {}),
+        },
+        "spec": {
+            "serviceAccountName": ACCOUNT,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            # A harness that was killed removes nothing; the next run does, and this.
+            "activeDeadlineSeconds": seconds,
+            **spec,
+        },
+    }

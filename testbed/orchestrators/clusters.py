@@ -14,7 +14,7 @@ from testbed.access import scratch
 from testbed.access.local import Local
 from testbed.access.place import CommandError, InNamespace, Node, Place, PodPlace, Within, in_parallel
 from testbed.access.remote import RemotePod
-from testbed.clusters import kubeconfigs, manifests
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Ways, lifetime
 from testbed.clusters.survey import Ground, ask, facts, survey
@@ -119,7 +119,7 @@ class Pods(Orchestrator):
         for name, container in scenario.containers.items():
             of, machine = self._ground.machine(container.node)
             if of == cluster:
-                made.append(manifests.container(name, machine, self._image, seconds))
+                made.append(namespaces.container_manifest(name, machine, self._image, seconds))
         if made:
             client.apply(made)
             client.wait_until_ready([one["metadata"]["name"] for one in made], READY_SECONDS)
@@ -127,7 +127,7 @@ class Pods(Orchestrator):
     def _manifest(self, name: str, cluster: str) -> Manifest:
         machine = self._ground.machines[cluster, self._scenario.pods[name].node]
         seconds = self._nodes.seconds
-        return manifests.pod(self._scenario, self._enforcement, name, machine, self._image, seconds)
+        return namespaces.pod_manifest(self._scenario, self._enforcement, name, machine, self._image, seconds)
 
     def _find(self, names: Collection[str]) -> None:
         """Learn how the pods that run are attached and reached."""

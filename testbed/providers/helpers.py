@@ -19,7 +19,7 @@ from testbed import resources
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.access.place import CommandError, Entered, Node, Place, PodPlace, in_parallel
 from testbed.access.remote import Remote
-from testbed.clusters import kubeconfigs, manifests, namespaces
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Record, lifetime
 from testbed.clusters.survey import Ground, ask, needed, survey
@@ -43,7 +43,7 @@ from testbed.supplies.images import TRAFFIC
 IMAGE = "CONCORDE_BENCH_IMAGE"  # an environment variable: the pods' image there, if not the testbed's own
 
 # From a helper into its node, whose programs are found as in the testbed's own nodes.
-ENTRANCE = ("chroot", manifests.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
+ENTRANCE = ("chroot", namespaces.NODE, "env", f"PATH={ENVIRONMENT['PATH']}")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class HelpersProvider(Provider):
         in_parallel(self._help, self.clients)
         for (cluster, node), machine in self.ground.machines.items():
             client = self.clients[cluster]
-            way = client.execution(manifests.helper_name(node))
+            way = client.execution(namespaces.helper_name(node))
             self.entered[cluster, node] = ExistingNode(node, client.place, [*way, *ENTRANCE])
             self.nodes.setdefault(node, self.entered[cluster, node])
             assert machine.address, f"the API tells no address of {machine.name}"
@@ -107,10 +107,10 @@ class HelpersProvider(Provider):
     def _help(self, cluster: str) -> None:
         client = self.clients[cluster]
         machines = {node: m for (of, node), m in self.ground.machines.items() if of == cluster}
-        helpers = [manifests.helper(n, m, self.image, self.seconds) for n, m in machines.items()]
+        helpers = [namespaces.helper_manifest(n, m, self.image, self.seconds) for n, m in machines.items()]
         if machines:
             client.apply(helpers)
-            client.wait_until_ready([manifests.helper_name(node) for node in machines], READY_SECONDS)
+            client.wait_until_ready([namespaces.helper_name(node) for node in machines], READY_SECONDS)
 
     def _found(self) -> Found:
         """Return the names and uplinks that the nodes really have."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from testbed.access.place import Result
-from testbed.clusters import kubeconfigs, manifests, namespaces
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.kubernetes.client import ATTEMPTS, TOO_LATE, PodError
 from tests.doubles import Asked, shown
 from tests.unit.testbed.clusters.builders import (
@@ -26,14 +26,14 @@ def test_a_run_that_goes_on_is_not_left_behind() -> None:
 
 def test_a_process_that_ended_here_left_something_behind() -> None:
     who = {
-        manifests.OWNER: f"me@{socket.gethostname()} {os.getpid()}-1",
-        manifests.UNTIL: "2999-01-01T00:00:00Z",
+        namespaces.OWNER: f"me@{socket.gethostname()} {os.getpid()}-1",
+        namespaces.UNTIL: "2999-01-01T00:00:00Z",
     }
     assert namespaces.left_behind(who, datetime.now(UTC))
 
 
 def test_elsewhere_only_time_tells() -> None:
-    who = {**namespaces.owner(100), manifests.OWNER: "me@elsewhere 1-1"}
+    who = {**namespaces.owner(100), namespaces.OWNER: "me@elsewhere 1-1"}
     assert not namespaces.left_behind(who, datetime.now(UTC))
     assert namespaces.left_behind(who, datetime.now(UTC) + timedelta(seconds=101))
 
@@ -45,15 +45,15 @@ def test_nothing_is_removed_where_nothing_was_left() -> None:
 
 
 def test_what_was_left_behind_is_removed() -> None:
-    past = {manifests.UNTIL: "2020-01-01T00:00:00+00:00"}
-    api = Api({"labels": manifests.LABEL, "annotations": past})
+    past = {namespaces.UNTIL: "2020-01-01T00:00:00+00:00"}
+    api = Api({"labels": namespaces.LABEL, "annotations": past})
     namespaces.remove_leftovers(api.client)
     assert api.verbs[-1] == ["delete", "namespace", kubeconfigs.NAMESPACE]
 
 
 @pytest.mark.parametrize(
     ("labels", "words"),
-    [({}, "a namespace concorde-bench that is not ours"), (manifests.LABEL, "is under way, until")],
+    [({}, "a namespace concorde-bench that is not ours"), (namespaces.LABEL, "is under way, until")],
 )
 def test_what_is_not_left_behind_stays(labels: dict[str, str], words: str) -> None:
     api = Api({"labels": labels, "annotations": namespaces.owner(100)})
@@ -137,18 +137,18 @@ def test_a_namespace_that_an_api_made_too_late_is_ones_own() -> None:
 
 
 def test_what_stays_up_is_nobodys_leftover_until_its_time_is_over() -> None:
-    who = {manifests.OWNER: namespaces.user(), manifests.UNTIL: "2999-01-01T00:00:00+00:00"}
+    who = {namespaces.OWNER: namespaces.user(), namespaces.UNTIL: "2999-01-01T00:00:00+00:00"}
     assert not namespaces.left_behind(who, datetime.now(UTC))
-    assert namespaces.left_behind({**who, manifests.UNTIL: "2020-01-01T00:00:00+00:00"}, datetime.now(UTC))
+    assert namespaces.left_behind({**who, namespaces.UNTIL: "2020-01-01T00:00:00+00:00"}, datetime.now(UTC))
 
 
 def test_a_run_is_told_what_stays_up_there_and_how_to_end_it() -> None:
     annotations = {
-        manifests.OWNER: "me@elsewhere",
-        manifests.UNTIL: "2999-01-01T00:00:00+00:00",
-        manifests.TESTBED: "lab",
+        namespaces.OWNER: "me@elsewhere",
+        namespaces.UNTIL: "2999-01-01T00:00:00+00:00",
+        namespaces.TESTBED: "lab",
     }
-    api = Api({"labels": manifests.LABEL, "annotations": annotations})
+    api = Api({"labels": namespaces.LABEL, "annotations": annotations})
     with pytest.raises(LookupError) as raised:
         namespaces.remove_leftovers(api.client)
     assert str(raised.value) == (

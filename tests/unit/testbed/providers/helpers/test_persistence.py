@@ -11,7 +11,7 @@ import pytest
 
 from testbed.access.place import CommandError, Result
 from testbed.access.remote import MARKED
-from testbed.clusters import kubeconfigs, manifests, namespaces
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import Record
 from testbed.clusters.survey import survey
@@ -209,7 +209,7 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
         network=StoredRoute(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
     )
     annotated = [asked.argv[-2:] for asked in cluster.asked if "annotate" in asked.argv]
-    assert annotated == [[f"{manifests.OWNER}={namespaces.user()}", f"{manifests.TESTBED}=new"]] * 2
+    assert annotated == [[f"{namespaces.OWNER}={namespaces.user()}", f"{namespaces.TESTBED}=new"]] * 2
 
 
 def test_a_taken_name_is_refused_before_clusters_are_asked_for_room(

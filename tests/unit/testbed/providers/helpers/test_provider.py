@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.access.place import CommandError
-from testbed.clusters import kubeconfigs, manifests
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.survey import survey
 from testbed.providers.helpers import HelpersProvider
 from tests.unit.testbed.clusters.builders import (
@@ -21,7 +21,7 @@ from tests.unit.testbed.clusters.builders import (
 @pytest.mark.parametrize(
     ("there", "removed"),
     [
-        ({"labels": manifests.LABEL, "annotations": {manifests.UNTIL: "2020-01-01T00:00:00+00:00"}}, False),
+        ({"labels": namespaces.LABEL, "annotations": {namespaces.UNTIL: "2020-01-01T00:00:00+00:00"}}, False),
         (None, True),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from testbed.clusters import kubeconfigs, manifests
+from testbed.clusters import kubeconfigs, namespaces
 from testbed.enforcements.enforcement import RESOURCE
 from tests.unit.testbed.clusters.builders import (
     enforcement,
@@ -14,9 +14,11 @@ from tests.unit.testbed.clusters.builders import (
 
 
 def test_a_pod_is_the_scenarios_and_ends_by_itself() -> None:
-    made = manifests.pod(scenario(), enforcement(scenario()), "A-1", machine(), "example/iperf3:1", 100)
+    made = namespaces.pod_manifest(
+        scenario(), enforcement(scenario()), "A-1", machine(), "example/iperf3:1", 100
+    )
     assert made["metadata"]["namespace"] == kubeconfigs.NAMESPACE
-    assert made["metadata"]["labels"] == manifests.LABEL
+    assert made["metadata"]["labels"] == namespaces.LABEL
     assert made["metadata"]["annotations"] == {"concorde.contmec.dev/egress-guarantee": "50M"}
     spec = made["spec"]
     assert spec["nodeSelector"] == {"kubernetes.io/hostname": "ip-10-0-0-7.example"}
@@ -28,27 +30,27 @@ def test_a_pod_is_the_scenarios_and_ends_by_itself() -> None:
 
 
 def test_a_pod_asks_for_bandwidth_where_that_is_published() -> None:
-    made = manifests.pod(
+    made = namespaces.pod_manifest(
         scenario(), enforcement(scenario()), "A-1", machine(allocatable={RESOURCE: "1"}), "image", 100
     )
     assert made["spec"]["containers"][0]["resources"] == {"limits": {RESOURCE: "50000000"}}
 
 
 def test_what_a_kubelet_has_set_to_zero_is_not_published() -> None:
-    made = manifests.pod(
+    made = namespaces.pod_manifest(
         scenario(), enforcement(scenario()), "A-1", machine(allocatable={RESOURCE: "0"}), "image", 100
     )
     assert "resources" not in made["spec"]["containers"][0]
 
 
 def test_a_container_is_in_its_nodes_network_and_promised_nothing() -> None:
-    made = manifests.container("container-1", machine(), "image", 100)
+    made = namespaces.container_manifest("container-1", machine(), "image", 100)
     assert made["spec"]["hostNetwork"] is True
     assert made["metadata"]["annotations"] == {}
     assert "privileged" not in json.dumps(made)
 
 
 def test_only_helpers_are_privileged_and_are_where_they_must_be() -> None:
-    made = manifests.helper("worker-01", machine(), "image", 100)
+    made = namespaces.helper_manifest("worker-01", machine(), "image", 100)
     assert made["spec"]["nodeName"] == "ip-10-0-0-7"
     assert made["spec"]["containers"][0]["securityContext"] == {"privileged": True}
