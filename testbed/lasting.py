@@ -111,16 +111,6 @@ def at(provider: str, scenario: Scenario | None, name: str | None) -> Persisted:
     return found
 
 
-def state(name: str) -> State:
-    """Return what a lasting testbed holds. Raises LookupError if there is none of that name."""
-    return find(name).state()
-
-
-def kubeconfig(name: str, cluster: str) -> str:
-    """Return a kubeconfig that works on this machine for a testbed's cluster. Raises LookupError."""
-    return find(name).kubeconfig(cluster)
-
-
 def scenario_of(persisted: Persisted) -> Scenario:
     """Return the scenario that a testbed was brought up from. Raises LookupError if that is not known."""
     definition = persisted.state().definition

@@ -24,6 +24,8 @@ ATTACHMENTS = "/run/cni-attachments"
 class CniOrchestrator(Orchestrator):
     """Runs pods as containerd would, minus the containers."""
 
+    pods: dict[str, InNamespace]
+
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         self._addressing, self._enforcement = addressing, enforcement
         self._scenario = addressing.scenario
@@ -73,7 +75,8 @@ class CniOrchestrator(Orchestrator):
     def _show(self) -> None:
         """Let everybody know the pods that are attached; each is its network."""
         attached = [name for name in self._scenario.pods if name in self._results]
-        self.pods = self.networks = {name: self._place(name) for name in attached}
+        self.pods = {name: self._place(name) for name in attached}
+        self.networks = self.pods
 
     def _provide(self, name: str) -> Runtime:
         """Return what calls the plugins on a node, once they and the pods' namespaces are there."""

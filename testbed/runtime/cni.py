@@ -156,14 +156,12 @@ def host_interface(result: Json) -> str:
     """
     position = result["ips"][0].get("interface", 0)
     before: Json = result["interfaces"][position - 1] if position else {}
-    name: str = before.get("name", "") if not before.get("sandbox") else ""
-    return name
+    return "" if before.get("sandbox") else str(before.get("name", ""))
 
 
 def address(result: Json) -> str:
     """Return the pod's address in a result."""
-    stated: str = result["ips"][0]["address"]
-    return stated.partition("/")[0]
+    return str(result["ips"][0]["address"]).partition("/")[0]
 
 
 def cached_name(network: NetworkList, attachment: Attachment) -> str:
@@ -217,8 +215,7 @@ class Attached:
     @property
     def container(self) -> str:
         """The identity of the pod's sandbox."""
-        identity: str = self.cached["containerId"]
-        return identity
+        return str(self.cached["containerId"])
 
     @property
     def arguments(self) -> dict[str, str]:
@@ -234,8 +231,7 @@ class Attached:
     @property
     def namespace(self) -> str:
         """The path of the pod's network namespace, there."""
-        path: str = own_interface(self.result)["sandbox"]
-        return path
+        return str(own_interface(self.result)["sandbox"])
 
     @property
     def host_interface(self) -> str:

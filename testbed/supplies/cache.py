@@ -20,17 +20,12 @@ GO_CACHE = "go-cache"
 
 def root() -> Path:
     """Return the directory where everything about Kubernetes is kept."""
-    return directory() / "kubernetes"
-
-
-def directory() -> Path:
-    """Return the directory where everything is kept."""
-    return resources.cache()
+    return resources.cache() / "kubernetes"
 
 
 def packages() -> Path:
     """Return the directory where programs of Debian's packages are kept."""
-    return directory() / "packages"
+    return resources.cache() / "packages"
 
 
 @contextmanager

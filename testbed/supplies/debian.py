@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from testbed import resources
 from testbed.supplies import packages
@@ -134,17 +135,9 @@ class Workshop:
         }
         self.run(argv, directory=self._tree, environment=environment)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        directory: Path | None = None,
-        environment: Mapping[str, str] | None = None,
-        check: bool = True,
-    ) -> str:
+    def run(self, argv: Sequence[str], **where: Any) -> str:
         """Run a command of the build; see testbed.supplies.packages."""
-        log = self._directory / "log"
-        return packages.run(BUILDING, argv, log, directory=directory, environment=environment, check=check)
+        return packages.run(BUILDING, argv, self._directory / "log", **where)
 
 
 def source_lists(directory: Path) -> dict[str, str]:

@@ -69,12 +69,12 @@ class Existing:
         (directory / "small.yaml").write_text(SCENARIO + BESIDE)
         kubectl = directory / "kubectl"
         shutil.copy(binaries.find().path("kubectl"), kubectl)
-        (directory / "a.conf").write_text(lasting.kubeconfig(NAME, "a"))
+        (directory / "a.conf").write_text(lasting.find(NAME).kubeconfig("a"))
         self.client = Outside("a", Local(), str(kubectl), str(directory / "a.conf"))
         box = Sandbox.find(NAME)
         assert box is not None
         self.cells = []
-        pods = [place for place in lasting.state(NAME).places.values() if place.kind == "pod"]
+        pods = [place for place in lasting.find(NAME).state().places.values() if place.kind == "pod"]
         for place in pods:
             (target,) = [word for word in place.network.command if word.startswith("--target=")]
             self.cells.append(Cell(place.node, box.node(place.node), "", int(target.partition("=")[2])))

@@ -45,7 +45,7 @@ class Cluster:
         self.scenario = directory / "small.yaml"
         self.kubeconfig = directory / "a.conf"
         self.state = directory / "state"
-        self.kubeconfig.write_text(lasting.kubeconfig(CLUSTER, "a"))
+        self.kubeconfig.write_text(lasting.find(CLUSTER).kubeconfig("a"))
         kubectl = shutil.which("kubectl") or str(binaries.find().path("kubectl"))
         self.client = Outside("a", Local(), kubectl, str(self.kubeconfig))
 
@@ -147,7 +147,7 @@ def test_capture_is_the_nodes_own_in_the_pods_network(up: Cluster) -> None:
     asked = PersistedPods(NAME, {"a": up.client})
     where = asked.state().places["A-1"]
     entered = asked.command(where.network, ["ip", "-br", "address", "show", "eth0"])
-    shown = subprocess.run(entered.words, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(entered.argv, capture_output=True, text=True, check=True).stdout
     assert f"{where.address}/24" in shown
     if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]) is None:
         missing = up.invoke("capture", "A-1", "--name", NAME)

@@ -11,20 +11,10 @@ from bench.console.documents import Document
 from bench.console.messages import say, timed
 from bench.console.statuses import FAILED, HELD
 from bench.recording.requests import scenario_file
-from testbed import assembly, doctor
+from testbed import assembly, doctor, resources
 from testbed.doctor import Finding
 from testbed.scenario import load
-from testbed.supplies import (
-    binaries,
-    bundle,
-    cache,
-    debian,
-    getting,
-    images,
-    packages,
-    runner,
-    versions,
-)
+from testbed.supplies import binaries, bundle, debian, getting, images, packages, runner, versions
 from testbed.supplies.box import building
 from testbed.testbed import ENTRIES
 
@@ -143,7 +133,7 @@ def build_box(to: str, version: str, upgrade: bool, mirror: str, security: str) 
     def tell(stage: str) -> None:
         say(f"box: {stage}")
 
-    where = Path(to).absolute() if to else cache.directory() / "boxes"
+    where = Path(to).absolute() if to else resources.cache() / "boxes"
     found = building.build(where, version or building.of_today(), upgrade, tell, mirror, security)
     if shutil.which("vagrant") is None:
         tell(f"Vagrant is not installed here; where it is: vagrant box add {found}")
