@@ -198,23 +198,21 @@ def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
     asked.bind(path)
     asked.listen()
     asked.setblocking(False)
+    carry(out, back, asked, delay)
+
+
+def carry(out: Direction, back: Direction, asked: socket.socket, delay: int) -> None:
+    """Carry packets both ways until this process is killed."""
     watched = (out.source, back.source, asked.fileno())
     waiting, clock = Waiting(), time.monotonic_ns
     late, pause = delay // LATE, delay // PAUSE
     early = look_again = 0
     while True:
         now = back.give(out.give(clock(), late), late)
-        nap = NAP_NS
-        for one in (out, back):
-            if one.queue:
-                nap = min(nap, max(0, one.queue[0][0] - now - early))
-        if nap > LONG_NS:
-            nap -= SPARE_NS
-        if looking := now >= look_again:
-            ready, _, _ = select.select(watched, (), (), nap / 1e9)
-        else:
-            nap = min(nap, look_again - now)
-            ready, _, _ = select.select((), (), (), nap / 1e9)
+        nap = until_due(out, back, now + early)
+        looking = now >= look_again
+        nap = nap if looking else min(nap, look_again - now)
+        ready, _, _ = select.select(watched if looking else (), (), (), nap / 1e9)
         woken = clock()
         waited, overslept = waiting.since(), max(0, woken - now - nap)
         if nap and not ready:
@@ -233,6 +231,15 @@ def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
                 one.looked = woken
         if asked.fileno() in ready:
             answer(asked, out, back)
+
+
+def until_due(out: Direction, back: Direction, now: int) -> int:
+    """Return how long to sleep, nanoseconds, until a frame is due either way."""
+    nap = NAP_NS
+    for one in (out, back):
+        if one.queue:
+            nap = min(nap, max(0, one.queue[0][0] - now))
+    return nap - SPARE_NS if nap > LONG_NS else nap
 
 
 def answer(asked: socket.socket, out: Direction, back: Direction) -> None:
