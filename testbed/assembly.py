@@ -126,7 +126,7 @@ def _pods_persistence() -> Persistence:
 
 
 def _ssh_persistence() -> Persistence:
-    from testbed.providers.ssh.inventory import MachinesPersistence
+    from testbed.providers.ssh.persistence import MachinesPersistence
 
     return MachinesPersistence()
 

@@ -18,7 +18,7 @@ from math import isclose
 
 from testbed.access.place import CommandError, Place
 from testbed.enforcements.enforcement import BURST, BURST_MILLISECONDS, Enforcement, Footprint, Up
-from testbed.links import interfaces
+from testbed.links import BUCKET_SECONDS, SMALLEST_BUCKET
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
 from testbed.scenario.model import Shaping
@@ -221,11 +221,11 @@ def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
 
 
 def _paper_burst(rate: int) -> int:
-    return min(BURST, max(interfaces.SMALLEST_BUCKET, round(rate / 8 * BURST_MILLISECONDS / 1000)))
+    return min(BURST, max(SMALLEST_BUCKET, round(rate / 8 * BURST_MILLISECONDS / 1000)))
 
 
 def _short_burst(rate: int) -> int:
-    return max(interfaces.SMALLEST_BUCKET, round(rate / 8 * interfaces.BUCKET_SECONDS))
+    return max(SMALLEST_BUCKET, round(rate / 8 * BUCKET_SECONDS))
 
 
 def frame_ratio(scenario: Scenario, cluster: str) -> float:

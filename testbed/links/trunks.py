@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from testbed.access.components import Component
 from testbed.access.place import Feature, Node
-from testbed.links import interfaces, relay
+from testbed.links import bucket, relay
 from testbed.scenario import Scenario
 from testbed.scenario.model import Zone
 
@@ -108,7 +108,7 @@ class Cable:
         rate = trunk.settings.rate
         if rate is None:
             return []
-        return [f"qdisc add dev {end} root {interfaces.bucket(rate)}" for end in (trunk.near, trunk.far)]
+        return [f"qdisc add dev {end} root {bucket(rate)}" for end in (trunk.near, trunk.far)]
 
     def start(self, trunk: Trunk, place: Node) -> Running:
         """Start what there is to run where the ends are. Raises RuntimeError."""
@@ -136,7 +136,7 @@ class Netem(Cable):
         for end in (trunk.near, trunk.far):
             lines.append(f"qdisc add dev {end} root handle 1: netem {_netem(trunk.settings)}")
             if rate is not None:
-                lines.append(f"qdisc add dev {end} parent 1:1 handle 2: {interfaces.bucket(rate)}")
+                lines.append(f"qdisc add dev {end} parent 1:1 handle 2: {bucket(rate)}")
         return lines
 
     def start(self, trunk: Trunk, place: Node) -> Running:

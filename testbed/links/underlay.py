@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from testbed.links import interfaces
+from testbed.links import bucket, without_link_local
 from testbed.links.trunks import Cable, Trunk, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
@@ -61,7 +61,7 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
 
 def _set_up(device: str) -> Iterator[str]:
     """Yield the lines that set a device up."""
-    yield from interfaces.without_link_local(device)
+    yield from without_link_local(device)
     yield f"link set {device} up"
 
 
@@ -77,7 +77,7 @@ def render_rates(scenario: Scenario, trunks: Trunks) -> str:
         rate, port = links.rate_of(scenario, node), port_name(index)
         if rate is None:
             continue
-        shaper = f"root {interfaces.bucket(rate)}"
+        shaper = f"root {bucket(rate)}"
         lines.append(f"qdisc add dev {port} {shaper}")
         if node in spreading:
             lines += [
@@ -92,7 +92,7 @@ def render_rates(scenario: Scenario, trunks: Trunks) -> str:
 def _plug(end: str, switch: str) -> Iterator[str]:
     """Yield the lines that make an interface a port of a switch."""
     yield f"link set {end} master {switch}"
-    yield from interfaces.without_link_local(end)
+    yield from without_link_local(end)
     yield f"link set {end} up"
 
 
@@ -120,7 +120,7 @@ def render_uplink(addressing: Addressing, node: str) -> str:
     lines = [
         "link set lo up",
         f"address add {addressing.nodes[node]} broadcast + dev {end}",
-        *interfaces.without_link_local(end),
+        *without_link_local(end),
         f"link set {end} up",
     ]
     return "\n".join(lines) + "\n"

@@ -7,7 +7,7 @@ and firewalls").
 
 from __future__ import annotations
 
-from testbed.links import interfaces
+from testbed.links import without_link_local
 from testbed.scenario import Scenario, networks
 from testbed.scenario.addressing import Addressing
 
@@ -27,7 +27,7 @@ def render_links(addressing: Addressing, node: str) -> str:
     lines = [
         f"link add {BRIDGE} type bridge",
         f"link set {BRIDGE} mtu {mtu}",
-        *interfaces.without_link_local(BRIDGE),
+        *without_link_local(BRIDGE),
         f"link set {BRIDGE} up",
         f"address add {network.network_address + 1}/{network.prefixlen} broadcast + dev {BRIDGE}",
     ]
@@ -37,7 +37,7 @@ def render_links(addressing: Addressing, node: str) -> str:
             f"netns add {name}",
             f"link add {veth} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {name}",
             f"link set {veth} master {BRIDGE}",
-            *interfaces.without_link_local(veth),
+            *without_link_local(veth),
             f"link set {veth} up",
         ]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.access.place import Feature
-from testbed.links import interfaces
+from testbed.links import without_link_local
 from testbed.overlays import kernel_state
 from testbed.overlays.kernel_state import KernelState
 from testbed.overlays.pod_network import PodNetwork
@@ -37,7 +37,7 @@ class Tunnels(PodNetwork):
         """Return the device with its address, and a route to the pods of every other node."""
         lines = [
             f"link add {DEVICE} mtu {self._mtu} type ipip local {self.addressing.address(node)}",
-            *interfaces.without_link_local(DEVICE),
+            *without_link_local(DEVICE),
             f"link set {DEVICE} up",
             f"address add {self._address(node)} dev {DEVICE}",
             *(f"route add {subnet} via {via} dev {DEVICE} onlink" for subnet, via in self.ways(node)),

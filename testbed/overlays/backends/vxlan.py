@@ -18,7 +18,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from testbed.links import interfaces
+from testbed.links import without_link_local
 from testbed.overlays import kernel_state
 from testbed.overlays.kernel_state import KernelState
 from testbed.overlays.pod_network import PodNetwork
@@ -81,7 +81,7 @@ class Overlay(PodNetwork):
             f"link add {vtep} address {self.mac(node)} mtu {mtu} type vxlan "
             f"id {vxlan.vni} dev {addressing.uplink(node)} local {addressing.address(node)} "
             f"dstport {vxlan.port} {' '.join(('nolearning', *self.flags))}",
-            *interfaces.without_link_local(vtep),
+            *without_link_local(vtep),
             f"link set {vtep} up",
             f"address add {self.interface(node)} dev {vtep}",
         ]

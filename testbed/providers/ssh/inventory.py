@@ -1,4 +1,4 @@
-"""Which machines there are, by an Ansible inventory or a scenario's addresses; and how they are entered.
+"""Which machines there are, from an Ansible inventory or from the addresses in a scenario.
 
 An inventory has groups, ranges, files of variables beside it and plug-ins, so Ansible itself reads it:
 ``ansible-inventory`` is started, as testinfra does, and says in JSON which variables each host has. Of these
@@ -12,27 +12,15 @@ import getpass
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any
 
 from testbed.access import scratch
-from testbed.access.local import ENVIRONMENT
-from testbed.providers import persistence
-from testbed.providers.persistence import (
-    BringUp,
-    CommandLine,
-    Location,
-    Persisted,
-    Persistence,
-    State,
-    StoredRoute,
-)
 from testbed.scenario import Scenario
 
 # Not Ansible's: a machine's address on the network between the nodes, where it is reached by another.
@@ -228,81 +216,3 @@ def _essence(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("[ERROR]", "ERROR"))]
     return " ".join(errors or lines[:3]) or "ansible-inventory said nothing"
-
-
-# Root runs it as it is, for there may be no sudo; the arguments are the command.
-AS_ROOT = '[ "$(id -u)" != 0 ] || exec "$@"; exec sudo -n -- "$@"'
-
-
-class MachinesPersistence(Persistence):
-    """Keeps no testbeds, and leads to machines: nobody's to bring up or to take down."""
-
-    def default_name(self, scenario: Scenario) -> str:
-        """Nothing is called anything."""
-        return scenario.name
-
-    def up(
-        self, scenario: Scenario, source: str, name: str, bring_up: BringUp, progress: Callable[[str], None]
-    ) -> Persisted:
-        """Refuse: what is made on machines that exist ends with the run that made it."""
-        raise LookupError(
-            "--provider ssh: nothing stays up on machines that exist; bench measures there, and with "
-            "--provider ssh:INVENTORY ssh, exec and capture enter them"
-        )
-
-    def at(self, source: str, scenario: Scenario | None, name: str | None) -> MachinesThere:
-        """Return the machines of an inventory, or of a scenario with addresses."""
-        return MachinesThere(source or "ssh", chosen(Path(source) if source else None, scenario))
-
-
-class MachinesThere(Persisted):
-    """Machines that exist."""
-
-    def __init__(self, name: str, machines: Mapping[str, Machine]) -> None:
-        self.name, self.machines = name, machines
-
-    def state(self) -> State:
-        """Return the nodes, which are all that is known of them."""
-        addresses = {name: str(one.underlay_address or one.host) for name, one in self.machines.items()}
-        return State(scenario=self.name, places=persistence.nodes(addresses))
-
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
-        """Return what leads to a command by ssh, as root."""
-        return _as_root(self.machines[route.node], [*route.command, *argv])
-
-    def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
-        """Return what leads to a shell, or a command, by ssh, as the user who logs in."""
-        return _login(self.machines[location.node], argv)
-
-    def down(self) -> str:
-        """Take away what any run has left there."""
-        from testbed.providers.ssh.provider import MachinesError, clear  # paramiko takes its time
-
-        left = {name: faults for name, faults in clear(self.machines).items() if faults}
-        if left:
-            messages = (f"{name}: not taken away: {'; '.join(faults)}" for name, faults in left.items())
-            raise MachinesError("\n".join(messages))
-        return f"nothing of a testbed is left on {', '.join(self.machines)}"
-
-
-def _login(machine: Machine, command: Sequence[str]) -> CommandLine:
-    """Return what leads to a shell there, or to a command, as the user who logs in. Raises LookupError."""
-    if shutil.which("ssh") is None:
-        raise LookupError("ssh is not installed: apt-get install openssh-client")
-    return CommandLine(ssh_command(machine, command))
-
-
-def _as_root(machine: Machine, command: Sequence[str]) -> CommandLine:
-    """Return what leads to a command as root, with this terminal if there is one. Raises LookupError."""
-    found = ["env", f"PATH={ENVIRONMENT['PATH']}", *command]
-    ssh, *rest = _login(machine, ["sh", "-c", AS_ROOT, "sh", *found]).argv
-    terminal = ["-t"] if sys.stdin.isatty() and sys.stdout.isatty() else []
-    return CommandLine([ssh, *terminal, *rest])
-
-
-def ssh_command(machine: Machine, command: Sequence[str]) -> list[str]:
-    """Return ssh's command line."""
-    key = ["-i", str(machine.key)] if machine.key else []
-    known = ["-o", f"UserKnownHostsFile={machine.known_hosts}"] if machine.known_hosts else []
-    remote = [shlex.join(command)] if command else []
-    return ["ssh", "-p", str(machine.port), "-l", machine.user, *key, *known, "--", machine.host, *remote]

@@ -23,7 +23,7 @@ from testbed.providers.persistence import (
     State,
     StoredRoute,
 )
-from testbed.providers.ssh.inventory import MachinesThere
+from testbed.providers.ssh.persistence import MachinesThere
 from testbed.providers.vagrant import machines, requirements
 from testbed.providers.vagrant.machines import Made, usable
 from testbed.scenario import Scenario

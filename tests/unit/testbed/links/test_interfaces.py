@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.links import interfaces, underlay
+from testbed.links import underlay
 from testbed.overlays.backends.ipip import Tunnels
 from testbed.overlays.backends.vxlan import Overlay
 from testbed.overlays.backends.vxlan_miss import Resolved
@@ -32,7 +32,7 @@ def rendered(addressing: Addressing) -> str:
 def test_a_kernel_that_has_ipv6_is_asked_for_no_addresses(
     has_ipv6: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interfaces, "IPV6", tmp_path if has_ipv6 else tmp_path / "none")
+    monkeypatch.setattr("testbed.links.IPV6", tmp_path if has_ipv6 else tmp_path / "none")
     addressing = addressed("contmec", "underlay.rate=9G")
     text = rendered(addressing)
     silenced = {line.split()[2] for line in text.splitlines() if line.endswith(" addrgenmode none")}

@@ -7,7 +7,8 @@ import pytest
 
 from testbed.providers import Provider
 from testbed.providers.persistence import State
-from testbed.providers.ssh.inventory import Machine, MachinesPersistence, MachinesThere, ssh_command
+from testbed.providers.ssh.inventory import Machine
+from testbed.providers.ssh.persistence import MachinesPersistence, MachinesThere, ssh_command
 from testbed.scenario import load
 from tests.paths import ROOT
 

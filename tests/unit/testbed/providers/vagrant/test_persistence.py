@@ -12,7 +12,7 @@ import pytest
 from testbed.access.local import ENVIRONMENT
 from testbed.providers import Provider
 from testbed.providers.persistence import State, StoredRoute
-from testbed.providers.ssh.inventory import AS_ROOT
+from testbed.providers.ssh.persistence import AS_ROOT
 from testbed.providers.vagrant import machines
 from testbed.providers.vagrant.provider import VagrantPersistence
 from testbed.scenario import Scenario, load
