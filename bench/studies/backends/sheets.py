@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from bench.presentation.tables import Sheet
 from bench.studies.backends.index import (
@@ -13,7 +15,6 @@ from bench.studies.backends.index import (
     Convergence,
     First,
     Measured,
-    PacketCost,
     RoundTrip,
     Row,
     Size,
@@ -28,6 +29,8 @@ BEGIN = "<!-- The tables of reports/reference/backends, by ./invokew figures --a
 END = "<!-- The end of these tables -->\n"
 NOTHING = "–"
 SPREAD = "median ± half of the spread"
+
+One = TypeVar("One")
 
 
 def sheets(found: Backends) -> list[Sheet]:
@@ -64,76 +67,74 @@ def filled(page: str, content: str) -> str:
 def promises(found: Backends) -> Sheet:
     """Return whether promises hold on a full link, and what one flow alone gets of an empty one."""
     first = next((name for name, each in found.measured.items() if each.of_first), "the first")
-    recorded = {row.backend for row in found.rows if row.part == GUARANTEE}
+    rows = []
+    for name in found.backends:
+        each = found.measured.get(name, Measured())
+        recorded = [row for row in found.rows if row.backend == name and row.part == GUARANTEE]
+        if name in found.cannot:
+            rows.append([name, f"cannot be run here: {found.cannot[name]}", NOTHING, NOTHING])
+        elif each.throughput_bps or recorded:
+            carried = _spread(each.throughput_bps, lambda value: f"{value / 1e9:.2f}")
+            rows.append([name, _cell(recorded, _guarantee), carried, _spread(each.of_first, "{:.3f}".format)])
     headings = ["backend", "full link", "TCP, Gbit/s", f"of {first}"]
-    rows = [
-        [name, f"cannot be run here: {found.cannot[name]}", NOTHING, NOTHING]
-        if name in found.cannot
-        else [
-            name,
-            _guarantee(name, found.rows),
-            _spread(each.throughput_bps, lambda value: f"{value / 1e9:.2f}"),
-            _spread(each.of_first, lambda value: f"{value:.3f}"),
-        ]
-        for name in found.backends
-        for each in [found.measured.get(name, Measured())]
-        if name in found.cannot or each.throughput_bps or name in recorded
-    ]
     return Sheet(f"promises on a full link; one flow on an empty one, {SPREAD}", headings, rows)
 
 
 def packets(found: Backends) -> Sheet:
     """Return what packets cost."""
-    kinds = list(dict.fromkeys((one.size, one.rate) for each in found.measured.values() for one in each.cost))
-    headings = ["backend", *(f"{size} B, {rate / 1000:g} k/s" for size, rate in kinds)]
-    rows = [
-        [name, *(_cost(each.cost, kind) for kind in kinds)]
-        for name, each in found.measured.items()
-        if each.cost
-    ]
-    return Sheet(f"processor time for a packet from pod to pod, ns, {SPREAD}", headings, rows)
+    measured = {
+        name: {(one.size, one.rate): one for one in each.cost} for name, each in found.measured.items()
+    }
+    kinds = list(dict.fromkeys(kind for each in measured.values() for kind in each))
+    return Sheet(
+        f"processor time for a packet from pod to pod, ns, {SPREAD}",
+        ["backend", *(f"{size} B, {rate / 1000:g} k/s" for size, rate in kinds)],
+        _rows(measured, kinds, lambda one: _spread(one.ns, "{:.0f}".format) if one.ns else "invalid"),
+    )
 
 
 def round_trips(found: Backends) -> Sheet:
     """Return what requests take."""
-    names = list(dict.fromkeys(one.name for each in found.measured.values() for one in each.round_trips))
-    rows = [
-        [name, *(_round_trip(each.round_trips, kind) for kind in names)]
-        for name, each in found.measured.items()
-        if each.round_trips
-    ]
-    return Sheet("a request and its answer, from when it was sent: p50 / p99", ["backend", *names], rows)
+    measured = {name: {one.name: one for one in each.round_trips} for name, each in found.measured.items()}
+    names = list(dict.fromkeys(kind for each in measured.values() for kind in each))
+    title = "a request and its answer, from when it was sent: p50 / p99"
+    return Sheet(title, ["backend", *names], _rows(measured, names, _round_trip))
 
 
 def firsts(found: Backends) -> Sheet:
     """Return what first exchanges take."""
-    headings = ["backend", "with a node", "with a pod", "with what is known"]
-    rows = [
-        [name, *(_first(each.first, kind) for kind in ("node", "pod", "known"))]
-        for name, each in found.measured.items()
-        if each.first
-    ]
-    return Sheet("the first exchange by TCP: p50 / p95", headings, rows)
+    measured = {name: {one.kind: one for one in each.first} for name, each in found.measured.items()}
+    return Sheet(
+        "the first exchange by TCP: p50 / p95",
+        ["backend", "with a node", "with a pod", "with what is known"],
+        _rows(measured, ("node", "pod", "known"), _first),
+    )
 
 
 def moves(found: Backends) -> Sheet:
     """Return how long it takes until all others know what happened to one node."""
-    events: Sequence[tuple[str, str, Callable[[Convergence], float | None]]] = (
-        ("joins", "join", _arrive),
-        ("changes", "change", _arrive),
-        ("leaves", "leave", _gone),
-        ("daemon killed", "kill", _gone),
-        ("started again", "restart", _arrive),
-        ("falls silent", "silence", _gone),
-        ("is back", "return", _arrive),
-    )
-    headings = ["backend", "nodes", *(heading for heading, _, _ in events)]
+    events: dict[str, tuple[str, bool]] = {  # and whether packets shall arrive again, or entries be gone
+        "joins": ("join", True),
+        "changes": ("change", True),
+        "leaves": ("leave", False),
+        "daemon killed": ("kill", False),
+        "started again": ("restart", True),
+        "falls silent": ("silence", False),
+        "is back": ("return", True),
+    }
     rows = [
-        [name, str(size.nodes), *(_event(size, event, what) for _, event, what in events)]
+        [
+            name,
+            str(size.nodes),
+            *(
+                _cell((one for one in size.events if one.event == event), partial(_event, size, arrive))
+                for event, arrive in events.values()
+            ),
+        ]
         for name, size in _sizes(found)
     ]
     title = "when one node moves: until packets to and from all others arrive, or no other has its entry"
-    return Sheet(title, headings, rows)
+    return Sheet(title, ["backend", "nodes", *events], rows)
 
 
 def growth(found: Backends) -> Sheet:
@@ -165,16 +166,28 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e3:.2g} ms"
 
 
+def _rows(
+    measured: Mapping[str, Mapping[Any, One]], kinds: Iterable[Any], word: Callable[[One], str]
+) -> list[list[str]]:
+    """Return a row for each backend of which something was measured, with a cell for each kind of it."""
+    return [
+        [name, *(word(each[kind]) if kind in each else NOTHING for kind in kinds)]
+        for name, each in measured.items()
+        if each
+    ]
+
+
+def _cell(ones: Iterable[One], word: Callable[[One], str]) -> str:
+    return next(map(word, ones), NOTHING)
+
+
 def _sizes(found: Backends) -> Iterable[tuple[str, Size]]:
-    return ((name, size) for name in found.backends if name in found.measured
-            for size in found.measured[name].sizes)  # fmt: skip
+    measured = [(name, found.measured[name]) for name in found.backends if name in found.measured]
+    return ((name, size) for name, each in measured for size in each.sizes)
 
 
-def _guarantee(name: str, rows: Sequence[Row]) -> str:
-    row = next((row for row in rows if row.backend == name and row.part == GUARANTEE), None)
-    if row is None:
-        return NOTHING
-    return row.verdict or f"not run: {row.reason}" if row.reason or row.verdict else NOTHING
+def _guarantee(row: Row) -> str:
+    return row.verdict or (f"not run: {row.reason}" if row.reason else NOTHING)
 
 
 def _spread(spread: Spread | None, word: Callable[[float], str]) -> str:
@@ -183,43 +196,19 @@ def _spread(spread: Spread | None, word: Callable[[float], str]) -> str:
     return f"{word(spread.median)} ± {word((spread.most - spread.least) / 2)}"
 
 
-def _cost(costs: Sequence[PacketCost], kind: tuple[int, int]) -> str:
-    one = next((one for one in costs if (one.size, one.rate) == kind), None)
-    if one is None:
-        return NOTHING
-    return _spread(one.ns, lambda value: f"{value:.0f}") if one.ns else "invalid"
-
-
-def _first(firsts: Sequence[First], kind: str) -> str:
-    one = next((one for one in firsts if one.kind == kind), None)
-    if one is None:
-        return NOTHING
+def _first(one: First) -> str:
     failed = f", {one.failed} of {one.count} not at all" if one.failed else ""
     return f"{duration(one.p50_ns / 1e9)} / {duration(one.p95_ns / 1e9)}{failed}"
 
 
-def _round_trip(found: Sequence[RoundTrip], name: str) -> str:
-    one = next((one for one in found if one.name == name), None)
-    if one is None:
-        return NOTHING
+def _round_trip(one: RoundTrip) -> str:
     words = [NOTHING if took is None else duration(took) for took in (one.p50_s, one.p99_s)]
     lost = f", {one.lost} of {one.count} lost" if one.lost else ""
     return f"{' / '.join(words)}{lost}"
 
 
-def _event(size: Size, event: str, what: Callable[[Convergence], float | None]) -> str:
-    one = next((one for one in size.events if one.event == event), None)
-    if one is None:
-        return NOTHING
-    seconds = what(one)
-    if size.invalid or (what is _arrive and one.too_late):
+def _event(size: Size, arrive: bool, one: Convergence) -> str:
+    if size.invalid or (arrive and one.too_late):
         return "invalid"
+    seconds = one.arrive_s if arrive else one.gone_s
     return f"not in {one.given_s:.0f} s" if seconds is None else duration(seconds)
-
-
-def _arrive(one: Convergence) -> float | None:
-    return one.arrive_s
-
-
-def _gone(one: Convergence) -> float | None:
-    return one.gone_s

@@ -56,12 +56,12 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
     )
 
 
-def _intervals_of(summaries: Iterable[Summary]) -> str:
+def _intervals_of(summaries: Iterable[Summary | None]) -> str:
     """Say what intervals are made of."""
     return tables.over(
         phase.intervals.mean_bps.unit
         for summary in summaries
-        for flow in summary.flows
+        for flow in (summary.flows if summary else ())
         for phase in flow.phases.values()
         if phase.intervals
     )
@@ -86,14 +86,9 @@ def rates(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: st
     columns = [summaries.get((scenario, enforcement)) for enforcement in index.enforcements]
     cases = [index.case(scenario, enforcement) for enforcement in index.enforcements]
     several = index.repetitions > 1
-    what = f"± 95 % {_over(columns)}" if several else "quiet / disturbed"
+    what = f"± 95 % {_intervals_of(columns)}" if several else "quiet / disturbed"
     title = f"{scenario}: observed mean in % of the expected goodput, {what}"
-    table = borderless(title, gap=1 if several else 2)
-    table.add_column("flow", overflow="fold")
-    if several:
-        table.add_column("phase", overflow="fold")
-    for enforcement in index.enforcements:
-        table.add_column(enforcement, justify="right", no_wrap=True)
+    table = _table(title, ["flow", *(["phase"] if several else [])], index.enforcements, 1 if several else 2)
     for name in dict.fromkeys(flow.name for summary in columns for flow in _promised(summary)):
         if not several:
             table.add_row(verbatim(name), *(_attained(summary, name) for summary in columns))
@@ -106,6 +101,16 @@ def rates(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: st
             table.add_row(first, verbatim(phase), *(_known(flow, phase) for flow in flows))
     verdicts = (_verdict(case, summary) for case, summary in zip(cases, columns, strict=True))
     table.add_row("verdict", *([""] if several else []), *verdicts)
+    return table
+
+
+def _table(title: str, about: Sequence[str], enforcements: Sequence[str], gap: int = 1) -> Table:
+    """Return a table with a column for each enforcement, beside those of what a row is about."""
+    table = borderless(title, gap)
+    for heading in about:
+        table.add_column(heading, overflow="fold")
+    for enforcement in enforcements:
+        table.add_column(enforcement, justify="right", no_wrap=True)
     return table
 
 
@@ -146,17 +151,6 @@ def _known(flow: FlowSummary | None, name: str) -> str:
     return f"{mean} ± {phase.intervals.mean_bps.half / flow.expected_goodput_bps * 100:.1f}"
 
 
-def _over(summaries: Sequence[Summary | None]) -> str:
-    """Say what intervals are made of."""
-    return tables.over(
-        phase.intervals.mean_bps.unit
-        for summary in summaries
-        for flow in _promised(summary)
-        for phase in flow.phases.values()
-        if phase.intervals
-    )
-
-
 class Latencies(NamedTuple):
     """One kind of requests in one phase; an entry for each enforcement, in the matrix' order."""
 
@@ -185,11 +179,8 @@ def requests(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario:
     known = list(latencies(index, summaries, scenario))
     if not known:
         return None
-    table = borderless(f"{scenario}: from due to answered in ms, p50 / p99")
-    table.add_column("requests", overflow="fold")
-    table.add_column("phase", overflow="fold")
-    for enforcement in index.enforcements:
-        table.add_column(enforcement, justify="right", no_wrap=True)
+    title = f"{scenario}: from due to answered in ms, p50 / p99"
+    table = _table(title, ["requests", "phase"], index.enforcements)
     last = ""
     for row in known:
         table.add_row(verbatim("" if row.name == last else row.name), row.phase, *map(_shortly, row.took))
