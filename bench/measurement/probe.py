@@ -15,6 +15,8 @@ from typing import Any
 
 from testbed.access.place import Place, Process
 
+READY_SECONDS = 60.0  # a command in a pod of an emulated machine takes seconds to begin, and to be heard of
+
 
 class TalkError(RuntimeError):
     """A program did not say what it should have said; the message holds its own last words."""
@@ -74,7 +76,10 @@ def talking(place: Place, program: Path, wishes: object) -> AbstractContextManag
 
 @contextmanager
 def started(place: Place, argv: Sequence[str], name: str) -> Iterator[Talk]:
-    """Start a program in a place; it is killed at the end of the block. ``name`` is as people are told it."""
+    """Start a program in a place, and wait until it says "ready"; it is killed at the end of the block.
+
+    ``name`` is as people are told it. Raises TalkError.
+    """
     with tempfile.TemporaryDirectory() as directory:
         pipe, errors = Path(directory, "said"), Path(directory, "errors")
         os.mkfifo(pipe)
@@ -84,7 +89,9 @@ def started(place: Place, argv: Sequence[str], name: str) -> Iterator[Talk]:
             process = place.start(argv, stdout=pipe, stderr=errors, held=True)
             os.set_blocking(descriptor, True)
             try:
-                yield Talk(name, process, descriptor, errors)
+                talk = Talk(name, process, descriptor, errors)
+                talk.expect("ready", READY_SECONDS)
+                yield talk
             finally:
                 process.kill()
         finally:

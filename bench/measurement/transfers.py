@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measurement.plan import Plan, Planned
+from bench.measurement.probe import READY_SECONDS
 from bench.measurement.rates import OnRates, RateWatcher
 from bench.measurement.readings import QueueWatcher
 from bench.observations import counters, observation
@@ -16,8 +17,6 @@ from bench.observations.observation import Watching
 from bench.recording.records import Repetition, Transfer, slug
 from testbed.access.place import Process, held_back, in_parallel, waits
 
-# A command in a pod of an emulated machine takes seconds to begin, and to be heard of.
-READY_SECONDS = 60.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.01, 0.32  # between two looks whether it is ready
 # How long after its nominal end a sender may still be at it: connecting, and emptying what is queued.
 GRACE_SECONDS = 30.0

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from bench.analysis import next_steps, summary
 from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
+from bench.presentation.figures.sheet import PAGE, Sheet
 from bench.recording import atomic
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bench.measurement.display import Displays
-    from bench.presentation.figures.sheet import Sheet
 
 
 REQUEST = "request.json"
@@ -43,7 +43,10 @@ def request(directory: Path) -> StudyRequest | None:
         return atomic.read(directory / REQUEST, StudyRequest) if (directory / REQUEST).exists() else None
 
 
-def figure_files(drawn: Mapping[str, Mapping[str, bytes]], sheet: Sheet) -> dict[str, bytes]:
+Drawn = Mapping[str, Mapping[str, bytes]]  # the files of each figure, by its name and their format
+
+
+def figure_files(drawn: Drawn, sheet: Sheet) -> dict[str, bytes]:
     """Return figures' files by path in the directory."""
     return {
         f"figures/{sheet.file(name, kind)}": content
@@ -165,12 +168,12 @@ class Study(ABC):
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return what to show in the terminal."""
 
-    def outputs(self, directory: Path) -> Mapping[str, bytes]:
-        """Return the files that are made of the recordings, by path in the directory."""
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
+        """Return what else is made of the recordings, by path; ``drawn`` are the figures for a page."""
         return {}
 
-    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
-        """Return the files of each figure for a sheet, by its name and their format."""
+    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
+        """Return the figures for a sheet."""
         return {}
 
     def analyse(self, directory: Path, sheet: Sheet | None = None) -> None:
@@ -178,12 +181,11 @@ class Study(ABC):
 
         Raises StoredError and ScenarioError as they are read.
         """
-        outputs = self.outputs(directory)
-        for path, content in outputs.items():
+        drawn = self.figures(directory, PAGE)
+        outputs = {**figure_files(drawn, PAGE), **self.outputs(directory, drawn)}
+        besides = figure_files(self.figures(directory, sheet), sheet) if sheet else {}
+        for path, content in {**outputs, **besides}.items():
             atomic.write(directory / path, content)
-        if sheet is not None:
-            for path, content in figure_files(self.figures(directory, sheet), sheet).items():
-                atomic.write(directory / path, content)
         recordings = [Recording(directory / row.recording) for row in self.rows(directory) if row.recording]
         if recordings:
             atomic.write(directory / CRATE, self._crate(directory, recordings, outputs))

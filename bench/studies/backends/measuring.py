@@ -198,7 +198,6 @@ def exchanges(datapath: Datapath, number: int) -> Exchanges:
             "seconds": MOST_SECONDS,
         }
         with talking(together.hub, PROGRAMS / "exchanges.py", wishes) as talk:
-            talk.expect("ready", MOST_SECONDS)
             talk.begin()
             took = talk.data(MOST_SECONDS * (len(order) + 1))
     found = [Exchange(kind=kind, to=pod, ns=ns) for (kind, pod), ns in zip(order, took, strict=True)]

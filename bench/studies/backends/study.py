@@ -37,7 +37,7 @@ from bench.studies.backends.probes import scenarios
 from bench.studies.backends.probes.scenarios import ORCHESTRATOR, PROVIDER, ground
 from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends.results import firsts, round_trips
-from bench.studies.study import Case, Promised, Study, chosen, figure_files, number, numbers
+from bench.studies.study import Case, Drawn, Promised, Study, chosen, number, numbers
 from testbed.scenario import Scenario, ScenarioError
 
 if TYPE_CHECKING:
@@ -121,17 +121,14 @@ class BackendsStudy(Study):
 
         return [sheet.table() for sheet in sheets(read(directory))]
 
-    def outputs(self, directory: Path) -> Mapping[str, bytes]:
-        """Return ``backends.json`` with what was measured, ``figures/backends.*`` and ``backends.md``."""
-        from bench.presentation.figures.sheet import PAGE
-        from bench.studies.backends import figure, sheets
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
+        """Return ``backends.json`` with what was measured, and ``backends.md``."""
+        from bench.studies.backends import sheets
 
         found = self.summed_up(directory)
-        drawn = {"backends": figure.render(found, PAGE)}
-        files = {INDEX: atomic.model_bytes(found), "backends.md": sheets.markdown(found).encode()}
-        return {**files, **figure_files(drawn, PAGE)}
+        return {INDEX: atomic.model_bytes(found), "backends.md": sheets.markdown(found).encode()}
 
-    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
         """Return ``backends``."""
         from bench.studies.backends import figure
 

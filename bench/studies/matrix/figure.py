@@ -60,11 +60,9 @@ def read(
 ) -> dict[tuple[str, str], Run]:
     """Return what is drawn of each case that was run."""
     return {
-        (case.scenario, case.enforcement): Run(
-            **vars(read_case(Recording(directory / case.recording))), summary=summary
-        )
-        for case in index.cells
-        if case.recording and (summary := summaries.get((case.scenario, case.enforcement)))
+        case.key: Run(**vars(read_case(Recording(directory / case.recording))), summary=summary)
+        for case in index.rows
+        if case.recording and (summary := summaries.get(case.key))
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from bench.analysis import summary
 from bench.analysis.summary import Summary
@@ -26,12 +26,19 @@ class MatrixCase(Stored):
     recording: str | None  # its directory within the matrix; None: it cannot be run
     reason: str | None = None  # why it cannot
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which one it is."""
+        return self.scenario, self.enforcement
+
 
 class Matrix(Stored):
     """``matrix.json``."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     schema_version: Literal[1] = 1
-    cells: list[MatrixCase]
+    rows: list[MatrixCase] = Field(alias="cells")
     repetitions: int = 1  # of each cell, made in blocks
     seed: int | None = None  # of the order; null: one cell after another
     # The blocks, each with the cells in the order in which they were run, as scenario and enforcement.
@@ -39,34 +46,31 @@ class Matrix(Stored):
 
     @model_validator(mode="after")
     def _has_every_cell(self) -> Matrix:
-        there = {(case.scenario, case.enforcement) for case in self.cells}
-        if len(there) < len(self.scenarios) * len(self.enforcements):
+        if len({case.key for case in self.rows}) < len(self.scenarios) * len(self.enforcements):
             raise ValueError("there is no cell for some scenario and enforcement")
         return self
 
     @property
     def scenarios(self) -> list[str]:
         """The rows."""
-        return list(dict.fromkeys(case.scenario for case in self.cells))
+        return list(dict.fromkeys(case.scenario for case in self.rows))
 
     @property
     def enforcements(self) -> list[str]:
         """The columns."""
-        return list(dict.fromkeys(case.enforcement for case in self.cells))
+        return list(dict.fromkeys(case.enforcement for case in self.rows))
 
     def case(self, scenario: str, enforcement: str) -> MatrixCase:
         """Return one of them."""
-        return next(
-            each for each in self.cells if (each.scenario, each.enforcement) == (scenario, enforcement)
-        )
+        return next(each for each in self.rows if each.key == (scenario, enforcement))
 
 
 def read(directory: Path) -> tuple[Matrix, dict[tuple[str, str], Summary]]:
     """Return a matrix and the summaries of the cases that were run. Raises StoredError."""
     index = read_index(directory / INDEX, Matrix)
     summaries = {
-        (case.scenario, case.enforcement): summary.read(Recording(directory / case.recording).summary_file)
-        for case in index.cells
+        case.key: summary.read(Recording(directory / case.recording).summary_file)
+        for case in index.rows
         if case.recording is not None
     }
     return index, summaries

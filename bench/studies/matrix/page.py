@@ -49,7 +49,7 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
             briefly=briefly,
             pages={
                 case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
-                for case in index.cells
+                for case in index.rows
                 if case.recording is not None
             },
         )

@@ -16,7 +16,7 @@ from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix import VERB
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Promised, Study, Visit, blocks, figure_files, number, read_index
+from bench.studies.study import Case, Drawn, Promised, Study, Visit, blocks, number
 from testbed import assembly
 from testbed.scenario import ScenarioError
 from testbed.scenario.enforcements import shall_hold
@@ -34,6 +34,7 @@ class MatrixStudy(Study):
 
     name = "matrix"
     verb = "matrix"
+    model = Matrix
     leads_to = NextStudy("places", "at which interface of the way a rate can be guaranteed")
     choices = VERB.choices
     compares = True
@@ -44,7 +45,9 @@ class MatrixStudy(Study):
         LookupError, if none can be run, or for repetitions or a seed that are no such number.
         """
         times = _repetitions(asked)
-        asked = asked.model_copy(update={"overrides": (*asked.overrides, *_repeated(times))})
+        if times > 1:  # with one, a scenario may have its own number
+            overrides = (*asked.overrides, f"measurement.repetitions={times}")
+            asked = asked.model_copy(update={"overrides": overrides})
         cases = [
             _case(asked, scenario, name, enforcement)
             for scenario in asked.choices.get("scenario") or COMPARED
@@ -75,45 +78,29 @@ class MatrixStudy(Study):
         """Return ``matrix.json`` with the order of the repetitions, if there are several."""
         times = _repetitions(asked)
         if times == 1:
-            return self.index(rows)
+            return Matrix(cells=list(rows))
         order: dict[int | None, list[tuple[str, str]]] = {}
         for visit in self.visits(asked, cases):
-            row = rows[visit.case]
-            order.setdefault(visit.until, []).append((row.scenario, row.enforcement))
+            order.setdefault(visit.until, []).append(rows[visit.case].key)
         return Matrix(cells=list(rows), repetitions=times, seed=_seed(asked), order=list(order.values()))
-
-    def index(self, rows: Sequence[Any]) -> Matrix:
-        """Return ``matrix.json``."""
-        return Matrix(cells=list(rows))
-
-    def rows(self, directory: Path) -> Sequence[MatrixCase]:
-        """Return the cases."""
-        return read(directory)[0].cells
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each scenario, and one more for its requests, if it has any."""
         from bench.studies.matrix import page
 
         index, summaries = read(directory)
-        shown = [
-            (
-                page.rates(index, summaries, scenario),
-                page.requests(index, summaries, scenario),
-            )
-            for scenario in index.scenarios
-        ]
-        return [one for both in shown for one in both if one is not None]
+        made = (
+            make(index, summaries, one) for one in index.scenarios for make in (page.rates, page.requests)
+        )
+        return [table for table in made if table is not None]
 
-    def outputs(self, directory: Path) -> Mapping[str, bytes]:
-        """Return ``figures/matrix.*`` and ``matrix.html``."""
-        from bench.presentation.figures.sheet import PAGE
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
+        """Return ``matrix.html``."""
         from bench.studies.matrix import page
 
-        drawn = self.figures(directory, PAGE)
-        text = page.render(directory, *read(directory), drawn["matrix"]["png"])
-        return {**figure_files(drawn, PAGE), "matrix.html": text.encode()}
+        return {"matrix.html": page.render(directory, *read(directory), drawn["matrix"]["png"]).encode()}
 
-    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
         """Return ``matrix``."""
         from bench.studies.matrix import figure
 
@@ -125,13 +112,12 @@ class MatrixStudy(Study):
 
     def compared(self, directory: Path) -> Mapping[str, str]:
         """Return the cells' recordings by scenario and enforcement."""
-        cells = read_index(self.index_file(directory), Matrix).cells
-        return {f"{one.scenario}, {one.enforcement}": one.recording for one in cells if one.recording}
+        return {", ".join(one.key): one.recording for one in self.rows(directory) if one.recording}
 
     def promised(self, directory: Path) -> Sequence[Promised]:
         """Return every case whose enforcement promises that its scenario's guarantees hold."""
         return [
-            Promised(f"{row.scenario}, {row.enforcement}", row.recording, result.verdict)
+            Promised(", ".join(row.key), row.recording, result.verdict)
             for row, result in zip(self.rows(directory), self.summaries(directory), strict=True)
             if row.recording and result and shall_hold(Recording(directory / row.recording).scenario())
         ]
@@ -145,17 +131,12 @@ def _seed(asked: StudyRequest) -> int:
     return number(asked, "seed", range(2**32)) or 0
 
 
-def _repeated(times: int) -> tuple[str, ...]:
-    """Return the overrides; none for one repetition, so that a scenario may have its own number."""
-    return (f"measurement.repetitions={times}",) if times > 1 else ()
-
-
 def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Case:
     request = asked.case(scenario, (*asked.overrides, f"enforcement={enforcement}"))
     case = MatrixCase(scenario=name, enforcement=enforcement, recording=None)
     try:
         read = requests.read(request)
         case = case.model_copy(update={"enforcement": read.kept_by})  # of a path, the name that is in there
-        return Case(f"{name}, {read.kept_by}", request, read, case, promised=shall_hold(read))
+        return Case(", ".join(case.key), request, read, case, promised=shall_hold(read))
     except ScenarioError as error:
-        return Case(f"{name}, {enforcement}", request, None, case.model_copy(update={"reason": str(error)}))
+        return Case(", ".join(case.key), request, None, case.model_copy(update={"reason": str(error)}))

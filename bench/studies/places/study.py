@@ -37,7 +37,7 @@ from bench.studies.places.index import (
     Situation,
     read,
 )
-from bench.studies.study import Case, Study, chosen, figure_files
+from bench.studies.study import Case, Drawn, Study, chosen
 from testbed.scenario.units import Unit, unit_for
 
 if TYPE_CHECKING:
@@ -80,14 +80,11 @@ class PlacesStudy(Study):
         found = read(directory)
         return [rates_table(found), answers_table(found)]
 
-    def outputs(self, directory: Path) -> Mapping[str, bytes]:
-        """Return ``places.json`` with its measured part, and ``figures/places.*``."""
-        from bench.presentation.figures.sheet import PAGE
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
+        """Return ``places.json`` with its measured part."""
+        return {INDEX: atomic.model_bytes(self.measured(directory))}
 
-        found = self.measured(directory)
-        return {INDEX: atomic.model_bytes(found), **figure_files(self.figures(directory, PAGE), PAGE)}
-
-    def figures(self, directory: Path, sheet: Sheet) -> Mapping[str, Mapping[str, bytes]]:
+    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
         """Return ``places``."""
         from bench.studies.places import figure
 

@@ -35,10 +35,8 @@ def held_after_s(
     has enough. None: it was never so. Raises ValueError if the points do not reach from one moment to the
     other.
     """
-    if not points or points[0][0] > since_s or points[-1][0] < until_s:
-        raise ValueError("nobody counted from the one moment to the other")
     enough, last = SHARE * floor_bps * WINDOW_S, until_s - WINDOW_S
-    line = _Line(points)
+    line = _Line(points, since_s, until_s)
 
     def missing(start: float) -> float:
         """Return the bits that a window lacks, in bits; above 0 it falls short."""
@@ -107,17 +105,17 @@ def _passed(
 
 def shares(points: Sequence[Point], floor_bps: float, since_s: float, until_s: float) -> list[float]:
     """Return which share of a floor each window had, one behind the other. Raises ValueError as above."""
-    if not points or points[0][0] > since_s or points[-1][0] < until_s:
-        raise ValueError("nobody counted from the one moment to the other")
-    line, count = _Line(points), int((until_s - since_s) / STEP_S)
+    line, count = _Line(points, since_s, until_s), int((until_s - since_s) / STEP_S)
     passed = [line.at(since_s + number * STEP_S) for number in range(count + 1)]
     return [(after - before) / (floor_bps * STEP_S) for before, after in pairwise(passed)]
 
 
 class _Line:
-    """What had passed at any moment, from what had at some."""
+    """What had passed at any moment from one to another, from what had at some."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[Point], since_s: float, until_s: float) -> None:
+        if not points or points[0][0] > since_s or points[-1][0] < until_s:
+            raise ValueError("nobody counted from the one moment to the other")
         self._moments = [at for at, _ in points]
         self._bits = [bits for _, bits in points]
 

@@ -20,7 +20,7 @@ from bench.measurement.display import Displays
 from bench.presentation.wording import estimate
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, Recording
-from bench.recording.records import Entry, Request, StudyRequest
+from bench.recording.records import Entry, StudyRequest
 from bench.studies.promise import PROFILES, VERB, attribution
 from bench.studies.promise.check import (
     Check,
@@ -34,7 +34,7 @@ from bench.studies.promise.check import (
 )
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
 from bench.studies.promise.index import GITHUB, INDEX, Promise, Result, Row, read
-from bench.studies.study import REQUEST, Case, Promised, Study, chosen, left_s
+from bench.studies.study import REQUEST, Case, Drawn, Promised, Study, chosen, left_s
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
 from testbed.scenario.quantities import format_rate, parse_rate
@@ -68,11 +68,10 @@ class PromiseStudy(Study):
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return the runs of the checks that are asked for. Raises LookupError, ScenarioError."""
-        ground, found = _ground(asked), []
-        for run in _runs(_checks(asked), ground):
-            request = _request(ground, run)
-            row = Row(scenario=run.scenario, settings=list(run.settings))
-            found.append(_case(request, row))
+        ground = _ground(asked)
+        checks = [check for check in _checks(asked) if not check.lack(ground)]
+        runs = dict.fromkeys(run for check in checks for run in check.runs(ground).values())  # each once
+        found = [_case(ground, run) for run in runs]
         if found and not any(case.scenario for case in found):
             raise LookupError(found[0].row.reason)
         return found
@@ -126,7 +125,7 @@ class PromiseStudy(Study):
 
         return report.tables(read(directory))
 
-    def outputs(self, directory: Path) -> Mapping[str, bytes]:
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
         """Return ``promise.json`` with its results, ``report.yaml`` and ``promise.html``."""
         from bench.studies.promise import report
 
@@ -263,24 +262,12 @@ def _refuse_attacks(asked: StudyRequest, checks: Sequence[Check]) -> None:
                 raise LookupError(f"{option} {name}: {check.name}: {check.lack(ground)}")
 
 
-def _runs(checks: Sequence[Check], ground: Ground) -> list[Run]:
-    """Return the runs that checks need, each once."""
-    return list(
-        dict.fromkeys(
-            run for check in checks if not check.lack(ground) for run in check.runs(ground).values()
-        )
-    )
-
-
-def _request(ground: Ground, run: Run) -> Request:
+def _case(ground: Ground, run: Run) -> Case:
     asked = ground.asked
     link = (f"underlay.rate={format_rate(ground.link_bps)}",) if asked.choices.get("link") else ()
     network = f"enforcement={ground.network}"
-    return asked.case(run.scenario, (*run.settings, *link, network, *asked.overrides))
-
-
-def _case(request: Request, row: Row) -> Case:
-    name = request.scenario.rpartition("/")[2]
+    request = asked.case(run.scenario, (*run.settings, *link, network, *asked.overrides))
+    name, row = run.scenario.rpartition("/")[2], Row(scenario=run.scenario, settings=list(run.settings))
     try:
         return Case(name, request, requests.read(request), row)
     except ScenarioError as error:
@@ -290,13 +277,6 @@ def _case(request: Request, row: Row) -> Case:
 def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
     """Return the file of what a check measured beside recordings, or of why it could not."""
     return directory / BESIDE / f"{check.name}{'-failed' if failed else ''}.json"
-
-
-def _judgement(check: Check, evidence: Evidence, failed: Path) -> Judgement:
-    """Return what a check says; ``failed`` is the file of why it could not measure, if it could not."""
-    if failed.exists():
-        return Judgement("invalid", f"not measured: {atomic.read(failed, Failed).reason}")
-    return check.judge(evidence)
 
 
 def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
@@ -314,7 +294,11 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
     if lack := check.lack(ground):
         return result.model_copy(update={"words": lack})
     evidence = _evidence(check, ground, index, directory)
-    judgement = _judgement(check, evidence, _beside(directory, check, failed=True))
+    failed = _beside(directory, check, failed=True)
+    if failed.exists():
+        judgement = Judgement("invalid", f"not measured: {atomic.read(failed, Failed).reason}")
+    else:
+        judgement = check.judge(evidence)
     recorded = [ran for ran in evidence.runs.values() if ran.recording is not None]
     costs = [one for ran in recorded if (one := attribution.cpu_s_per_gbit(ran)) is not None]
     return result.model_copy(
@@ -331,13 +315,11 @@ def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Re
 
 
 def _evidence(check: Check, ground: Ground, index: Promise, directory: Path) -> Evidence:
-    rows = {(row.scenario, tuple(row.settings)): row for row in index.rows}
+    rows = {Run(row.scenario, tuple(row.settings)): row for row in index.rows}
     runs = {}
     for name, run in check.runs(ground).items():
-        row = rows.get((run.scenario, run.settings))
-        if row is None or row.recording is None:
-            runs[name] = Ran(None, (row.reason if row else None) or NOT_THERE)
-        else:
-            runs[name] = Ran(Recording(directory / row.recording))
+        row = rows.get(run, Row(scenario=run.scenario))
+        recording = Recording(directory / row.recording) if row.recording else None
+        runs[name] = Ran(recording, row.reason or NOT_THERE)
     file = _beside(directory, check)
     return Evidence(runs, file if file.exists() else None)

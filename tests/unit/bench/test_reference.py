@@ -49,7 +49,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
     rows = {
         f"{matrix}/{cell.recording}"
         for matrix in ("matrix", "latency")
-        for cell in index.read(REFERENCE / matrix)[0].cells
+        for cell in index.read(REFERENCE / matrix)[0].rows
         if cell.recording
     }
     for name, study in (("places", places), ("backends", backends)):

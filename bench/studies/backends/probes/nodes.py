@@ -132,7 +132,6 @@ def _watching(testbed: Testbed, together: Together, nodes: list[str]) -> Iterato
     found: dict[str, Any] = {}
     paths = [together.inside(testbed.nodes[name]) for name in nodes]
     with talking(together.hub, PROGRAMS / "entries.py", paths) as watch:
-        watch.expect("ready", READY_SECONDS)
         yield found
         watch.end()
         found |= watch.data(READY_SECONDS)
@@ -174,7 +173,6 @@ def probing(testbed: Testbed, together: Together, others: list[str], node: str) 
     ]
     wishes = {"interval": interval, "ends": ends, "pairs": pairs}
     with talking(together.hub, PROGRAMS / "streams.py", wishes) as talk:
-        talk.expect("ready", READY_SECONDS)
         talk.begin()
         probes = _Probes(talk, interval, [(nodes[source], nodes[to]) for source, to in pairs])
         yield probes

@@ -53,8 +53,6 @@ def offer(source: PodPlace, destination: PodPlace, one: Offer, plan: Plan) -> Of
         talking(destination, PROGRAMS / "load.py", receive) as receiver,
         talking(source, PROGRAMS / "load.py", send) as sender,
     ):
-        for each in (receiver, sender):
-            each.expect("ready", GRACE_SECONDS)
         receiver.begin()
         receiver.expect("idle", plan.idle + GRACE_SECONDS)
         sender.begin()

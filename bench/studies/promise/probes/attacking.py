@@ -14,8 +14,7 @@ from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
 
-from bench.measurement.probe import started
-from bench.measurement.transfers import READY_SECONDS
+from bench.measurement.probe import READY_SECONDS, started
 from bench.studies.promise.attacks import CONTAINED, MANY_HOPS, Attack, Scene, Tunnel
 from bench.studies.promise.frames import End, Frame
 from bench.studies.promise.probes import streams
@@ -104,7 +103,6 @@ def flooding(attacker: PodPlace, frames: Sequence[Frame], options: Mapping[str, 
     sent: list[int] = []
     try:
         with started(attacker, argv, f"{attacker.name}: what attacks") as attack:
-            attack.expect("ready", READY_SECONDS)
             attack.begin()
             attack.expect("flooding", READY_SECONDS)
             yield sent

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.measurement.probe import talking
-from bench.measurement.transfers import READY_SECONDS
+from bench.measurement.probe import READY_SECONDS, talking
 from bench.studies.promise.probes import streams
 from bench.studies.promise.records import Asked, Asking, Round, Step, Steps
 from testbed.scenario import ports
@@ -155,8 +154,6 @@ def control(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
             asked = {"port": port[to], "address": str(addressing.address(to)), **timing}
             wishes.append((at, asked))
         talks = [stack.enter_context(talking(nodes[at], PROGRAMS / "asking.py", one)) for at, one in wishes]
-        for talk in talks:
-            talk.expect("ready", READY_SECONDS)
         stack.enter_context(streams.sending(testbed, *labels))
         streams.wait_until(time.monotonic() + WARM_UP_S)
         asking = talks[len(ways) :]

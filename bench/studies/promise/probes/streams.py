@@ -13,8 +13,9 @@ from typing import Any
 from bench.generators import generator_of
 from bench.measurement import plan
 from bench.measurement.plan import Plan
+from bench.measurement.probe import READY_SECONDS
 from bench.measurement.readings import QueueWatcher
-from bench.measurement.transfers import READY_SECONDS, comes
+from bench.measurement.transfers import comes
 from bench.observations.processors import SaturationWatcher, StallWatcher
 from bench.observations.procfs import packets_dropped
 from bench.recording import queues

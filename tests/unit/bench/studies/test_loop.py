@@ -108,7 +108,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(experiment, "run", made.run)
     monkeypatch.setattr(experiment, "resume", made.resume)
     monkeypatch.setattr(pipeline, "analyse", made.analyse)
-    monkeypatch.setattr(MatrixStudy, "outputs", lambda _self, _directory: {"made.txt": b"of it"})
+    monkeypatch.setattr(MatrixStudy, "figures", lambda *_: {})
+    monkeypatch.setattr(MatrixStudy, "outputs", lambda *_: {"made.txt": b"of it"})
     return made
 
 
@@ -216,7 +217,8 @@ def test_a_recording_that_was_complete_but_for_its_place_in_the_index_is_kept(
 def test_a_study_may_keep_what_could_not_be_brought_up(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PlacesStudy, "outputs", lambda _self, _directory: {})
+    monkeypatch.setattr(PlacesStudy, "figures", lambda *_: {})
+    monkeypatch.setattr(PlacesStudy, "outputs", lambda *_: {})
     places = PlacesStudy()
     asked = StudyRequest(study="places", choices={"place": ("bridge",)}, reports=str(tmp_path))
     stop_at(1, RuntimeError("tc: no such class"), world)

@@ -238,7 +238,7 @@ def test_of_several_repetitions_figure_and_page_have_intervals_and_the_order(rep
     # Phases that nothing disturbs have theirs, too.
     (summary,) = index.read(repeated)[1].values()
     lone = load(ROOT / "scenarios" / "contmec.yaml", ["disturbances=[]"])
-    whole = Recording(repeated / str(index.read(repeated)[0].cells[0].recording)).scenario()
+    whole = Recording(repeated / str(index.read(repeated)[0].rows[0].recording)).scenario()
     assert figure.stretch(whole, "quiet") == (0.5, 2.5)
     assert figure.stretch(whole, "disturbed") == (2.5, 7.5)
     assert figure.stretch(lone, "quiet") == (0.5, 10.0)

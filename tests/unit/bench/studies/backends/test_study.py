@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from bench.console.progress import Display
+from bench.presentation.figures.sheet import PAGE
 from bench.recording import atomic
 from bench.recording.records import StudyRequest
 from bench.studies import loop
@@ -20,6 +21,7 @@ from bench.studies.backends.index import Backends, read
 from bench.studies.backends.measuring import Datapath
 from bench.studies.backends.records import Cost, Event, Nodes
 from bench.studies.backends.study import BackendsStudy
+from bench.studies.study import figure_files
 from testbed.scenario import load
 from tests.unit.bench.studies.backends import known
 from tests.unit.bench.studies.backends.known import MS, SECOND
@@ -163,7 +165,8 @@ def test_a_slow_path_that_is_planted_is_seen(directory: Path, tmp_path: Path) ->
 
 
 def test_the_same_files_give_the_same_bytes(directory: Path) -> None:
-    outputs = Made().outputs(directory)
+    drawn = Made().figures(directory, PAGE)
+    outputs = {**figure_files(drawn, PAGE), **Made().outputs(directory, drawn)}
     assert outputs == {path: (directory / path).read_bytes() for path in outputs}
 
 
