@@ -92,7 +92,8 @@ def _results(parts: Sequence[str]) -> Iterator[Result]:
 
 # For any POSIX shell. The arguments are, for each step, how many bytes of the standard input are its own and
 # how many words it has, and these words. What a step leaves of its input is read, so that the next finds its
-# own. What steps print goes nowhere, so that what is printed tells which step has failed.
+# own. What steps print goes nowhere, so that what is printed tells which step has failed. A file needs
+# one program alone.
 STEPS_SCRIPT = (
     TURN
     + """
@@ -102,6 +103,8 @@ while [ $# -gt 0 ]; do
     shift
     if [ "$bytes" = 0 ]; then
         turn "$@" </dev/null >/dev/null
+    elif [ "$1 $2" = "2 tee" ]; then
+        head -c "$bytes" >"$3"
     else
         head -c "$bytes" | { turn "$@" >/dev/null; ended=$?; while read -r rest; do :; done; exit "$ended"; }
     fi || { status=$?; echo "$step"; exit "$status"; }

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address
 
 from testbed.links import bucket, without_link_local
 from testbed.links.trunks import Cable, Trunk, switch_name
@@ -27,6 +28,11 @@ Trunks = Mapping[Trunk, Cable]
 def port_name(index: int) -> str:
     """Return the switch's interface for the node of this index."""
     return f"port{index}"
+
+
+def hardware_address(address: IPv4Address) -> str:
+    """Return what a node of this address has on its cable: others know it without asking."""
+    return ":".join(f"{octet:02x}" for octet in b"\x02\x00" + address.packed)
 
 
 def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks: Trunks) -> str:
@@ -48,10 +54,11 @@ def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks:
         lines += [*_plug(trunk.near, trunk.switch), *_plug(trunk.far, SWITCH)]
     zones = list(scenario.zones)
     for index, (node, settings) in enumerate(scenario.nodes.items()):
-        port, far = port_name(index), addressing.uplink(node)
+        port, far, mac = port_name(index), addressing.uplink(node), hardware_address(addressing.address(node))
         switch = SWITCH if settings.zone is None else switch_name(zones.index(settings.zone))
         lines += [
-            f"link add {port} mtu {mtu} type veth peer name {far} mtu {mtu} netns {namespaces[node]}",
+            f"link add {port} mtu {mtu} type veth peer name {far} address {mac} mtu {mtu}"
+            f" netns {namespaces[node]}",
             *_plug(port, switch),
         ]
         if node in spreading:

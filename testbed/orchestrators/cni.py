@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 
 from testbed import resources
@@ -45,7 +46,9 @@ class CniOrchestrator(Orchestrator):
         for name, pod in self._scenario.pods.items():
             if name not in without:
                 groups.setdefault((pod.node, pod.cluster), []).append(name)
-        in_parallel(self._start_all, groups.values())
+        # A cluster at a time: a node's first pod, of whatever cluster, finds out what all others go by.
+        in_parallel(self._start_all, [groups[one] for one in sorted(groups, key=itemgetter(1))])
+        in_parallel(self._keep, runners)
         self._show()
         return Found()
 
@@ -53,6 +56,7 @@ class CniOrchestrator(Orchestrator):
         """Attach a pod; see Orchestrator. What was refused is taken away, as a runtime does."""
         try:
             self._start_all([name])
+            self._keep(self._scenario.pods[name].node)
         except CniError:
             with suppress(CniError):
                 self._detach(name, None)
@@ -101,7 +105,6 @@ class CniOrchestrator(Orchestrator):
     def _start_all(self, names: Sequence[str]) -> None:
         """Start the pods of one node and cluster."""
         runtime = self._runtime(names[0])
-        attached = []
         for name in names:
             network, attachment = self._network(name), self._enforcement.attachment(name)
             begin = time.monotonic()
@@ -110,8 +113,16 @@ class CniOrchestrator(Orchestrator):
             except CniError as error:
                 raise CniError(f"pod {name} on {runtime.node.name}: {error}") from None
             self.add_s[name] = time.monotonic() - begin
-            attached.append((network, attachment, self._results[name]))
-        runtime.keep(attached)
+
+    def _keep(self, node: str) -> None:
+        """Have the runtime of a node keep what is known of the pods there."""
+        self._runtimes[node].keep(
+            [
+                (self._network(name), self._enforcement.attachment(name), self._results[name])
+                for name in self._addressing.pods_on(node)
+                if name in self._results
+            ]
+        )
 
     def _detach(self, name: str, result: Json | None) -> None:
         self._runtime(name).delete(self._network(name), self._enforcement.attachment(name), result)

@@ -65,13 +65,11 @@ class Runtime:
 
     def keep(self, attached: Sequence[tuple[NetworkList, Attachment, Json]]) -> None:
         """Write down what is known of attachments that were made, as plugins may look for it."""
-        if self.cache is None:
+        if self.cache is None or not attached:
             return
-        arguments, texts = [], []
-        for network, attachment, result in attached:
-            texts.append(cached(network, attachment, result))
-            arguments += [cached_name(network, attachment), str(len(texts[-1].encode()))]
-        self.node.run(["sh", "-c", KEEP, "sh", self.cache, *arguments], stdin="".join(texts))
+        names = [cached_name(network, attachment) for network, attachment, _ in attached]
+        texts = [f"{cached(*one)}\n" for one in attached]
+        self.node.run(["sh", "-c", KEEP, "sh", self.cache, *names], stdin="".join(texts))
 
     def check(self, network: NetworkList, attachment: Attachment, result: Json) -> None:
         """Ask every plugin whether all is as ADD left it. Raises CniError if one says it is not."""
@@ -129,15 +127,15 @@ exit 127
 """
 
 
-# Each file is there as a whole or not at all. The arguments are a directory, then each file's name and its
-# size in bytes; the standard input has one after the other.
+# Each file is there as a whole or not at all. The arguments are a directory, then the files' names; the
+# standard input has a line for each.
 KEEP = """
 umask 077
-mkdir -p "$1" && cd "$1" && new=.new-$$ && mkdir "$new" || exit
+new=.new-$$
+mkdir -p "$1/$new" && cd "$1" || exit
 shift
-while [ $# -gt 0 ]; do
-    head -c "$2" >"$new/$1" || exit
-    shift 2
+for name in "$@"; do
+    IFS= read -r text && printf '%s' "$text" >"$new/$name" || exit
 done
 mv "$new"/* . && rmdir "$new"
 """

@@ -6,11 +6,11 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import Feature, InNamespace, Node, Place, in_parallel
+from testbed.access.place import Feature, InNamespace, Place, in_parallel
 from testbed.links import underlay
 from testbed.links.trunks import ALL, RELAY, Cable, Running, Trunk, trunks
 from testbed.providers import Provider
@@ -54,8 +54,8 @@ class NetnsProvider(Provider):
         if rates := underlay.render_rates(scenario, self._means):
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         self.trunks = in_parallel(lambda one: one[1].start(one[0], box.switch), self._means.items())
-        in_parallel(self._connect, scenario.nodes)
-        introduce(self._addressing, self.nodes)
+        others = mates(scenario, _limit())
+        in_parallel(lambda name: self._connect(name, others.get(name, ())), scenario.nodes)
         return Found()
 
     @property
@@ -87,8 +87,10 @@ class NetnsProvider(Provider):
             self.sandbox.stop()
             self.sandbox, self.hops = None, []
 
-    def _connect(self, name: str) -> None:
-        self.nodes[name].run(["ip", "-batch", "-"], stdin=underlay.render_uplink(self._addressing, name))
+    def _connect(self, name: str, others: Iterable[str]) -> None:
+        text = underlay.render_uplink(self._addressing, name)
+        text += render_neighbours(self._addressing, name, others)
+        self.nodes[name].run(["ip", "-batch", "-"], stdin=text)
 
 
 def _network(node: str) -> str:
@@ -144,43 +146,24 @@ NEIGHBOUR_SHARE = 0.5  # of the table that one testbed may fill: it is not the o
 MOST_NEIGHBOURS = 40_000
 
 
-def introduce(addressing: Addressing, nodes: Mapping[str, Node]) -> None:
-    """Write entries of each other into nodes of the same cluster, if they could be too many to be learned."""
-    if not fills(addressing.scenario, _limit()):
-        return
-    shown = in_parallel(
-        lambda name: nodes[name].run(["ip", "-j", "link", "show", "dev", addressing.uplink(name)]).json(),
-        nodes,
-    )
-    macs = {name: link["address"] for name, (link,) in zip(nodes, shown, strict=True)}
-    in_parallel(
-        lambda name: nodes[name].run(["ip", "-batch", "-"], stdin=render(addressing, name, macs)), nodes
-    )
-
-
-def fills(scenario: Scenario, limit: int) -> bool:
-    """Tell whether the pairs of nodes that share a cluster are too many for the kernel's table."""
-    return (
-        limit * NEIGHBOUR_SHARE < sum(len(others) for others in _mates(scenario).values()) <= MOST_NEIGHBOURS
-    )
-
-
-def render(addressing: Addressing, node: str, macs: Mapping[str, str]) -> str:
-    """Return the ``ip -batch`` text that tells a node the hardware addresses of those of its clusters."""
-    uplink = addressing.uplink(node)
-    return "".join(
-        f"neighbour replace {addressing.address(other)} lladdr {macs[other]} dev {uplink} nud permanent\n"
-        for other in sorted(_mates(addressing.scenario)[node])
-    )
-
-
-def _mates(scenario: Scenario) -> dict[str, set[str]]:
-    """Return the nodes with which each shares a cluster."""
+def mates(scenario: Scenario, limit: int) -> Mapping[str, Collection[str]]:
+    """Return the nodes with which each shares a cluster, if they are too many for the kernel's table."""
     found: dict[str, set[str]] = {name: set() for name in scenario.nodes}
     for cluster in scenario.clusters.values():
         for name in cluster.nodes:
             found[name] |= {other for other in cluster.nodes if other != name}
-    return found
+    count = sum(map(len, found.values()))
+    return found if limit * NEIGHBOUR_SHARE < count <= MOST_NEIGHBOURS else {}
+
+
+def render_neighbours(addressing: Addressing, node: str, others: Iterable[str]) -> str:
+    """Return the ``ip -batch`` text that tells a node the hardware addresses of others."""
+    addresses = [addressing.address(other) for other in sorted(others)]
+    return "".join(
+        f"neighbour replace {address} lladdr {underlay.hardware_address(address)}"
+        f" dev {addressing.uplink(node)} nud permanent\n"
+        for address in addresses
+    )
 
 
 def _limit() -> int:

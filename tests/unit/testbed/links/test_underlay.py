@@ -14,7 +14,8 @@ def switch(addressing: Addressing) -> str:
 def test_every_node_has_a_cable_to_the_switch(contmec: Addressing) -> None:
     lines = switch(contmec).splitlines()
     for index in range(4):
-        assert f"link add port{index} mtu 1500 type veth peer name eth0 mtu 1500 netns /run/x" in lines
+        end = f"peer name eth0 address 02:00:c0:a8:38:{11 + index:02x} mtu 1500 netns /run/x"
+        assert f"link add port{index} mtu 1500 type veth {end}" in lines
         assert f"link set port{index} addrgenmode none" in lines
 
 

@@ -27,13 +27,14 @@ def mesh(count: int) -> Scenario:
 
 @pytest.mark.parametrize(("count", "fills"), [(3, False), (23, False), (24, True), (60, True), (201, False)])
 def test_a_mesh_fills_half_the_kernels_table_from_24_nodes_on(count: int, fills: bool) -> None:
-    assert provider.fills(mesh(count), 1024) is fills
+    assert bool(provider.mates(mesh(count), 1024)) is fills
 
 
 def test_a_node_is_told_of_those_of_its_clusters_once(contmec: Addressing) -> None:
-    macs = {name: f"0a:00:00:00:00:0{index}" for index, name in enumerate(contmec.nodes)}
-    assert provider.render(contmec, "master-01", macs) == (
-        f"neighbour replace 192.168.56.13 lladdr {macs['worker-01']} dev eth0 nud permanent\n"
-        f"neighbour replace 192.168.56.14 lladdr {macs['worker-02']} dev eth0 nud permanent\n"
+    others = provider.mates(contmec.scenario, 8)
+    assert provider.render_neighbours(contmec, "master-01", others["master-01"]) == (
+        "neighbour replace 192.168.56.13 lladdr 02:00:c0:a8:38:0d dev eth0 nud permanent\n"
+        "neighbour replace 192.168.56.14 lladdr 02:00:c0:a8:38:0e dev eth0 nud permanent\n"
     )
-    assert provider.render(contmec, "worker-01", macs).count("192.168.56.14 ") == 1
+    text = provider.render_neighbours(contmec, "worker-01", others["worker-01"])
+    assert text.count("192.168.56.14 ") == 1
