@@ -149,13 +149,12 @@ def _panels(flows: Sequence[FlowSummary]) -> list[dict[str, Any]]:
 
 
 def _unit(flows: Iterable[FlowSummary]) -> dict[str, Any]:
-    rates = [rate for flow in flows for rate in (flow.guarantee_bps, *_means(flow))]
-    unit = unit_for(rates)
+    unit = unit_for(
+        rate
+        for flow in flows
+        for rate in (flow.guarantee_bps, *(phase.mean_bps for phase in flow.phases.values()))
+    )
     return {"unit": unit.name, "bps": unit.bits_per_second}
-
-
-def _means(flow: FlowSummary) -> list[float]:
-    return [phase.mean_bps for phase in flow.phases.values()]
 
 
 def _marks(scenario: Scenario, repetition: Repetition) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def write_new(name: str, from_: str) -> int:
     load(former)  # what cannot be run is nothing to begin with
     file = Path(f"{name}.yaml")
     text = re.sub(r"(?m)^name: .*$", f"name: {name}", former.read_text(encoding="utf-8"), count=1)
-    text = re.sub(r"(?m)^(# yaml-language-server: \$schema=).*$", rf"\g<1>{_schema_from(file)}", text)
+    schema = os.path.relpath(SCHEMA_FILE, file.absolute().parent)
+    text = re.sub(r"(?m)^(# yaml-language-server: \$schema=).*$", rf"\g<1>{schema}", text)
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
@@ -38,10 +39,6 @@ def write_new(name: str, from_: str) -> int:
         raise LookupError(f"new: {file} already exists; give another name, or remove it") from None
     say(f"wrote {file}; now: {PROGRAM} bench {file}")
     return HELD
-
-
-def _schema_from(file: Path) -> str:
-    return os.path.relpath(SCHEMA_FILE, file.absolute().parent)
 
 
 def write_schema() -> int:

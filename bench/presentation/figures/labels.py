@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bench.presentation.figures.sheet import SMALL, TEXT, Sheet
 from bench.presentation.figures.style import INK, MUTED, Look
+from testbed.scenario.units import format_bps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +81,11 @@ def shortened(name: str) -> str:
     name = arrowed(name)
     half = LONGEST_NAME // 2
     return name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
+
+
+def promise(rate_bps: float | None) -> str:
+    """Return what was promised, as it stands beside a name."""
+    return "no guarantee" if rate_bps is None else f"guaranteed {format_bps(rate_bps)}"
 
 
 def arrowed(name: str) -> str:

@@ -14,11 +14,11 @@ from bench.analysis.exchanges import latencies
 from bench.analysis.summary import RequestsSummary
 from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, above
-from bench.presentation.figures.labels import shortened
+from bench.presentation.figures.labels import promise, shortened
 from bench.presentation.figures.sheet import SMALL, Sheet, Subject
 from bench.presentation.figures.style import INK, MUTED, bands, files, line, looks, shade
 from testbed.scenario import Scenario
-from testbed.scenario.units import format_bps, format_digits
+from testbed.scenario.units import format_digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,10 +177,8 @@ def exceeding(took: Floats) -> tuple[Floats, Floats]:
 
 
 def _heading(requests: RequestsSummary) -> str:
-    rate, promise = requests.guarantee_bps, "no guarantee"
-    if rate is not None:
-        promise = f"guaranteed {format_bps(rate)}"
-    return f"{shortened(requests.name)}: {format_digits(requests.rate)} a second, {promise}"
+    rate = f"{format_digits(requests.rate)} a second"
+    return f"{shortened(requests.name)}: {rate}, {promise(requests.guarantee_bps)}"
 
 
 def _entries(phases: list[str], subject: Subject, found: Moments) -> Entries:

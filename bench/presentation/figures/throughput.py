@@ -17,7 +17,7 @@ from bench.analysis.excuses import Moments
 from bench.analysis.summary import FlowSummary
 from bench.presentation.figures import labels, style
 from bench.presentation.figures.head import EDGE, Key, above
-from bench.presentation.figures.labels import Label, shortened
+from bench.presentation.figures.labels import Label, promise, shortened
 from bench.presentation.figures.series import Series, ceiling, cut, series
 from bench.presentation.figures.sheet import SMALL, Sheet, Subject
 from bench.presentation.figures.style import INK, MUTED, Look, bands, files, line, looks, shade
@@ -187,11 +187,7 @@ def _label(
     """Return a flow's label, beside what is expected of it or else beside what it got."""
     rate = flow.expected_goodput_bps or (line.level if line else 0.0)
     share = min(rate / unit.bits_per_second / axes.get_ylim()[1], 1.0)
-    return Label(flow.name, _promise(flow), share * height, looked[flow.name])
-
-
-def _promise(flow: FlowSummary) -> str:
-    return "no guarantee" if flow.guarantee_bps is None else f"guaranteed {format_bps(flow.guarantee_bps)}"
+    return Label(flow.name, promise(flow.guarantee_bps), share * height, looked[flow.name])
 
 
 def _entries(subject: Subject, looked: dict[str, Look], found: Moments, wide: bool) -> Entries:
