@@ -12,15 +12,18 @@ import os
 from struct import pack, unpack_from
 
 try:  # not socket, which loads selectors and enum
-    from _socket import AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket
+    import _socket as _own
 except ImportError:  # it is Python's own, and may go
-    from socket import AF_NETLINK, SOCK_DGRAM, SOCK_RAW, socket  # type: ignore[assignment]
+    import socket as _own  # type: ignore[no-redef]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from collections.abc import Iterable, Iterator
 
     Attributes = dict[int, bytes]
+
+sockets = _own
 
 ROUTE, NETFILTER = 0, 12  # NETLINK_*
 ERROR, DONE = 2, 3  # NLMSG_*
@@ -63,7 +66,7 @@ def opened(protocol: int = ROUTE, groups: int = 0) -> socket:
 
     With groups it hears what the kernel tells these.
     """
-    kernel = socket(AF_NETLINK, SOCK_RAW | os.O_CLOEXEC, protocol)
+    kernel = sockets.socket(sockets.AF_NETLINK, sockets.SOCK_RAW | os.O_CLOEXEC, protocol)
     for option in (_CAP_ACK, _EXT_ACK):  # Linux 4.3 and 4.12
         try:
             kernel.setsockopt(SOL_NETLINK, option, 1)
@@ -76,7 +79,7 @@ def opened(protocol: int = ROUTE, groups: int = 0) -> socket:
 
 def by_device() -> socket:
     """A socket for what is asked of devices by ioctl(2) (netdevice(7))."""
-    return socket(AF_INET, SOCK_DGRAM)
+    return sockets.socket(AF_INET, sockets.SOCK_DGRAM)
 
 
 def ifinfomsg(index: int = 0, flags: int = 0, change: int = 0, family: int = 0) -> bytes:

@@ -5,9 +5,7 @@ Not the standard ipaddress: importing it costs 3 ms of every call.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from edge.netlink import sockets
 
 LEAST_MTU, MOST_MTU = 576, 65535  # bytes; what every IPv4 host takes (RFC 791), and what a veth can
 
@@ -106,25 +104,15 @@ def link_local(mac: str) -> str:
 
 def ipv6(address: int) -> str:
     """An IPv6 address as people, and nft, write it."""
-    return str(_sockets().inet_ntop(_sockets().AF_INET6, address.to_bytes(16, "big")))
+    return str(sockets.inet_ntop(sockets.AF_INET6, address.to_bytes(16, "big")))
 
 
 def ipv6_number(text: str) -> int:
     """An IPv6 address as an integer. Raises ValueError."""
     try:
-        return int.from_bytes(_sockets().inet_pton(_sockets().AF_INET6, text), "big")
+        return int.from_bytes(sockets.inet_pton(sockets.AF_INET6, text), "big")
     except (OSError, ValueError):
         raise ValueError("is not an IPv6 address") from None
-
-
-def _sockets() -> Any:
-    try:
-        import _socket
-    except ImportError:  # it is Python's own, and may go
-        import socket
-
-        return socket
-    return _socket
 
 
 def of_host_mac(mac: str) -> int | None:

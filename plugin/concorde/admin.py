@@ -163,10 +163,10 @@ def _metrics(asked: Asked) -> str:
 
 
 def _reconcile(asked: Asked) -> str:
-    from . import repair
+    from . import agent
     from .node import report
 
-    repaired = repair.repair(asked.state)
+    repaired = agent.repair(asked.state)
     return report.NOTHING if repaired is None else _repaired(repaired)
 
 
@@ -205,9 +205,10 @@ def _chain(_asked: Asked) -> str:
 
 
 def _renew(_asked: Asked) -> str:
-    from . import installation
+    from . import agent, installation
 
-    return _repaired(installation.renew(_given()))
+    states = dict.fromkeys(network.state for network in installation.identities(_given()))
+    return _repaired([text for state in states for text in agent.repair(state) or ()])
 
 
 def _dismantle(_asked: Asked) -> str:

@@ -15,11 +15,11 @@ from errno import ENOBUFS
 from select import POLLIN, poll
 from time import monotonic, time
 
-from . import VERSION, exporter, metrics, refusals, repair, strict_json, tools
-from .cni import CniError, in_words, write
+from . import VERSION, exporter, links, metrics, refusals, strict_json, tools
+from .cni import TRY_AGAIN, CniError, in_words, write
 from .configuration import invalid, node_directory
-from .locks import AgentLock
-from .node import nfnetlink, observe
+from .locks import AgentLock, NodeLock
+from .node import attachments, kernel, ledger, nfnetlink, observe, tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -276,19 +276,55 @@ def _load() -> None:
 def _look(state: str) -> dict[str, Any]:
     """Compare, without the node's lock; if anything differs, compare with it, and repair."""
     found: list[str] = []
-    tables: list[str] = []
+    families: list[str] = []
     try:
-        found, tables = repair.differences(state)
-        repaired = (repair.repair(state) or []) if found else []
+        found, families = _differences(state)
+        repaired = (repair(state) or []) if found else []
     except (CniError, tools.CommandError, OSError) as error:
-        counts = {"differences": len(found), "repaired": 0, "tables": tables} if found else {}
+        counts = {"differences": len(found), "repaired": 0, "tables": families} if found else {}
         return {**counts, "problem": f"agent: {in_words(error)}"}
     for text in repaired[:_MOST_NAMED]:
         _say(f"repaired: {text}")
     if len(repaired) > _MOST_NAMED:
         _say(f"repaired: {len(repaired) - _MOST_NAMED} more")
     count = len(repaired)
-    return {"differences": count, "repaired": count, "tables": tables, "problem": ""}
+    return {"differences": count, "repaired": count, "tables": families, "problem": ""}
+
+
+def repair(state: str) -> list[str] | None:
+    """Make the kernel's state what the ledger says; what was wrong, in words; None where no pod is attached.
+
+    Raises CniError 106, 107 and 108, tools.CommandError and OSError.
+    """
+    directory = node_directory(state)
+    if not ledger.is_there(directory):
+        return None
+    attachments.take_over(state)
+    with NodeLock(directory):
+        book = ledger.Ledger(directory)
+        attachments.complete(book)
+        trees, entries = book.trees(), book.entries()
+        return kernel.repair(trees, entries) if trees or entries else None
+
+
+def _differences(state: str) -> tuple[list[str], list[str]]:
+    """What seems wrong, in words, without the node's lock: no pod waits for it; and whose tables are needed.
+
+    A call that changes something meanwhile may show as a difference; repair() looks again. Raises what that
+    raises, but CniError 106.
+    """
+    try:
+        book = ledger.Ledger(node_directory(state), reading=True)
+    except CniError as error:
+        if error.code != TRY_AGAIN:
+            raise
+        return [error.msg], []  # left half changed by a killed call, which whoever may write undoes
+    trees, entries = book.trees(), book.entries()
+    if not (trees or entries):
+        return [], []
+    _, found = kernel.compare(trees, entries)
+    texts = [difference.text for difference in found if not difference.waits]
+    return texts, tables.families(entries, links.has_ipv6())
 
 
 def _drain(changes: socket) -> None:

@@ -36,7 +36,7 @@ except (ImportError, AttributeError):  # they are Python's own, and may go
     from sqlite3 import Connection, Error, IntegrityError, connect
 
 from . import state_files  # noqa: E402
-from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNTRUSTED, UNUSABLE, CniError  # noqa: E402
+from .cni import DAMAGED, IO_FAILURE, TRY_AGAIN, UNUSABLE, CniError  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,19 +131,6 @@ def version_of(path: str, reading: bool = False) -> int:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
     finally:
         connection.close()
-
-
-class WhereWhole:
-    """A block `with WhereWhole():` ends, without an error, at a file that cannot be trusted.
-
-    For what gives something back: it must do without such a file.
-    """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: object, __: object) -> bool:
-        return isinstance(error, CniError) and error.code in UNTRUSTED
 
 
 def damaged(path: str, problem: str) -> CniError:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-try:
-    import _socket as sockets
-except ImportError:  # it is Python's own, and may go
-    import socket as sockets  # type: ignore[no-redef]
+from edge.netlink import sockets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

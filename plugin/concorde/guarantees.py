@@ -7,9 +7,9 @@ Three annotations, three meanings: `concorde.contmec.dev/egress-guarantee` is a 
 
 from __future__ import annotations
 
-from . import quantities, shaping
+from . import shaping
 from .cni import shown
-from .configuration import invalid, table
+from .configuration import bits_per_second, in_range, invalid, table
 from .leases import Terms
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _quantity(values: dict[str, Any], key: str, path: str) -> tuple[str, int | N
     if not isinstance(value, str):
         raise invalid(path, f"{shown(value)} is not a string")
     try:
-        return path, quantities.bits_per_second(value)
+        return path, bits_per_second(value)
     except ValueError as error:
         raise invalid(path, f"{shown(value)} {error}") from error
 
@@ -117,6 +117,6 @@ def _capability(runtime: dict[str, Any]) -> tuple[str, int | None]:
     if not isinstance(rates[0], int) or isinstance(rates[0], bool):
         raise invalid(path, f"{shown(rates[0])} is not an integer")
     try:
-        return path, quantities.in_range(rates[0])
+        return path, in_range(rates[0])
     except ValueError as error:
         raise invalid(path, f"{shown(rates[0])} {error}") from error

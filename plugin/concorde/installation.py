@@ -24,7 +24,6 @@ from .configuration import Configuration, Identity, invalid, text
 from .locks import NodeLock
 from .names import is_host_veth
 from .node import attachments, kernel, ledger, shares
-from .repair import repair
 from .requests import Request
 from .verbs.delete import release
 from .verbs.status import status
@@ -91,15 +90,6 @@ def notes(network: dict[str, Any]) -> list[str]:
         one = Configuration(document)
         found += surroundings.notes(one, enforcements.load(one.enforcement).on_uplink(one), not follows)
     return found
-
-
-def renew(network: dict[str, Any]) -> list[str]:
-    """Give what another version of this plugin attached all that this one gives it; return what was wrong.
-
-    Raises CniError 7, 106, 107 and 108, tools.CommandError and OSError.
-    """
-    states = dict.fromkeys(one.state for one in identities(network))
-    return [text for state in states for text in repair(state) or ()]
 
 
 def identities(network: dict[str, Any]) -> list[Identity]:

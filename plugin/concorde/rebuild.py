@@ -11,7 +11,7 @@ import os
 from . import attached, bridges, cache, enforcements, host_interfaces, names, state_files
 from .cni import CniError
 from .configuration import Identity, node_directory
-from .database import WhereWhole, version_of
+from .database import version_of
 from .locks import NetworkLock, NodeLock
 from .node import attachments, kernel, ledger, remains
 from .node.messages import rate
@@ -39,7 +39,7 @@ class Former:
         self.entries: list[Entry] = []
         self.leases: dict[Key, Lease] = {}
         self.last: dict[tuple[str, str], int] = {}
-        with WhereWhole():
+        with state_files.WhereWhole():
             book = ledger.opened(directory)
             if book is None:
                 return

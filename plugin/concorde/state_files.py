@@ -11,7 +11,7 @@ import os
 import stat
 
 from . import names
-from .cni import IO_FAILURE, UNUSABLE, CniError
+from .cni import IO_FAILURE, UNTRUSTED, UNUSABLE, CniError
 
 # What lies in a directory of ours, and so tells that it is one.
 LEDGER = "ledger.sqlite"
@@ -28,6 +28,19 @@ DAMAGED = ".damaged-"  # and a number: what `rebuild` put aside
 NEW = ".new"  # what it has not finished
 
 _DIRECTORY, _FILE = 0o700, 0o600
+
+
+class WhereWhole:
+    """A block `with WhereWhole():` ends, without an error, at a file that cannot be trusted.
+
+    For what gives something back: it must do without such a file.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        return isinstance(error, CniError) and error.code in UNTRUSTED
 
 
 def directory(path: str) -> None:

@@ -53,10 +53,8 @@ def withdraw(
     With `stays` its pod goes on, with the interface that another plugin made for it. Without a ledger, or
     with a damaged one, the kernel's side is found by its names.
     """
-    from ..database import WhereWhole
-
     with where_ours(lambda: NodeLock(network.node_directory)):
-        with WhereWhole():
+        with state_files.WhereWhole():
             if book is not None:
                 _leave(book, (network.name, container, interface), stays)
                 return
@@ -110,9 +108,7 @@ def _forget(network: Identity, container: str, interface: str) -> None:
 
 def is_within(book: Ledger, key: Key, netns: str) -> bool:
     """Whether a pod's interface there is the one that was attached, as far as that was written down."""
-    from ..database import WhereWhole
-
-    with WhereWhole():
+    with state_files.WhereWhole():
         entry = book.find(key)
         if entry is not None:
             from .. import host_interfaces

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import links, names, quantities
+from .. import links, names
 from ..cni import shown
-from ..configuration import flag, invalid, number, text
+from ..configuration import bits_per_second, flag, invalid, number, text
 from . import htb, uplinks
 from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
 
@@ -72,7 +72,7 @@ def _capacity(document: dict[str, Any], uplink: str) -> int:
         return speed
     try:
         # Whole bytes a second, as the kernel keeps rates.
-        return quantities.bits_per_second(quantity) // 8 * 8
+        return bits_per_second(quantity) // 8 * 8
     except ValueError as error:
         raise invalid("capacity", f"{shown(quantity)} {error}") from error
 

@@ -10,6 +10,7 @@ from .. import enforcements, links, names, rtnetlink
 from ..configuration import Identity
 from ..locks import AttachmentLock, where_ours
 from ..node import attachments
+from ..state_files import WhereWhole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def _is_within(book: Ledger, key: Key, lease: Lease, netns: str) -> bool:
 
 def opened(network: Identity) -> Ledger | None:
     """The node's ledger, if it is there and whole."""
-    from ..database import WhereWhole
     from ..node import ledger
 
     with WhereWhole():
@@ -68,15 +68,11 @@ def opened(network: Identity) -> Ledger | None:
 
 
 def _drop(book: Ledger, key: Key, veth: str) -> None:
-    from ..database import WhereWhole
-
     with WhereWhole(), book:
         book.drop(key, veth)
 
 
 def _found(network: Identity, key: Key) -> tuple[Ledger | None, Lease | None]:
-    from ..database import WhereWhole
-
     book = opened(network)
     with WhereWhole():
         return book, book.lease(key) if book is not None else None
@@ -85,7 +81,5 @@ def _found(network: Identity, key: Key) -> tuple[Ledger | None, Lease | None]:
 
 def take_over(network: Identity) -> None:
     """What a version before left, as far as it can be trusted."""
-    from ..database import WhereWhole
-
     with WhereWhole():
         attachments.take_over(network.state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import links, names, tools
 from ..cni import COMMAND_FAILED, CniError, shown
 from ..configuration import Identity, invalid
-from ..database import WhereWhole
+from ..state_files import WhereWhole
 from .delete import opened, release, take_over
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from concorde import state_files
 from concorde.cni import DAMAGED, TRY_AGAIN, UNUSABLE, CniError
-from concorde.database import Database, WhereWhole
+from concorde.database import Database
 from concorde.node.ledger import Ledger
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,12 +134,12 @@ def test_what_gives_back_does_without_a_file_it_cannot_trust(code: int) -> None:
     def refuse() -> Database:
         raise CniError(code, "no")
 
-    with WhereWhole():
+    with state_files.WhereWhole():
         refuse()
 
 
 def test_it_does_not_do_without_one_that_is_busy() -> None:
-    with pytest.raises(CniError), WhereWhole():
+    with pytest.raises(CniError), state_files.WhereWhole():
         raise CniError(TRY_AGAIN, "busy")
 
 
