@@ -16,7 +16,7 @@ def main() -> int:
     """Run the program that the first argument names."""
     name, arguments = sys.argv[1:2], sys.argv[2:]
     if not name or name[0] not in PROGRAMS:
-        sys.stderr.write(f"say which program: {', '.join(PROGRAMS)}\n")
+        sys.stderr.write(f"usage: edge PROGRAM ARGUMENTS; programs: {', '.join(PROGRAMS)}\n")
         return 2
     return PROGRAMS[name[0]](arguments)
 

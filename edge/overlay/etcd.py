@@ -192,7 +192,7 @@ def show(arguments: Sequence[str]) -> int:
     shows them in base64; here they are as written.
     """
     if len(arguments) != 1:
-        sys.stderr.write("say where the store is: store http://192.168.122.100:4001\n")
+        sys.stderr.write("usage: store URL, such as http://192.168.122.100:4001\n")
         return 2
     try:
         for line in lines(Server(arguments[0])):

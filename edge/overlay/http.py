@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import NamedTuple, Optional
 from urllib.parse import urlsplit
@@ -46,19 +47,12 @@ class Server:
 
     def ask(self, question: Question) -> Json:
         """Return the answer to a question. Raises AwayError."""
-        connection = self._connection(ANSWER_SECONDS)
-        try:
-            return json_object(self._answer(connection, question).read(LINE_BYTES), _RESPONSE)
-        except (OSError, HTTPException, UnfitError) as error:
-            raise self._away(error) from None
-        finally:
-            connection.close()
+        with self._answered(question) as (_, response):
+            return json_object(response.read(LINE_BYTES), _RESPONSE)
 
     def listen(self, question: Question, silence: float) -> Iterator[Json]:
         """Yield what a server says, until it ends or says nothing for so many seconds. Raises AwayError."""
-        connection = self._connection(ANSWER_SECONDS)
-        try:
-            response = self._answer(connection, question)
+        with self._answered(question) as (connection, response):
             connection.sock.settimeout(silence)
             while True:
                 try:
@@ -68,24 +62,26 @@ class Server:
                 if not line:
                     return
                 yield json_object(line, _RESPONSE)
+
+    @contextmanager
+    def _answered(self, question: Question) -> Iterator[tuple[HTTPConnection, HTTPResponse]]:
+        """A connection by which something was asked, and the answer; what fails is an AwayError."""
+        connection = self._connection()
+        try:
+            body = None if question.body is None else json.dumps(question.body)
+            connection.request(question.method, question.path, body, {"Content-Type": question.kind})
+            response = connection.getresponse()
+            if response.status != 200:
+                text = response.read(200).decode(errors="replace").strip()
+                path = question.path.partition("?")[0]
+                raise AwayError(f"{self.url}{path}: status {response.status}: {text}")
+            yield connection, response
         except (OSError, HTTPException, UnfitError) as error:
-            raise self._away(error) from None
+            raise AwayError(f"{self.url}: {error or type(error).__name__}") from None
         finally:
             connection.close()
 
-    def _answer(self, connection: HTTPConnection, question: Question) -> HTTPResponse:
-        body = None if question.body is None else json.dumps(question.body)
-        connection.request(question.method, question.path, body, {"Content-Type": question.kind})
-        response = connection.getresponse()
-        if response.status != 200:
-            text = response.read(200).decode(errors="replace").strip()
-            raise AwayError(f"{self.url}{question.path.partition('?')[0]}: status {response.status}: {text}")
-        return response
-
-    def _connection(self, seconds: float) -> HTTPConnection:
+    def _connection(self) -> HTTPConnection:
         if self._tls:
-            return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
-        return HTTPConnection(self._host, self._port, timeout=seconds)
-
-    def _away(self, error: Exception) -> AwayError:
-        return AwayError(f"{self.url}: {error or type(error).__name__}")
+            return HTTPSConnection(self._host, self._port, timeout=ANSWER_SECONDS, context=self._tls)
+        return HTTPConnection(self._host, self._port, timeout=ANSWER_SECONDS)

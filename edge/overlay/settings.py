@@ -49,7 +49,7 @@ _FIELDS = ("device", "network", "subnet", "address", "l2", "l3", "store")
 def of_arguments(program: str, arguments: Sequence[str]) -> Settings:
     """Return the settings that a program's only argument leads to. Raises UnsoundError."""
     if len(arguments) != 1:
-        raise UnsoundError(f"say where the settings are: {program} SETTINGS.json")
+        raise UnsoundError(f"usage: {program} SETTINGS.json")
     return load(Path(arguments[0]))
 
 
@@ -68,7 +68,7 @@ def parse(text: str) -> Settings:
         raise UnsoundError(f"{name[:40]}: no such setting ({', '.join([*_FIELDS, *_DEFAULTS])})")
     for name in _FIELDS:
         if name not in said:
-            raise UnsoundError(f"{name}: it is missing")
+            raise UnsoundError(f"{name}: required")
     said = {**_DEFAULTS, **said}
     for name, value in said.items():
         _check(name, value)

@@ -171,7 +171,7 @@ def test_the_program_stands_alone(tmp_path: Path, box: Sandbox) -> None:
     command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "resolver", str(tmp_path / "settings.json")]
     done = box.node("bare").run(command, check=False)
     assert (done.status, done.stdout) == (2, "")
-    assert done.stderr.endswith("settings.json: network: it is missing\n")
+    assert done.stderr.endswith("settings.json: network: required\n")
 
 
 SHOW_FDB = ["bridge", "-j", "fdb", "show", "dev", "flannel.1"]

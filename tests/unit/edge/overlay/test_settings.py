@@ -49,7 +49,7 @@ def test_what_cannot_be_is_named(changed: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("field", list(SOUND))
 def test_what_is_missing_is_named(field: str) -> None:
-    with pytest.raises(UnsoundError, match=f"{field}: it is missing"):
+    with pytest.raises(UnsoundError, match=f"{field}: required"):
         parse(json.dumps({name: value for name, value in SOUND.items() if name != field}))
 
 
@@ -61,7 +61,7 @@ def test_what_is_no_object_is_none(text: str) -> None:
 
 def test_a_file_is_named_in_what_is_wrong_with_it(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UnsoundError, match=r"settings.json: device: it is missing"):
+    with pytest.raises(UnsoundError, match=r"settings.json: device: required"):
         load(tmp_path / "settings.json")
 
 
