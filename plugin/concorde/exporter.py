@@ -118,24 +118,20 @@ def _text(status: int, text: str, headers: str = "", kind: str = _PLAIN, body: b
 
 
 def _request(connection: socket, deadline: float) -> bytes | None:
-    """All up to the blank line; None where the other end says no more, or no end of it."""
+    """All up to the blank line; None where the other end says no more, or no end of it in time."""
     content = b""
     while b"\r\n\r\n" not in content:
         if len(content) > _LONGEST:
             return b""
-        connection.settimeout(_left(deadline))
+        left = deadline - monotonic()
+        if left <= 0:
+            return None
+        connection.settimeout(left)
         part = connection.recv(_LONGEST)
         if not part:
             return None
         content += part
     return content
-
-
-def _left(deadline: float) -> float:
-    left = deadline - monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def _family(address: str) -> int:

@@ -293,7 +293,7 @@ def _entry(
 ) -> Entry | None:
     """The entry of one that lives, or `row`, which the ledger has of it."""
     configuration = one.configuration or configurations.get(one.network)
-    promised = enforcements.reserves(one.lease.terms.enforcement)
+    promised = enforcements.load(one.lease.terms.enforcement).RESERVES
     known = one.network in settings or not promised
     if configuration is not None and known and (one.configuration or one.lease.link):
         try:

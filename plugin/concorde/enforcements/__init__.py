@@ -50,8 +50,3 @@ def load(name: str) -> Enforcement:
     module: Any = __import__(f"{__name__}.{name}", fromlist=["install"])
     enforcement: Enforcement = module
     return enforcement
-
-
-def reserves(name: str) -> bool:
-    """Whether the enforcement of that name keeps guarantees on the node's uplink."""
-    return load(name).RESERVES

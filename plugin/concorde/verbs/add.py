@@ -67,13 +67,13 @@ def _attach(
     request: Request, configuration: Configuration, subnet: Subnet | None, mtu: int
 ) -> tuple[Lease, bool]:
     """The lease, and whether the pod's default route goes there."""
-    reserves = enforcements.reserves(configuration.enforcement)
-    terms = guarantees.terms(configuration, mtu, reserves)
+    enforcement = enforcements.load(configuration.enforcement)
+    terms = guarantees.terms(configuration, mtu, enforcement.RESERVES)
     lease = Lease(request.container, request.interface, terms, None, request.pod)
     key = configuration.name, request.container, request.interface
     attachments.take_over(configuration.state)
     with AttachmentLock(configuration.directory, request.container, request.interface):
-        settings = enforcements.load(lease.terms.enforcement).on_uplink(configuration)
+        settings = enforcement.on_uplink(configuration)
         lock = NodeLock(configuration.node_directory)
         book = Ledger(configuration.node_directory)
         with book:

@@ -32,15 +32,14 @@ def check(request: Request) -> None:
     lease = book.lease((configuration.name, request.container, request.interface)) if book else None
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
     assert lease is not None
-    reserves = enforcements.reserves(configuration.enforcement)
-    expected = guarantees.terms(configuration, configuration.node_mtu(), reserves)
+    enforcement = enforcements.load(configuration.enforcement)
+    expected = guarantees.terms(configuration, configuration.node_mtu(), enforcement.RESERVES)
     _require(str(lease.terms) == str(expected), f"the lease says {lease.terms}; expected {expected}")
     try:
         if lease.link is not None:
             _check_previous(lease.link, previous)
             _check_node(lease.link)
             _check_pod(lease.link, previous, request.netns)
-        enforcement = enforcements.load(lease.terms.enforcement)
         enforcement.check(configuration, lease, request.netns)
         settings = enforcement.on_uplink(configuration)
         entry = attachments.entry_of(configuration, lease, settings, request.netns)

@@ -38,7 +38,7 @@ def test_every_word_of_the_configuration_is_a_module() -> None:
 
 
 def test_only_guarantees_of_node_are_kept_on_the_uplink() -> None:
-    assert [name for name in ENFORCEMENTS if enforcements.reserves(name)] == ["node"]
+    assert [name for name in ENFORCEMENTS if enforcements.load(name).RESERVES] == ["node"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_further_one_is_a_module_and_a_name(tmp_path: Path, monkeypatch: pytes
         "enforcement": "later",
         **annotated(guarantee="1G", ceiling="2G"),
     }
-    found = guarantees.terms(Configuration(document), 1450, enforcements.reserves("later"))
+    found = guarantees.terms(Configuration(document), 1450, enforcements.load("later").RESERVES)
     assert (found.enforcement, found.guarantee, found.rate) == ("later", 10**9, 2 * 10**9)
     with pytest.raises(CniError, match="no-such-tool is not installed") as caught:
         status(Request(document, "", "", ""))
