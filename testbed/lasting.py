@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from testbed import assembly
 from testbed.assembly import accept, demand, persistences, put_together
 from testbed.providers import Provider, persistence
-from testbed.providers.persistence import CommandLine, Location, Persisted, Persistence, State, StoredRoute
+from testbed.providers.persistence import CommandLine, Location, Persisted, Persistence, State
 from testbed.scenario import Scenario, parse, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Progress, Testbed
@@ -168,12 +168,12 @@ def describe(testbed: Testbed) -> State:
                 kind=kind,
                 node=scenario.node_of(name),
                 address=place.address,
-                entry=StoredRoute.to(place),
-                network=StoredRoute.to(testbed.networks.get(name, place)),
+                entry=place.route,
+                network=testbed.networks.get(name, place).route,
                 guarantee_bps=pod.guarantee if pod else None,
             )
     for name, node in testbed.nodes.items():
-        route = StoredRoute.to(node)
+        route = node.route
         address = str(testbed.addressing.address(name))
         places[name] = Location(kind="node", node=name, address=address, entry=route, network=route)
     return State(

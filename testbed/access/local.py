@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import environ
 from pathlib import Path
 
-from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Route, Runs
+from testbed.access.place import RUN_SECONDS, CommandError, Process, Result, Runs
 
 # What Go's client says (net/http, transport.go) of a server that takes connections and after ten seconds has
 # not had the time to shake hands: an API on a slow machine, for as long as nodes or pods come up.
@@ -24,7 +24,6 @@ class Local(Runs):
     """Where kubectl runs; satisfies testbed.access.place.Place."""
 
     name = "this machine"
-    route = Route("this machine")
 
     def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
         """Run a command, and again if the server it asks was too busy to hear what it wants.
@@ -43,10 +42,6 @@ class Local(Runs):
         The kernel could see to that (``setpriv --pdeathsig``), but at the end of the thread that started it.
         """
         return LocalProcess(started(argv, surroundings(), stdout, stderr, held))
-
-    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        """Start a client; see Place."""
-        return self.start(argv, stdout=stdout, stderr=stderr, held=True)
 
 
 def surroundings() -> dict[str, str]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 # How long a command may take of which nothing else is said. Most end at once; this is for what never ends: on
 # emulated machines with their hands full a search for a few programs took more than a minute, and so did the
@@ -69,7 +69,8 @@ class Process(Protocol):
         """End it and wait for its end; nothing happens if it has ended already."""
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True)
+class Route:
     """How commands get to a place: to which node, and by which command from there."""
 
     node: str
@@ -119,9 +120,17 @@ class Place(Protocol):
 
 
 class Runs(ABC):
-    """What places have in common: a command is run to its end, and its exit status is looked at."""
+    """What places have in common: a command is run to its end, and its exit status is looked at.
+
+    Where a place does not say how commands get there, routes begin there, and clients are held commands.
+    """
 
     name: str
+
+    @property
+    def route(self) -> Route:
+        """How commands get there."""
+        return Route(self.name)
 
     def run(
         self,
@@ -139,6 +148,14 @@ class Runs(ABC):
     @abstractmethod
     def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
         """Run a command there to its end, whatever its exit status is. Raises CommandError."""
+
+    @abstractmethod
+    def start(self, argv: Sequence[str], *, stdout: Path, stderr: Path, held: bool = False) -> Process:
+        """Start a command there; see Place."""
+
+    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
+        """Start a client there; see Place."""
+        return self.start(argv, stdout=stdout, stderr=stderr, held=True)
 
 
 class Node(Place, Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from testbed.access.place import RUN_SECONDS, CommandError, Place, Result
+from testbed.access.place import RUN_SECONDS, Place, Result
 from testbed.kubernetes.manifests import Manifest
 from testbed.scenario.faults import listed
 
@@ -184,6 +184,3 @@ def is_ready(found: Mapping[str, Any]) -> bool:
     """Tell whether a pod or a node is ready."""
     conditions = found["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-
-
-__all__ = ["Client", "CommandError", "Complaint", "PodError", "complaints", "is_ready", "unready"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from testbed import resources
 from testbed.access.local import ENVIRONMENT, Local
-from testbed.access.place import CommandError, Entered, Node, Place, PodPlace, in_parallel
+from testbed.access.place import CommandError, Entered, Node, Place, PodPlace, Route, in_parallel
 from testbed.access.remote import Remote
 from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import NAMESPACE, Access, Outside
@@ -32,7 +32,6 @@ from testbed.providers.persistence import (
     Persisted,
     Persistence,
     State,
-    StoredRoute,
     valid_name,
 )
 from testbed.scenario import Scenario, ScenarioError
@@ -225,13 +224,13 @@ class PersistedPods(Persisted):
         note = f"its pods are in namespace {NAMESPACE}, and end by themselves at {one.until}"
         return State.model_validate_json(one.state).model_copy(update={"notes": [note]})
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         """Return what leads into a pod, and from there on, by kubectl."""
         execute, *rest = route.command
         terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
         return CommandLine(self.clients[route.node].command(execute, *terminal, *rest, *argv))
 
-    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
+    def place(self, name: str, route: Route, address: str) -> PodPlace:
         """Return what kubectl leads to from this machine."""
         return Entered(name, Local(), tuple(self.clients[route.node].command(*route.command)), address)
 
@@ -270,11 +269,11 @@ def _without_cluster(word: str) -> str:
 def _portable(state: State, provider: HelpersProvider) -> State:
     """Return a state whose ways begin at a cluster, and not at this machine's kubectl and kubeconfig."""
 
-    def begins(route: StoredRoute) -> StoredRoute:
+    def begins(route: Route) -> Route:
         for cluster, client in provider.clients.items():
-            ours = client.command()
+            ours = tuple(client.command())
             if route.command[: len(ours)] == ours:
-                return StoredRoute(node=cluster, command=route.command[len(ours) :])
+                return Route(node=cluster, command=route.command[len(ours) :])
         raise AssertionError(f"no cluster's kubectl: {route.command}")
 
     places = {}

@@ -14,24 +14,12 @@ from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from testbed.access.place import Place, PodPlace
+from testbed.access.place import PodPlace, Route
 from testbed.providers import Provider
 from testbed.scenario import Scenario
 
 DEFAULT = "testbed"  # what a testbed is called if nobody says
 SHELL = "/bin/bash"
-
-
-class StoredRoute(BaseModel):
-    """How commands get somewhere: from which node, and by what command."""
-
-    node: str
-    command: list[str] = []
-
-    @classmethod
-    def to(cls, place: Place) -> StoredRoute:
-        """Return how to get to a place from outside."""
-        return cls(node=place.route.node, command=list(place.route.command))
 
 
 class Location(BaseModel):
@@ -40,8 +28,8 @@ class Location(BaseModel):
     kind: str  # pod, container or node
     node: str
     address: str
-    entry: StoredRoute  # for commands in it
-    network: StoredRoute  # for the node's programs in its network
+    entry: Route  # for commands in it
+    network: Route  # for the node's programs in its network
     guarantee_bps: int | None = None
 
 
@@ -87,10 +75,10 @@ class Persisted(Protocol):
     def state(self) -> State:
         """Return what it holds. Raises LookupError or RuntimeError with why that cannot be told."""
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command at the end of a route, with the rights of root there."""
 
-    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
+    def place(self, name: str, route: Route, address: str) -> PodPlace:
         """Return what is at the end of a route, where a harness can run what it measures by.
 
         Raises LookupError where there are machines and nothing else.
@@ -171,13 +159,7 @@ def tcpdump_on(node: str, interface: str, arguments: Sequence[str]) -> list[str]
 def nodes(addresses: Mapping[str, str]) -> dict[str, Location]:
     """Return where nodes are that routes begin at, by name, given their addresses."""
     return {
-        name: Location(
-            kind="node",
-            node=name,
-            address=address,
-            entry=StoredRoute(node=name),
-            network=StoredRoute(node=name),
-        )
+        name: Location(kind="node", node=name, address=address, entry=Route(name), network=Route(name))
         for name, address in addresses.items()
     }
 

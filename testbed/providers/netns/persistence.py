@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from testbed.access.local import ENVIRONMENT
-from testbed.access.place import CommandError, Entered, PodPlace, in_parallel
+from testbed.access.place import CommandError, Entered, PodPlace, Route, in_parallel
 from testbed.kubernetes import control_plane
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import at_server
@@ -27,7 +27,6 @@ from testbed.providers.persistence import (
     Persisted,
     Persistence,
     State,
-    StoredRoute,
     valid_name,
 )
 from testbed.scenario import Scenario
@@ -83,14 +82,14 @@ class PersistedSandbox(Persisted):
         except CommandError:
             raise RuntimeError(f"testbed {self.name!r} is coming, or going, or half up only") from None
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         """Return what leads through a node's namespaces."""
         environment = {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")}
         return CommandLine([*self.box.node(route.node).prefix, *route.command, *argv], environment)
 
-    def place(self, name: str, route: StoredRoute, address: str) -> PodPlace:
+    def place(self, name: str, route: Route, address: str) -> PodPlace:
         """Return what a node's own processes get to by a command."""
-        return Entered(name, self.box.node(route.node), tuple(route.command), address)
+        return Entered(name, self.box.node(route.node), route.command, address)
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a shell there: nobody has to log in."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end, started
-from testbed.access.place import Process, Result, Route, Runs
+from testbed.access.place import Process, Result, Runs
 from testbed.providers.netns.processes import INIT, first_processes
 
 READY_SECONDS = 10.0
@@ -80,11 +80,6 @@ class Entrance(Runs):
     prefix: tuple[str, ...]
     cgroup: str = ""  # see testbed.access.place.Node
 
-    @property
-    def route(self) -> Route:
-        """It is where routes begin."""
-        return Route(self.name)
-
     def _run(self, argv: Sequence[str], stdin: str, env: Mapping[str, str], timeout: float) -> Result:
         return run_to_end(self.name, argv, [*self.prefix, *argv], {**ENVIRONMENT, **env}, stdin, timeout)
 
@@ -92,10 +87,6 @@ class Entrance(Runs):
         """Start a command there; see testbed.access.place.Place."""
         command = [*self.prefix, "setpriv", "--pdeathsig", "KILL", "--", *argv]
         return EnteredProcess(started(command, ENVIRONMENT, stdout, stderr, held))
-
-    def attach(self, argv: Sequence[str], *, stdout: Path, stderr: Path) -> Process:
-        """Start a client there; see testbed.access.place.Place."""
-        return self.start(argv, stdout=stdout, stderr=stderr, held=True)
 
 
 class Sandbox:

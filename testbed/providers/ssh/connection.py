@@ -131,13 +131,11 @@ def _log_in(client: paramiko.SSHClient, machine: Machine) -> None:
             auth_timeout=CONNECT_SECONDS,
             sock=link,
         )
-    except (paramiko.SSHException, EOFError, OSError) as error:
+    except BaseException as error:
         client.close()
         link.close()
-        raise ConnectError(machine, _in_words(machine, error)) from None
-    except BaseException:
-        client.close()
-        link.close()
+        if isinstance(error, (paramiko.SSHException, EOFError, OSError)):
+            raise ConnectError(machine, _in_words(machine, error)) from None
         raise
 
 

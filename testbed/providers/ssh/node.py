@@ -19,7 +19,7 @@ from typing import IO
 import paramiko
 
 from testbed.access import local
-from testbed.access.place import CommandError, Process, Result, Route, Runs
+from testbed.access.place import CommandError, Process, Result, Runs
 from testbed.access.remote import END_SECONDS, GUARD
 from testbed.providers.ssh.connection import ConnectError, Connection, lost
 
@@ -43,11 +43,6 @@ class SshNode(Runs):
         self._mark = mark(run, self.name)
         self.directory = ""  # the run's own, once there is one
         self._sudo: Sequence[str] = ()
-
-    @property
-    def route(self) -> Route:
-        """It is where routes begin."""
-        return Route(self.name)
 
     def prepare(self) -> None:
         """Log in, and find out how to be root. Raises ConnectError."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
+from testbed.access.place import Route
 from testbed.providers import persistence
 from testbed.providers.persistence import (
     BringUp,
@@ -17,7 +18,6 @@ from testbed.providers.persistence import (
     Persisted,
     Persistence,
     State,
-    StoredRoute,
 )
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
@@ -59,7 +59,7 @@ class MachinesThere(Persisted):
         addresses = {name: str(one.underlay_address or one.host) for name, one in self.machines.items()}
         return State(scenario=self.name, places=persistence.nodes(addresses))
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
         return _as_root(self.machines[route.node], [*route.command, *argv])
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
+from testbed.access.place import Route
 from testbed.providers import Provider
 from testbed.providers.persistence import (
     BringUp,
@@ -21,7 +22,6 @@ from testbed.providers.persistence import (
     Persisted,
     Persistence,
     State,
-    StoredRoute,
 )
 from testbed.providers.ssh.persistence import MachinesThere
 from testbed.providers.vagrant import machines, requirements
@@ -126,7 +126,7 @@ class PersistedMachines(Persisted):
         note = f"machines of scenario {scenario} are up; inventory: {self.made.inventory()}"
         return self._there.state().model_copy(update={"scenario": scenario, "notes": [note]})
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         """Return what leads to a command by ssh, as root."""
         return self._there.command(route, argv)
 

@@ -11,8 +11,9 @@ from functools import partial
 import pytest
 
 from testbed import assembly, lasting
+from testbed.access.place import Route
 from testbed.providers import Provider, persistence
-from testbed.providers.persistence import BringUp, CommandLine, Location, State, StoredRoute
+from testbed.providers.persistence import BringUp, CommandLine, Location, State
 from testbed.registry import Registry
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
@@ -29,7 +30,7 @@ class Persisted(persistence.Persisted):
     def state(self) -> State:
         return State(scenario="any", places=persistence.nodes({"worker-01": "192.0.2.1"}))
 
-    def command(self, route: StoredRoute, argv: Sequence[str]) -> CommandLine:
+    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
         return CommandLine(["to", route.node, *argv])
 
     def login(self, location: Location, argv: Sequence[str]) -> CommandLine:

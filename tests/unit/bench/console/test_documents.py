@@ -16,8 +16,9 @@ from bench.console.messages import say
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording
 from testbed import doctor, lasting
+from testbed.access.place import Route
 from testbed.doctor import Finding
-from testbed.providers.persistence import Location, State, StoredRoute
+from testbed.providers.persistence import Location, State
 
 Recorded = Callable[[str], Recording]
 Capture = pytest.CaptureFixture[str]
@@ -120,7 +121,7 @@ class Persisted:
 
 
 def test_a_status_tells_every_testbed(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    route = StoredRoute(node="worker-01")
+    route = Route(node="worker-01")
     pod = Location(
         kind="pod", node="worker-01", address="172.16.1.3", entry=route, network=route, guarantee_bps=10**9
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.access.place import CommandError, Result
+from testbed.access.place import CommandError, Result, Route
 from testbed.access.remote import MARKED
 from testbed.clusters import kubeconfigs, namespaces
 from testbed.clusters.kubeconfigs import Outside
@@ -22,7 +22,7 @@ from testbed.providers.helpers import (
     PersistedPods,
     PodsPersistence,
 )
-from testbed.providers.persistence import Location, State, StoredRoute
+from testbed.providers.persistence import Location, State
 from tests.doubles import Asked, RecordingNode, SilentNode, said, shown
 from tests.unit.testbed.clusters.builders import answers, enforcement, scenario
 
@@ -34,10 +34,8 @@ STATE = State(
             kind="pod",
             node="worker-01",
             address="10.0.0.2",
-            entry=StoredRoute(node="a", command=["exec", "--stdin", "a-1", "--"]),
-            network=StoredRoute(
-                node="a", command=["exec", "--stdin", "node.worker-01", "--", "nsenter", "--"]
-            ),
+            entry=Route(node="a", command=("exec", "--stdin", "a-1", "--")),
+            network=Route(node="a", command=("exec", "--stdin", "node.worker-01", "--", "nsenter", "--")),
         )
     },
 )
@@ -187,7 +185,7 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
     def bring_up(provider: Provider) -> Iterator[State]:
         assert isinstance(provider, HelpersProvider)
         provider.up()
-        route = StoredRoute(node="this machine", command=clients["b"].execution("node.worker-01"))
+        route = Route(node="this machine", command=tuple(clients["b"].execution("node.worker-01")))
         node = Location(kind="node", node="worker-01", address="192.168.56.13", entry=route, network=route)
         yield State(scenario="contmec", enforcement="node", places={"worker-01": node})
 
@@ -205,8 +203,8 @@ def test_what_stays_is_written_into_the_cluster_and_only_paths_are_known_here(
         kind="node",
         node="worker-01",
         address="192.0.2.1",  # as the API says
-        entry=StoredRoute(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
-        network=StoredRoute(node="b", command=["exec", "--stdin", "node.worker-01", "--"]),
+        entry=Route(node="b", command=("exec", "--stdin", "node.worker-01", "--")),
+        network=Route(node="b", command=("exec", "--stdin", "node.worker-01", "--")),
     )
     annotated = [asked.argv[-2:] for asked in cluster.asked if "annotate" in asked.argv]
     assert annotated == [[f"{namespaces.OWNER}={namespaces.user()}", f"{namespaces.TESTBED}=new"]] * 2

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from testbed.access.local import ENVIRONMENT
+from testbed.access.place import Route
 from testbed.providers import Provider
-from testbed.providers.persistence import State, StoredRoute
+from testbed.providers.persistence import State
 from testbed.providers.ssh.persistence import AS_ROOT
 from testbed.providers.vagrant import machines
 from testbed.providers.vagrant.provider import VagrantPersistence
@@ -122,7 +123,7 @@ def test_commands_go_by_ssh_as_root_and_people_as_themselves(states: Path, port:
     ]  # fmt: skip
     assert kept.login(where, []).argv == route
     assert kept.login(where, ["ip", "route"]).argv == [*route, "ip route"]
-    *to, line = kept.command(StoredRoute(node="worker-01"), ["ip", "route"]).argv
+    *to, line = kept.command(Route(node="worker-01"), ["ip", "route"]).argv
     assert to == route
     assert line == f"sh -c '{AS_ROOT}' sh env PATH={ENVIRONMENT['PATH']} ip route"
     *to, line = kept.capture(where, "eth1", ["tcp port 9"]).argv
