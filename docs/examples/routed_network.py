@@ -28,7 +28,7 @@ class Routes(Part):
 
 @dataclass(frozen=True)
 class Routed(PodNetwork):
-    """One cluster's routes; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's routes."""
 
     settings: Routes
 

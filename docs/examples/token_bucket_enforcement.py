@@ -23,7 +23,7 @@ class Bucket(Part):
 
 @dataclass(frozen=True)
 class TokenBucket(Enforcement):
-    """See testbed.enforcements.enforcement.Enforcement; pods are attached as without any."""
+    """Limits each pod by a bucket; pods are attached as without any enforcement."""
 
     settings: Bucket
 

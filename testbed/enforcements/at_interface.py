@@ -58,7 +58,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class AtInterface(Enforcement):
-    """See testbed.enforcements.enforcement.Enforcement. The plugin only attaches the pods."""
+    """Shapes at one kind of interface. The plugin only attaches the pods."""
 
     def install(self, up: Up) -> None:
         """Shape at the interface that the scenario asks for."""

@@ -149,7 +149,7 @@ SHELL = ["sh", "-c", "command -v bash >/dev/null && exec bash; exec sh"]
 
 
 class PodsPersistence(Persistence):
-    """Keeps pods in clusters that exist; see testbed.providers.persistence.Persistence."""
+    """Keeps pods in clusters that exist."""
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]

@@ -32,7 +32,7 @@ SCAN_SECONDS = 2  # its "scan time": how often BIRD looks whether the kernel sti
 
 @dataclass(frozen=True)
 class Bird(PodNetwork):
-    """One cluster's BIRDs; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's BIRDs."""
 
     def links(self, node: str) -> str:
         """Return the rule by which the cluster's table is looked up; BIRD writes the routes."""

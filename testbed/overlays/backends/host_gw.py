@@ -18,7 +18,7 @@ from testbed.overlays.pod_network import PodNetwork
 
 @dataclass(frozen=True)
 class Gateways(PodNetwork):
-    """One cluster's routes; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's routes."""
 
     def links(self, node: str) -> str:
         """Return a route to the pods of every other node."""

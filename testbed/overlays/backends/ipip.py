@@ -31,7 +31,7 @@ FEATURE = Feature(
 
 @dataclass(frozen=True)
 class Tunnels(PodNetwork):
-    """One cluster's tunnels; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's tunnels."""
 
     def links(self, node: str) -> str:
         """Return the device with its address, and a route to the pods of every other node."""

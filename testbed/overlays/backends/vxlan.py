@@ -36,7 +36,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Overlay(PodNetwork):
-    """One cluster's overlay; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's overlay."""
 
     def links(self, node: str) -> str:
         """Return the ``ip -batch`` text for a node's VTEP, with its routes and neighbours."""

@@ -35,7 +35,7 @@ SOLICITATIONS = "3"
 
 @dataclass(frozen=True)
 class Resolved(Overlay):
-    """One cluster's overlay; see testbed.overlays.pod_network.PodNetwork."""
+    """One cluster's overlay."""
 
     api: Api | None = None
 

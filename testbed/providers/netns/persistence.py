@@ -34,7 +34,7 @@ from testbed.scenario.addressing import Addressing
 
 
 class SandboxPersistence(Persistence):
-    """Keeps testbeds whose nodes are namespaces; see testbed.providers.persistence.Persistence."""
+    """Keeps testbeds whose nodes are namespaces."""
 
     def up(
         self, scenario: Scenario, source: str, name: str, bring_up: BringUp, _progress: Callable[[str], None]

@@ -68,7 +68,7 @@ DEFAULT = "contmec"  # the scenario whose machines are meant if nothing is said
 
 
 class VagrantPersistence(Persistence):
-    """Keeps virtual machines; see testbed.providers.persistence.Persistence."""
+    """Keeps virtual machines."""
 
     def default_name(self, scenario: Scenario) -> str:
         """Return what they were called before, or else what their scenario is called."""
