@@ -6,19 +6,13 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Route
 from testbed.providers import persistence
-from testbed.providers.persistence import (
-    BringUp,
-    CommandLine,
-    Location,
-    Persisted,
-    Persistence,
-    State,
-)
+from testbed.providers.persistence import BringUp, CommandLine, Location, Persisted, Persistence, State
 from testbed.providers.ssh import inventory
 from testbed.providers.ssh.inventory import Machine
 from testbed.scenario import Scenario
@@ -45,14 +39,20 @@ class MachinesPersistence(Persistence):
 
     def at(self, source: str, scenario: Scenario | None, name: str | None) -> MachinesThere:
         """Return the machines of an inventory, or of a scenario with addresses."""
-        return MachinesThere(source or "ssh", inventory.chosen(Path(source) if source else None, scenario))
+        machines = inventory.chosen(Path(source) if source else None, scenario)
+        return MachinesThere(source or "ssh", lambda: machines)
 
 
 class MachinesThere(Persisted):
     """Machines that exist."""
 
-    def __init__(self, name: str, machines: Mapping[str, Machine]) -> None:
-        self.name, self.machines = name, machines
+    def __init__(self, name: str, find: Callable[[], Mapping[str, Machine]]) -> None:
+        self.name, self._find = name, find
+
+    @cached_property
+    def machines(self) -> Mapping[str, Machine]:
+        """How to get to each. Raises LookupError if they are not up."""
+        return self._find()
 
     def state(self) -> State:
         """Return the nodes, which are all that is known of them."""

@@ -7,22 +7,13 @@ They end by ``./invokew down --provider vagrant``, with ``--destroy`` for good.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from testbed.access.clocks import Clock
 from testbed.access.local import Local
-from testbed.access.place import Route
 from testbed.providers import Provider
-from testbed.providers.persistence import (
-    BringUp,
-    CommandLine,
-    Location,
-    Persisted,
-    Persistence,
-    State,
-)
+from testbed.providers.persistence import BringUp, Persistence, State
 from testbed.providers.ssh.persistence import MachinesThere
 from testbed.providers.vagrant import machines, requirements
 from testbed.providers.vagrant.machines import Made, usable
@@ -110,29 +101,18 @@ class VagrantPersistence(Persistence):
         return PersistedMachines(Made(scenario.name if scenario else DEFAULT))
 
 
-class PersistedMachines(Persisted):
+class PersistedMachines(MachinesThere):
     """A scenario's virtual machines."""
 
     def __init__(self, made: Made) -> None:
-        self.made, self.name = made, made.name
-
-    @cached_property
-    def _there(self) -> MachinesThere:
-        return MachinesThere(self.name, self.made.machines())
+        super().__init__(made.name, made.machines)
+        self.made = made
 
     def state(self) -> State:
         """Return the nodes, and where the inventory is."""
         scenario = self.made.scenario_name
         note = f"machines of scenario {scenario} are up; inventory: {self.made.inventory()}"
-        return self._there.state().model_copy(update={"scenario": scenario, "notes": [note]})
-
-    def command(self, route: Route, argv: Sequence[str]) -> CommandLine:
-        """Return what leads to a command by ssh, as root."""
-        return self._there.command(route, argv)
-
-    def login(self, location: Location, argv: Sequence[str]) -> CommandLine:
-        """Return what leads to a shell, or a command, by ssh, as Vagrant's user."""
-        return self._there.login(location, argv)
+        return super().state().model_copy(update={"scenario": scenario, "notes": [note]})
 
     def down(self) -> str:
         """Switch them off."""

@@ -39,7 +39,8 @@ def test_nothing_stays_up_there() -> None:
 
 
 def test_they_are_not_ours_to_destroy() -> None:
-    there = MachinesThere("hosts.yaml", {"worker-01": Machine("worker-01", "192.0.2.1", "alice")})
+    found = {"worker-01": Machine("worker-01", "192.0.2.1", "alice")}
+    there = MachinesThere("hosts.yaml", lambda: found)
     with pytest.raises(LookupError, match="--destroy is for machines that the testbed has made"):
         there.destroy()
 
