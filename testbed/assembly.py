@@ -23,7 +23,7 @@ from testbed.providers.netns.persistence import SandboxPersistence
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.persistence import Persistence
 from testbed.registry import Registry
-from testbed.scenario import Scenario, ScenarioError, links
+from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
 from testbed.scenario.words import Part
@@ -280,7 +280,7 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
     addressing = Addressing(scenario)
     runner = demand(provider, orchestrator)
     accept(addressing, runner, without)
-    if not _kind(provider).makes_links and (field := links.stated(scenario)):
+    if not _kind(provider).makes_links and (field := own_links(scenario)):
         raise LookupError(
             f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
             "cannot change; leave it out, or take --provider netns"
@@ -314,6 +314,14 @@ def orchestrated(name: str, runner: OrchestratorKind, scenario: Scenario) -> Orc
 def put_together(addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> Testbed:
     """Return a testbed on the nodes of a provider, with the enforcement and networks of its scenario."""
     return Testbed(addressing, provider, Parts(enforcements.of, orchestrate, overlays.of_cluster))
+
+
+def own_links(scenario: Scenario) -> str | None:
+    """Return the field by which links differ from each other, so that somebody must make them so; or None."""
+    if scenario.zones:
+        return "zones"
+    own = (f"nodes.{name}.rate" for name, node in scenario.nodes.items() if node.rate is not None)
+    return next(own, None)
 
 
 def _kind(provider: str) -> ProviderKind:

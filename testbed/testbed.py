@@ -18,7 +18,7 @@ from testbed.overlays.daemons import Joining
 from testbed.overlays.pod_network import PodNetwork
 from testbed.providers import Provider
 from testbed.runtime import containers
-from testbed.scenario import Scenario, Transfer, links
+from testbed.scenario import Scenario, Transfer, enforcements, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.found import Found
 from testbed.supplies import packages
@@ -78,6 +78,13 @@ class Testbed:
     def programs(self) -> Mapping[str, Path]:
         """The programs of packages that pod networks run on nodes, by name."""
         return self._joining.programs if self._joining else {}
+
+    @property
+    def plugins(self) -> list[str]:
+        """The CNI plugins that attach pods, by name, for the recording."""
+        conflist = enforcements.description_of(self.addressing.scenario).conflist or {}
+        found = [one for plugin in conflist.get("plugins", ()) for one in (plugin, plugin.get("ipam") or {})]
+        return list(dict.fromkeys(str(one["type"]) for one in found if "type" in one))
 
     @property
     def clients(self) -> Sequence[Client]:
@@ -175,8 +182,9 @@ class Testbed:
 
     def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
-        receiver, node_of = self.place(transfer.destination), self.scenario.node_of
-        if node_of(transfer.source) != node_of(transfer.destination) and receiver.published:
+        here, there = self.scenario.nodes_of(transfer)
+        receiver = self.place(transfer.destination)
+        if here != there and receiver.published:
             return receiver.published
         return receiver.address
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
 from bench.analysis import phases, statistics
-from bench.generators import Exchange, RawDataError, exchanger_of, idle
+from bench.generators import Exchange, Exchanger, RawDataError, exchanger_of, idle_sample
 from bench.observations.causes import Cause, Part, lost
-from bench.recording.directory import Recording
-from bench.recording.records import Repetition, RunRecord
+from bench.recording.directory import IDLE, Moment, Recording
+from bench.recording.records import Repetition, RunRecord, slugs
 from testbed.scenario import Requests, Scenario
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ COLUMNS = {
 }
 DIGITS = 7  # of a time in seconds: as many as are recorded
 Time = Annotated[float, AfterValidator(lambda seconds: round(seconds, DIGITS))]
-Moment = Literal["before", "after"]
 ANSWERED = "answered"  # in time; with any other status an exchange counts as lost
-# When idle paths are looked at, and where that is.
-MOMENTS: dict[Moment, str] = {"before": idle.BEFORE, "after": idle.AFTER}
 
 
 class IdlePath(Part):
@@ -126,25 +123,26 @@ def phases_of(
 def _idle(recording: Recording, scenario: Scenario) -> tuple[dict[str, list[IdlePath]], list[Cause]]:
     found: dict[str, list[IdlePath]] = {}
     faults = []
-    for moment, name in MOMENTS.items():
-        directory = recording.raw_directory / name
-        asked = idle.files(scenario, scenario.requests, directory, "sender")
-        echoed = idle.files(scenario, scenario.requests, directory, "echo")
+    names = slugs(one.label for one in scenario.requests)
+    for moment, name in IDLE.items():
         for requests in scenario.requests:
-            file = asked[requests.label]
+            exchanger, slug = exchanger_of(scenario, requests), names[requests.label]
+            asked, echoed = (
+                recording.raw_directory / name / exchanger.file_name(slug, role)
+                for role in ("sender", "echo")
+            )
             try:
-                path = _path(scenario, moment, requests, file, echoed[requests.label])
+                path = _path(exchanger, moment, idle_sample(requests).count, asked, echoed)
             except RawDataError as error:
-                text = f"the idle path is not known: {file.relative_to(recording.directory)}: {error}"
+                text = f"the idle path is not known: {asked.relative_to(recording.directory)}: {error}"
                 faults.append(lost(requests.label, text))
                 continue
             found.setdefault(requests.label, []).append(path)
     return found, faults
 
 
-def _path(scenario: Scenario, moment: Moment, requests: Requests, asked: Path, echoed: Path) -> IdlePath:
+def _path(exchanger: Exchanger, moment: Moment, count: int, asked: Path, echoed: Path) -> IdlePath:
     """Return what an idle path takes. Raises RawDataError; without pings it is known all the same."""
-    exchanger, count = exchanger_of(scenario, requests), idle.sample(requests).count
     found = exchanger.read_exchanges(asked, count)
     took = _median([one.answered_s - one.due_s for one in found if one.answered_s is not None])
     if took is None:

@@ -177,8 +177,7 @@ def _full(link: links.Link, scenario: Scenario) -> float:
 
 
 def _way(scenario: Scenario, traffic: Traffic) -> tuple[links.Link, ...]:
-    source, destination = scenario.node_of(traffic.source), scenario.node_of(traffic.destination)
-    return links.way(scenario, source, destination)
+    return links.way(scenario, *scenario.nodes_of(traffic))
 
 
 def _carried(starts: Floats, ends: Floats, received: pd.DataFrame | None) -> Floats:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from bench.generators.generator import Exchange, Exchanger, Generator, RawDataError, Record, Tool
+from bench.generators.generator import (
+    Exchange,
+    Exchanger,
+    Generator,
+    RawDataError,
+    Record,
+    Tool,
+    idle_sample,
+)
 from bench.generators.iperf3 import Iperf3
 from bench.generators.requests.tool import RequestsTool
 from testbed.registry import Registry
@@ -26,6 +34,7 @@ __all__ = [
     "exchanger_of",
     "generator_of",
     "guaranteed",
+    "idle_sample",
     "is_guaranteed",
     "register",
 ]

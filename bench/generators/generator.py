@@ -50,6 +50,10 @@ class Tool(ABC):
         """Return how the file with one side's output ends; ``role`` is ``receiver`` or ``sender``."""
         return self.suffix
 
+    def file_name(self, slug: str, role: str) -> str:
+        """Return what the file with one side's output is called."""
+        return f"{slug}.{role}.{self.suffix_of(role)}"
+
     @abstractmethod
     def complaint(self, output: Path, errors: Path) -> str | None:
         """Return what one side said went wrong, in its output or on standard error; None if nothing did."""
@@ -132,3 +136,12 @@ class Exchanger(Tool):
     def faults(self, requests: Requests) -> Iterable[tuple[str, str]]:
         """Return what it cannot do of what requests ask for: the field, and what would be right."""
         return ()
+
+
+def idle_sample(requests: Requests) -> Requests:
+    """Return what is asked where nothing else is under way: requests as they are, for a second.
+
+    Fewer in a second would not tell a median, more would not leave the path idle.
+    """
+    rate = min(1000, max(50, requests.rate))
+    return requests.model_copy(update={"rate": rate, "start": 0.0, "duration": 1})

@@ -28,9 +28,11 @@ ACKNOWLEDGEMENTS = "acknowledgements"  # begins each note of them
 class Promise:
     """What a scenario promises at one time, bits per second."""
 
+    flows: Sequence[Traffic]  # that can be held against a guarantee
     most_bps: float
     goodputs: Mapping[str, float]  # that each guaranteed flow must have when that is; 0 if it is off then
     full_bps: float  # from which on the guaranteed flows together have filled the links
+    notes: Sequence[str]  # what else is to be known of it, in words
 
     def fits(self, reached_bps: float, scale: float = 1.0) -> bool:
         """Tell whether a share of it is far enough from what its paths reached without shaping."""
@@ -38,29 +40,31 @@ class Promise:
 
 
 def of(scenario: Scenario) -> Promise:
-    """Return what a scenario promises."""
+    """Return what a scenario promises. Raises LookupError for an unknown generator."""
     flows = guaranteed(scenario)
     rates = {flow.label: float(scenario.guarantee_of(flow) or 0) for flow in flows}
     expected = {flow.label: expected_goodput_of(scenario, flow) or 0.0 for flow in flows}
     when = max((flow.start for flow in flows), key=lambda moment: _sum(flows, expected, moment), default=0.0)
     return Promise(
+        flows,
         most_bps=max((_sum(flows, rates, moment.start) for moment in flows), default=0.0),
         goodputs={flow.label: expected[flow.label] * (flow.start <= when < flow.end) for flow in flows},
         full_bps=full_bps(scenario, flows),
+        notes=list(_acknowledgements(scenario, flows)),
     )
 
 
 def full_bps(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
     """Return from which rate on transfers that are made together were limited by the links."""
-    return UNDERLAY_FILLED * links.most(scenario, transfers)
+    return UNDERLAY_FILLED * links.most(scenario, map(scenario.nodes_of, transfers))
 
 
 def _sum(flows: Sequence[Traffic], rates: Mapping[str, float], moment: float) -> float:
     return math.fsum(rates[flow.label] for flow in flows if flow.start <= moment < flow.end)
 
 
-def acknowledgements(scenario: Scenario) -> Iterator[str]:
-    """Yield which promised flows' acknowledgements are promised too, with how much, and which are not.
+def _acknowledgements(scenario: Scenario, guaranteed: Iterable[Traffic]) -> Iterator[str]:
+    """Yield which guaranteed flows' acknowledgements are promised too, with how much, and which are not.
 
     A promise is kept where its sender's packets leave. What answers them leaves by the receiver's link, and
     waits there like anything without a promise: where all of that link is promised to others, the flow is
@@ -69,11 +73,7 @@ def acknowledgements(scenario: Scenario) -> Iterator[str]:
     kind = enforcements.of(scenario)
     if not kind.promises:
         return
-    flows = [
-        flow
-        for flow in guaranteed(scenario)
-        if flow.protocol == "tcp" and scenario.node_of(flow.source) != scenario.node_of(flow.destination)
-    ]
+    flows = [one for one in guaranteed if one.protocol == "tcp" and len(set(scenario.nodes_of(one))) == 2]
     enough = [flow for flow in flows if kind.admits_answers and _share(scenario, flow) >= LEAST_ANSWERS]
     for those, are in ((enough, "are"), ([flow for flow in flows if flow not in enough], "are not")):
         if those:

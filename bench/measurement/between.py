@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.generators import generator_of
 from bench.measurement import transfers
 from bench.measurement.plan import Plan, Planned
+from bench.observations import observation
 from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.records import RunRecord, Seconds
@@ -83,8 +84,9 @@ def _plan(kept: Persisted, one: Scenario) -> Plan:
         source_network=there(flow.source, network=True),
         destination_network=there(flow.destination, network=True),
         node=there(places[flow.destination].node, network=False),
+        address=address,
         receiver=tool.receiver(addressing, flow, interval),
         ready=tool.ready(addressing, flow),
         sender=tool.sender(addressing, flow, address, interval),
     )
-    return Plan([planned], hosts=[])
+    return Plan([planned], hosts=[], observations=observation.configured(one.settings))

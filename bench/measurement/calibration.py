@@ -29,19 +29,20 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.generators import Generator, RawDataError, Record, exchanger_of, guaranteed, idle, promised
+from bench.generators import Exchanger, Generator, RawDataError, Record, idle_sample, promised
 from bench.generators.promised import Promise
 from bench.measurement import transfers
-from bench.measurement.plan import Plan, place, plan
-from bench.recording.records import SMALLER, Calibration, Foreseen, Repetition
+from bench.measurement.plan import Plan, Planned
+from bench.recording.directory import CALIBRATION, IDLE, Moment
+from bench.recording.records import SMALLER, Calibration, Foreseen, Repetition, slugs
 from testbed.access.place import Place, in_parallel
-from testbed.scenario import Pod, Requests, Scenario, Traffic, links
-from testbed.testbed import Testbed
+from testbed.scenario import Pod, Requests, Scenario, Traffic
 
 SECONDS = 1
 ALONE_SECONDS = 0.4  # of them without what disturbs
@@ -50,8 +51,6 @@ INTERVAL_SECONDS = 0.1  # of the samples, iperf3's shortest
 MORE_ROUND_TRIPS = 100  # the time of the longest, where trunks take time
 RECEIVE_BUFFER = "/proc/sys/net/ipv4/tcp_rmem"
 ECHO_SECONDS = 30.0  # that the pings may take at most, where nodes are slow
-# Before the traffic and after it, in the recording's raw files.
-BEFORE, AFTER = "calibration", "calibration-after"
 SCALES = (1.0, *SMALLER)  # of the rates that were asked for
 
 # The margin from which on a statement is expected, and the share of samples that has to have it. On 2 cores
@@ -92,6 +91,16 @@ class Probed:
     full_bps: float  # from which on flows and others together have filled the links
 
     @property
+    def traffic(self) -> list[Traffic]:
+        """What is sent to calibrate: the probes, then what disturbs them."""
+        return [*self.probes.values(), *self.others]
+
+    @property
+    def idle(self) -> list[Requests]:
+        """What is asked where nothing else is under way."""
+        return [idle_sample(one) for one in self.scenario.requests]
+
+    @property
     def alone_s(self) -> float:
         """How long the paths are used before anything disturbs them, seconds."""
         return _alone_s(self.settling)
@@ -112,8 +121,11 @@ def _seconds(settling: int, beside: bool) -> int:
 
 def with_probes(scenario: Scenario) -> Probed:
     """Return the scenario with probes of guaranteed flows. Raises LookupError for an unknown generator."""
-    settling = math.ceil(MORE_ROUND_TRIPS * 2 * links.longest_delay(scenario))
-    flows = guaranteed(scenario)
+    promise = promised.of(scenario)
+    flows = promise.flows
+    # The longest way from one node to another passes the two trunks that take longest.
+    longest = sum(sorted(zone.delay for zone in scenario.zones.values())[-2:])
+    settling = math.ceil(MORE_ROUND_TRIPS * 2 * longest)
     disturbing = _disturbing(scenario, flows) if flows else []
     seconds = _seconds(settling, bool(disturbing))
     others = [
@@ -132,7 +144,7 @@ def with_probes(scenario: Scenario) -> Probed:
     added = {name: Pod(cluster=cluster, node=node) for (cluster, node, _), name in pods.items()}
     return Probed(
         scenario.model_copy(update={"pods": scenario.pods | added, "disturbances": disturbances}),
-        promised.of(scenario),
+        promise,
         probes,
         others,
         settling,
@@ -178,37 +190,39 @@ def _streams(traffic: Sequence[Traffic]) -> int:
     return sum(one.parallel for one in traffic)
 
 
-def before(testbed: Testbed, probed: Probed, directory: Path) -> Calibration | None:
-    """Do all of it before the traffic; output lands in ``directory``, the recording's raw files."""
-    found = measure(testbed, probed, directory / BEFORE, foreseeing=True)
-    ask(testbed, probed.scenario.requests, directory / idle.BEFORE)
+class Plans(NamedTuple):
+    """How that is done on a testbed of ``Probed.scenario`` that is up."""
+
+    traffic: Plan
+    idle: Plan
+
+
+def calibrate(plans: Plans, probed: Probed, directory: Path, moment: Moment) -> Calibration | None:
+    """Do all of it before the traffic, or after it, where nothing is to be foreseen any more.
+
+    Output lands in ``directory``, the recording's raw files.
+    """
+    found = measure(plans.traffic, probed, directory / CALIBRATION[moment], foreseeing=moment == "before")
+    ask(plans.idle, directory / IDLE[moment])
     return found
 
 
-def after(testbed: Testbed, probed: Probed, directory: Path) -> Calibration | None:
-    """Do it once more after the traffic, without foreseeing anything."""
-    found = measure(testbed, probed, directory / AFTER)
-    ask(testbed, probed.scenario.requests, directory / idle.AFTER)
-    return found
-
-
-def measure(
-    testbed: Testbed, probed: Probed, directory: Path, foreseeing: bool = False
-) -> Calibration | None:
-    """Use the guaranteed flows' paths of a testbed of ``probed.scenario``; None if there are none.
+def measure(planned: Plan, probed: Probed, directory: Path, foreseeing: bool = False) -> Calibration | None:
+    """Use the guaranteed flows' paths; None if there are none.
 
     ``foreseeing``: alone at first, then beside what disturbs, to foresee whether the machine can tell.
     """
     if not probed.probes:
         return None
     begin, others = time.monotonic(), probed.others if foreseeing else ()
-    planned = plan(testbed, [*probed.probes.values(), *others], INTERVAL_SECONDS)
+    if not foreseeing:
+        planned = replace(planned, transfers=planned.transfers[: len(probed.probes)])
     beside = [other.label for other in others]
     done = transfers.run(planned, directory, lambda _seconds, _rates: None, beside)
     records, errors = _received(planned, probed, done, directory)
     errors += [f"{label}: {text}" for label in beside if (text := done.transfers[label].error)]
     alone = probed.alone_s if others else math.inf
-    receiver = testbed.network(next(iter(probed.probes.values())).destination)
+    receiver = planned.transfers[0].destination_network
     return Calibration(
         seconds=time.monotonic() - begin,
         bits_per_second={flow: _rate(of, alone) for flow, of in records.items()},
@@ -229,7 +243,7 @@ def _received(
         try:
             if transfer.error:
                 raise RawDataError(transfer.error)
-            records[flow] = tool.read_records(directory / f"{transfer.slug}.receiver.{tool.suffix}")
+            records[flow] = tool.read_records(directory / tool.file_name(transfer.slug, "receiver"))
         except RawDataError as error:
             errors.append(f"{probe.label}: {error}")
     return records, errors
@@ -332,28 +346,29 @@ def margin(needs: Mapping[str, float], shares: Mapping[str, float], others: int)
     return level / wanted[-1]
 
 
-def ask(testbed: Testbed, requests: Sequence[Requests], directory: Path) -> None:
-    """Ask on the paths of a scenario's requests; what ``idle.files`` names lands in ``directory``."""
-    samples = [idle.sample(one) for one in requests]
-    if not samples:
+def ask(planned: Plan, directory: Path) -> None:
+    """Ask on the paths of some requests, and ping there meanwhile; the output lands in ``directory``."""
+    if not planned.transfers:
         return
-    planned = plan(testbed, samples, float(idle.SECONDS))
-    files = idle.files(testbed.scenario, samples, directory, "echo")
     directory.mkdir(parents=True, exist_ok=True)
+    names = slugs(one.traffic.label for one in planned.transfers)
     # At the same time: a processor that sleeps takes long to wake, for both alike.
     work: list[Callable[[], object]] = [
         partial(transfers.run, planned, directory, lambda _seconds, _rates: None),
-        *(partial(_ping, testbed, one, files[one.label]) for one in samples),
+        *(partial(_ping, one, directory, names[one.traffic.label]) for one in planned.transfers),
     ]
     in_parallel(lambda one: one(), work)
 
 
-def _ping(testbed: Testbed, sample: Requests, file: Path) -> None:
-    exchanger = exchanger_of(testbed.scenario, sample)
-    source = place(testbed, sample.source, exchanger)
-    command = exchanger.echo(sample, testbed.address_for(sample))
-    errors = file.with_name(f"{file.name.partition('.')[0]}.echo.stderr")
-    process = source.start(command, stdout=file, stderr=errors)
+def _ping(planned: Planned, directory: Path, name: str) -> None:
+    exchanger, sample = planned.generator, planned.traffic
+    assert isinstance(exchanger, Exchanger)
+    assert isinstance(sample, Requests)
+    process = planned.source.start(
+        exchanger.echo(sample, planned.address),
+        stdout=directory / exchanger.file_name(name, "echo"),
+        stderr=directory / f"{name}.echo.stderr",
+    )
     try:
         process.wait(ECHO_SECONDS)
     finally:

@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.access import batch
-from testbed.access.clocks import Clock
 from testbed.access.place import Place, Result
 from testbed.resources import CHECKOUT, HOME, REFERENCE_PLUGINS, REQUIREMENTS, version
 from testbed.runtime import containers
-from testbed.scenario import enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
 
@@ -69,7 +67,7 @@ LOOKS_BETWEEN = {
 Environment = dict[str, Any]
 
 
-def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
+def describe(testbed: Testbed) -> Environment:
     """Return everything about host, tools, nodes and pods as data for ``environment.json``."""
     addressing = testbed.addressing
     pods = {name: testbed.network(name) for name in (*testbed.pods, *testbed.containers)}
@@ -98,7 +96,7 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
         "container_bridge": containers.BRIDGE,
         "overlay": testbed.overlay,
         "clusters": testbed.facts,
-        "clocks": {name: asdict(clock) for name, clock in clocks.items()},
+        "clocks": {name: asdict(clock) for name, clock in testbed.clocks().items()},
         "between": {
             hop.name: {name: _data(shown) for name, shown in said[f"between {hop.name}"].items()}
             for hop in testbed.provider.hops
@@ -109,17 +107,10 @@ def describe(testbed: Testbed, clocks: Mapping[str, Clock]) -> Environment:
     }
 
 
-def _plugins(testbed: Testbed) -> list[str]:
-    """Return the programs that the pods' network is made of."""
-    conflist = enforcements.description_of(testbed.addressing.scenario).conflist or {}
-    plugins = [one for plugin in conflist.get("plugins", ()) for one in (plugin, plugin.get("ipam") or {})]
-    return list(dict.fromkeys(str(one["type"]) for one in plugins if "type" in one))
-
-
 def _looks_at_plugins(testbed: Testbed) -> tuple[Place, dict[str, list[str]]]:
     """Return what asks a node for the digests of those that it had before."""
     node = testbed.nodes[next(iter(testbed.addressing.scenario.clusters.values())).workers[0]]
-    files = [f"{directory}/{name}" for name in _plugins(testbed) for directory in REFERENCE_PLUGINS]
+    files = [f"{directory}/{name}" for name in testbed.plugins for directory in REFERENCE_PLUGINS]
     return node, {"digests": ["sh", "-c", DIGESTS, "sh", *files]}
 
 
@@ -128,7 +119,7 @@ def _digests(testbed: Testbed, said: str) -> Environment:
     found = {line.rpartition("/")[2]: line.partition(" ")[0] for line in reversed(said.splitlines())}
     brought = testbed.enforcement.programs
     if brought is not None:
-        files = {name: brought / name for name in _plugins(testbed)}
+        files = {name: brought / name for name in testbed.plugins}
         found |= {
             name: hashlib.sha256(file.read_bytes()).hexdigest()
             for name, file in files.items()

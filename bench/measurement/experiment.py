@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bench.generators import promised
 from bench.measurement import calibration, environment, plan, transfers
 from bench.measurement.calibration import Probed
 from bench.measurement.display import Display
@@ -135,7 +134,8 @@ def foresee(request: Request, scenario: Scenario, display: Display) -> list[Fore
         with TemporaryDirectory() as directory:
             display.stage(CALIBRATING)
             raw = Path(directory) / "raw"
-            calibrated = calibration.measure(begun.testbed, begun.probed, raw, foreseeing=True)
+            planned = plan.plan(begun.testbed, begun.probed.traffic, calibration.INTERVAL_SECONDS)
+            calibrated = calibration.measure(planned, begun.probed, raw, foreseeing=True)
     finally:
         begun.testbed.down()
     return (calibrated.foreseen if calibrated else None) or []
@@ -184,7 +184,9 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
 
     None if there are repetitions left after ``until``.
     """
-    testbed, measurement, clock = begun.testbed, begun.scenario.measurement, begun.clock
+    testbed, clock = begun.testbed, begun.clock
+    probed = begun.probed
+    measurement = begun.scenario.measurement
     done, repetitions = len(recording.finished()), measurement.repetitions
     last = repetitions if until is None else min(until, repetitions)
     with clock.measure("up"):
@@ -192,10 +194,14 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
     try:
         if testbed.found:
             atomic.write_model(recording.found_file, testbed.found)
+        plans = calibration.Plans(
+            plan.plan(testbed, probed.traffic, calibration.INTERVAL_SECONDS),
+            plan.plan(testbed, probed.idle, calibration.INTERVAL_SECONDS),
+        )
         planned = plan.plan(testbed, begun.scenario.transfers, measurement.interval, measurement.queues)
         with clock.measure("calibration"):
             display.stage(CALIBRATING)
-            calibrated = calibration.before(testbed, begun.probed, recording.raw_directory)
+            calibrated = calibration.calibrate(plans, probed, recording.raw_directory, "before")
         if calibrated and calibrated.foreseen:
             display.stage(records.foreseen_text(calibrated.foreseen))
         testbed.enforcement.install(testbed)
@@ -203,12 +209,12 @@ def _measure(begun: _Begun, recording: Recording, display: Display, until: int |
             _repeat(begun, planned, recording, number, calibrated, display)
         if last < repetitions:
             return None
-        surroundings = environment.describe(testbed, testbed.clocks())
+        surroundings = environment.describe(testbed)
         testbed.enforcement.withdraw(testbed)
         display.settle()
         with clock.measure("calibration"):
             display.stage("calibration once more: is the machine still the same?")
-            calibrated = calibration.after(testbed, begun.probed, recording.raw_directory)
+            calibrated = calibration.calibrate(plans, probed, recording.raw_directory, "after")
     finally:
         with clock.measure("down"):
             testbed.down()
@@ -235,7 +241,7 @@ def _repeat(
 ) -> None:
     """Make one repetition, and write it down when all of it is there."""
     clock = _Clock()
-    observed = Observed(Scene(begun.testbed, begun.scenario, planned.way))
+    observed = Observed(Scene(begun.testbed, begun.scenario, planned.way), planned.observations)
     with clock.measure("traffic"), display.traffic(begun.scenario, number) as on_rates:
         repetition = transfers.run(planned, recording.repetition_directory(number), on_rates)
     observed.look(at_once=True)
@@ -272,7 +278,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
         notes=[
             *measured.notes,
             *dict.fromkeys(note for one in finished for note in one.notes),
-            *promised.acknowledgements(begun.scenario),
+            *begun.probed.promise.notes,
         ],
         retry_of=beginning.retry_of,
         files=directory.digests(recording),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bench.generators import Tool, exchanger_of, generator_of
+from bench.observations import observation
+from bench.observations.observation import Observation
 from testbed.access.place import Place, PodPlace, in_parallel
-from testbed.registry import Settings
 from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing
 from testbed.testbed import Testbed
@@ -27,6 +28,7 @@ class Planned:
     source_network: Place  # from where each end's network is looked at
     destination_network: Place
     node: Place  # of the destination
+    address: str  # by which the sender finds it
     receiver: list[str]  # commands: of the side that listens,
     ready: list[str]  # of what says something in its network once it does,
     sender: list[str]  # of the side that sends
@@ -40,7 +42,7 @@ class Plan:
     hosts: Sequence[Place]  # what nodes run on, if they do not see how busy it is
     way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
     queues: float | None = None  # seconds between two readings of these; None: before and after only
-    settings: Settings = None  # what the scenario sets of parts
+    observations: Mapping[str, Observation] = field(default_factory=dict)  # that look on meanwhile, by name
 
 
 def plan(
@@ -54,14 +56,19 @@ def plan(
     planned = [_planned(testbed, one, interval) for one in transfers]
     if found := _lacking(planned):
         raise RuntimeError("\n".join(found))
-    return Plan(planned, testbed.provider.hosts, way(testbed, transfers), queues, testbed.scenario.settings)
+    return Plan(
+        planned,
+        testbed.provider.hosts,
+        way(testbed, transfers),
+        queues,
+        observation.configured(testbed.scenario.settings),
+    )
 
 
 def way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
     """Return the senders, the nodes at both ends, and what is between these."""
-    node_of = testbed.addressing.scenario.node_of
     senders = [testbed.network(name) for name in dict.fromkeys(one.source for one in transfers)]
-    nodes = dict.fromkeys(node_of(end) for one in transfers for end in (one.source, one.destination))
+    nodes = dict.fromkeys(node for one in transfers for node in testbed.scenario.nodes_of(one))
     return [*senders, *(testbed.nodes[name] for name in nodes), *testbed.provider.hops]
 
 
@@ -76,6 +83,7 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         source_network=testbed.network(transfer.source),
         destination_network=testbed.network(transfer.destination),
         node=testbed.nodes[addressing.scenario.node_of(transfer.destination)],
+        address=address,
         receiver=receiver,
         ready=tool.ready(addressing, transfer),
         sender=sender,

@@ -19,7 +19,7 @@ from bench.measurement import queue_reader as program
 from bench.measurement.plan import Plan
 from bench.observations.observation import Seen
 from bench.recording import atomic, queues
-from bench.recording.records import slug
+from bench.recording.records import slugs
 from testbed.access import scratch
 
 # By its text: places within machines do not have our files.
@@ -72,12 +72,12 @@ class QueueWatcher:
                 return
             if kind is None:
                 self._wait_for_last(time.monotonic())
-            taken = set[str]()
+            names = slugs(self._files)
             for name, file in self._files.items():
                 said = file.read_text(encoding="utf-8")
                 lines = on_clock(said, self._zero, time.monotonic())  # it goes on meanwhile
                 if lines:
-                    atomic.write(self._directory / queues.file_name(slug(name, taken)), lines.encode())
+                    atomic.write(self._directory / queues.file_name(names[name]), lines.encode())
 
     def _wait_for_last(self, end: float) -> None:
         """Wait until every place was read once more after the end; on a busy machine it may come late."""

@@ -14,7 +14,7 @@ from bench.measurement.rates import OnRates, RateWatcher
 from bench.measurement.readings import QueueWatcher
 from bench.observations import counters, observation
 from bench.observations.observation import Watching
-from bench.recording.records import Repetition, Transfer, slug
+from bench.recording.records import Repetition, Transfer, slugs
 from testbed.access.place import Process, held_back, in_parallel, waits
 
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.01, 0.32  # between two looks whether it is ready
@@ -36,7 +36,7 @@ class _Running:
     sender: Process | None = None
 
     def output(self, role: str) -> Path:
-        return self.directory / f"{self.transfer.slug}.{role}.{self.planned.generator.suffix_of(role)}"
+        return self.directory / self.planned.generator.file_name(self.transfer.slug, role)
 
     def errors(self, role: str) -> Path:
         return self.directory / f"{self.transfer.slug}.{role}.stderr"
@@ -60,26 +60,21 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
     transfer that fails has its reason, in its generator's own words, in its ``error``; the others go on.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    taken: set[str] = set()
+    names = slugs(one.traffic.label for one in plan.transfers)
     running = [
-        _Running(one, Transfer(slug=slug(one.traffic.label, taken), started_s=one.traffic.start), directory)
+        _Running(one, Transfer(slug=names[one.traffic.label], started_s=one.traffic.start), directory)
         for one in plan.transfers
     ]
     watchers: dict[str, Watching] = {
         "rates": RateWatcher(plan, on_rates),
-        **observation.watching(plan.settings),
+        **{name: one for name, of in plan.observations.items() if (one := of.watching()) is not None},
         "readings": QueueWatcher(plan, directory),
     }
-    sources = {one.source.name: (one.source_network, one.source.interface) for one in plan.transfers}
-    before = counters.count(sources)
-    with ExitStack() as watched:
+    senders = [(one.transfer, one.planned.source_network, one.planned.source.interface) for one in running]
+    with counters.counting(senders), ExitStack() as watched:
         for watcher in watchers.values():
             watched.enter_context(watcher)
         _make(running, watchers.values(), beside)
-    after = counters.count(sources)
-    for one in running:
-        source = one.planned.source.name
-        counters.add(one.transfer, before[source], after[source])
     made = Repetition(transfers={one.planned.traffic.label: one.transfer for one in running}, cpu=[])
     return observation.recorded(made, {name: watcher.seen for name, watcher in watchers.items()})
 

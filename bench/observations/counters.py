@@ -9,7 +9,8 @@ compared only if its generator says that it is one of payload.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench.generators import generator_of, guaranteed
@@ -68,16 +69,25 @@ def read(place: Place, interface: str = "eth0") -> Count:
     return Count(sent[interface], root["bytes"], root["options"]["direct_packets_stat"])
 
 
-def count(sources: Mapping[str, tuple[Place, str]]) -> dict[str, Count]:
-    """Read the counters of several interfaces, each in its place. Raises CommandError."""
-    return dict(zip(sources, in_parallel(lambda one: read(*one), sources.values()), strict=True))
+@contextmanager
+def counting(senders: Sequence[tuple[Transfer, Place, str]]) -> Iterator[None]:
+    """Record with each transfer what its sender's interface, in its place, sends until the block's end.
 
+    Raises CommandError.
+    """
+    sources = {place.name: (place, interface) for _, place, interface in senders}
 
-def add(transfer: Transfer, before: Count, after: Count) -> None:
-    """Record with a transfer what its source sent meanwhile."""
-    transfer.sender_interface_bytes = after.interface_bytes - before.interface_bytes
-    if after.class_bytes is not None and before.class_bytes is not None:
-        transfer.class_bytes = after.class_bytes - before.class_bytes
+    def count() -> dict[str, Count]:
+        return dict(zip(sources, in_parallel(lambda one: read(*one), sources.values()), strict=True))
+
+    before = count()
+    yield
+    after = count()
+    for transfer, place, _ in senders:
+        earlier, later = before[place.name], after[place.name]
+        transfer.sender_interface_bytes = later.interface_bytes - earlier.interface_bytes
+        if later.class_bytes is not None and earlier.class_bytes is not None:
+            transfer.class_bytes = later.class_bytes - earlier.class_bytes
 
 
 def contradictions(evidence: Evidence) -> Iterator[Cause]:

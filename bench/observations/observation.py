@@ -172,14 +172,14 @@ def configured(settings: Settings) -> dict[str, Observation]:
 
 
 class Observed:
-    """What all observations find around one repetition's traffic, in their order.
+    """What observations find around one repetition's traffic, in their order.
 
     Who looked last before the traffic looks first after it.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, observations: Mapping[str, Observation]) -> None:
         self._scene = scene
-        self._all = configured(scene.scenario.settings)
+        self._all = observations
         self._before = {name: one.before(scene) for name, one in self._all.items()}
         self._seen: dict[str, Seen] = {}
 
@@ -219,8 +219,3 @@ def causes(evidence: Evidence) -> list[Cause]:
 def notes(scenario: Scenario, record: RunRecord) -> list[str]:
     """Return what else is to be known of what was observed."""
     return [note for one in configured(scenario.settings).values() for note in one.notes(record)]
-
-
-def watching(settings: Settings) -> dict[str, Watching]:
-    """Return what looks on while transfers go on, by observation."""
-    return {name: one for name, of in configured(settings).items() if (one := of.watching()) is not None}

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.recording import atomic
 from bench.recording.records import (
@@ -30,6 +30,10 @@ from testbed.scenario.found import Found
 
 UNFINISHED = ".unfinished"
 BESIDE = "measured"  # in a study's directory: what it measured beside its recordings, if it did
+Moment = Literal["before", "after"]  # the traffic
+# In the raw files: what the paths carried unshaped, and what requests took while nothing else was under way.
+CALIBRATION: dict[Moment, str] = {"before": "calibration", "after": "calibration-after"}
+IDLE: dict[Moment, str] = {"before": "idle", "after": "idle-after"}
 CRATE = "ro-crate-metadata.json"  # what RO-Crate calls it, in whatever directory
 UNKNOWN = "unknown"
 _RELEASE = re.compile(r"[0-9]+\.[0-9]+")

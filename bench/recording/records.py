@@ -241,15 +241,21 @@ def is_run_id(name: str) -> bool:
     return _RUN_ID.fullmatch(name) is not None and not name.endswith(".unfinished")
 
 
-def slug(label: str, taken: set[str]) -> str:
-    """Return a file name for a flow's label that is not in ``taken``, and take it."""
-    base = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "transfer"
-    name, count = base, 1
-    while name in taken:
-        count += 1
-        name = f"{base}-{count}"
-    taken.add(name)
-    return name
+def slug(label: str) -> str:
+    """Return a file name for the label of a transfer, or a name."""
+    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "transfer"
+
+
+def slugs(labels: Iterable[str]) -> dict[str, str]:
+    """Return a file name of its own for each label."""
+    found: dict[str, str] = {}
+    for label in labels:
+        name, count = slug(label), 1
+        while name in found.values():
+            count += 1
+            name = f"{slug(label)}-{count}"
+        found[label] = name
+    return found
 
 
 SMALLER = (0.5, 0.2, 0.1)  # shares of every rate that are tried where a machine cannot tell at what was asked

@@ -107,7 +107,7 @@ def _spreading(scenario: Scenario) -> set[str]:
     """Return the nodes whose links have a rate that only a queue of their own keeps."""
     towards: dict[str, set[str]] = {}
     for transfer in scenario.transfers:
-        source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
+        source, destination = scenario.nodes_of(transfer)
         towards.setdefault(source, set()).add(destination)
 
     def faster(one: str, other: str) -> bool:

@@ -45,8 +45,8 @@ def goodput_of(scenario: Scenario, flow: Traffic, rate: int) -> float:
 def _is_kept_on_link(scenario: Scenario, flow: Traffic) -> bool:
     """Tell whether the promise is so much of a node's link, in frames as the pod sends full ones."""
     kind = enforcements.of(scenario)
-    passes = scenario.node_of(flow.source) != scenario.node_of(flow.destination)
-    return passes and kind.shares_links and kind.counts == "layer2"
+    source, destination = scenario.nodes_of(flow)
+    return source != destination and kind.shares_links and kind.counts == "layer2"
 
 
 def _on_link(scenario: Scenario, flow: Traffic, rate: int, size: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from testbed.scenario.frames import of_full_frames
-from testbed.scenario.model import Scenario, Traffic
+from testbed.scenario.model import Scenario
 
 
 class Link(NamedTuple):
@@ -50,28 +50,14 @@ def limited(scenario: Scenario) -> bool:
     )
 
 
-def longest_delay(scenario: Scenario) -> float:
-    """Return the longest time that trunks take from one node to another, seconds one way."""
-    return sum(sorted(zone.delay for zone in scenario.zones.values())[-2:])
-
-
-def stated(scenario: Scenario) -> str | None:
-    """Return the field by which links differ from each other, so that somebody must make them so; or None."""
-    if scenario.zones:
-        return "zones"
-    own = (f"nodes.{name}.rate" for name, node in scenario.nodes.items() if node.rate is not None)
-    return next(own, None)
-
-
-def most(scenario: Scenario, transfers: Iterable[Traffic]) -> float:
-    """Return what the links carry at most of some transfers made at once, bits per second of full frames.
+def most(scenario: Scenario, paths: Iterable[tuple[str, str]]) -> float:
+    """Return what the links carry at most from node to node, all at once, bits per second of full frames.
 
     They pass four rows of links one after the other, of which the narrowest counts: their senders', the
     trunks out, the trunks in, their receivers'. Infinite if none of the rows has an end.
     """
     rows: tuple[set[Link], ...] = (set(), set(), set(), set())
-    for transfer in transfers:
-        source, destination = scenario.node_of(transfer.source), scenario.node_of(transfer.destination)
+    for source, destination in paths:
         first, last = Link(source, trunk=False, out=True), Link(destination, trunk=False, out=False)
         out, into = _trunks(scenario, source, destination) or (first, last)
         for row, link in zip(rows, (first, out, into, last), strict=True):
@@ -90,7 +76,7 @@ def contested(scenario: Scenario) -> Iterator[str]:
         link.owner: None
         for flow in scenario.flows
         if scenario.guarantee_of(flow) is not None
-        for link in _trunks(scenario, scenario.node_of(flow.source), scenario.node_of(flow.destination))
+        for link in _trunks(scenario, *scenario.nodes_of(flow))
     }
     for name in passed:
         behind = (rate_of(scenario, node) for node, one in scenario.nodes.items() if one.zone == name)

@@ -440,6 +440,10 @@ class Scenario(Part):
         place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
         return place.node
 
+    def nodes_of(self, transfer: Transfer) -> tuple[str, str]:
+        """Return the nodes of a transfer's sender and of its receiver."""
+        return self.node_of(transfer.source), self.node_of(transfer.destination)
+
     def guarantee_of(self, transfer: Transfer) -> int | None:
         """Return what a transfer's sender was promised, bits per second; None without a promise."""
         pod = self.pods.get(transfer.source)

@@ -105,7 +105,7 @@ class Wanted:
 
 def directory_of(study: Path, datapath: str) -> Path:
     """Return where a datapath's files are."""
-    return study / BESIDE / slug(datapath, set())
+    return study / BESIDE / slug(datapath)
 
 
 def files(study: Path, datapath: str, part: str) -> list[Path]:

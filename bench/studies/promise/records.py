@@ -34,14 +34,14 @@ class Datapath(Entry):
         """Return the way of one of a scenario's transfers."""
         flow = next(one for one in scenario.transfers if one.label == label)
         ends = [name for name in (*scenario.pods, *scenario.containers) if name != flow.source]
-        leaves, arrives = scenario.node_of(flow.source), scenario.node_of(flow.destination)
+        leaves, arrives = scenario.nodes_of(flow)
         return cls(
             flow=label,
-            sender=slug(flow.source, set()),
-            leaves=slug(leaves, set()),
-            arrives=slug(arrives, set()),
-            nodes=[slug(name, set()) for name in scenario.nodes],
-            others=[slug(name, set()) for name in ends],
+            sender=slug(flow.source),
+            leaves=slug(leaves),
+            arrives=slug(arrives),
+            nodes=[slug(name) for name in scenario.nodes],
+            others=[slug(name) for name in ends],
         )
 
 

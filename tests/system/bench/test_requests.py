@@ -21,7 +21,7 @@ import pytest
 
 from bench import pipeline
 from bench.analysis.statistics import percentile
-from bench.generators import Exchange, exchanger_of, idle
+from bench.generators import Exchange, exchanger_of, idle_sample
 from bench.measurement import calibration, transfers
 from bench.measurement.plan import plan
 from bench.recording.directory import Recording
@@ -144,11 +144,11 @@ def test_every_exchange_is_told_whatever_happens_on_its_way(
 @pytest.mark.long(one_in=0)
 def test_an_idle_path_is_asked_and_pinged(testbed: Testbed, tmp_path: Path) -> None:
     (requests,) = [one for one in testbed.scenario.requests if one.label == "tcp kept"]
-    calibration.ask(testbed, [requests], tmp_path)
-    sample = idle.sample(requests)
+    sample = idle_sample(requests)
+    calibration.ask(plan(testbed, [sample], 0.1), tmp_path)
+    exchanger = exchanger_of(testbed.scenario, sample)
     for role in ("sender", "echo"):
-        file = idle.files(testbed.scenario, [sample], tmp_path, role)[requests.label]
-        exchanges = exchanger_of(testbed.scenario, sample).read_exchanges(file, sample.count)
+        exchanges = exchanger.read_exchanges(tmp_path / exchanger.file_name("tcp-kept", role), sample.count)
         assert {one.status for one in exchanges} == {"answered"}
     # The last are our pings: they tell what ping tells, but for what the machine does beside.
     if shutil.which("ping") is None:

@@ -16,13 +16,14 @@ from rich.console import Console
 from bench import pipeline
 from bench.analysis import summary
 from bench.analysis.exchanges import COLUMNS
-from bench.generators import idle
+from bench.generators import idle_sample
 from bench.presentation import tables
 from bench.presentation.figures import latency
 from bench.presentation.figures.sheet import FORMATS
 from bench.presentation.figures.style import files
 from bench.recording import archive, atomic, directory
-from bench.recording.directory import Recording
+from bench.recording.directory import IDLE, Recording
+from bench.recording.records import slugs
 from bench.studies.matrix import page
 from bench.studies.matrix.index import Matrix, MatrixCase
 from testbed.scenario import Requests, Scenario, render_yaml
@@ -69,11 +70,11 @@ def recording(tmp_path: Path) -> Recording:
     for kind, slow, lost in zip(of.requests, ((0, 0), (3, 6)), (0, 10), strict=True):
         slug = done.repetitions[0].transfers[kind.label].slug
         write(made.raw_file(0, slug, "sender", "csv.gz"), lines(kind, slow, lost))
-    for moment in (idle.BEFORE, idle.AFTER):
-        samples = [idle.sample(one) for one in of.requests]
-        directory = made.raw_directory / moment
-        for role in ("sender", "echo"):
-            for kind, file in zip(samples, idle.files(of, samples, directory, role).values(), strict=True):
+    names = slugs(one.label for one in of.requests)
+    for moment in IDLE.values():
+        for kind in map(idle_sample, of.requests):
+            for role in ("sender", "echo"):
+                file = made.raw_directory / moment / f"{names[kind.label]}.{role}.csv.gz"
                 write(file, lines(kind).replace("0.000200", "0.000300"))
     disturbance = done.repetitions[0].transfers["noise"]
     disturbance.error = "there is no such file here"
@@ -189,8 +190,8 @@ def test_requests_that_cannot_be_read_make_the_run_invalid(
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_idle_path_that_is_not_known_makes_the_run_invalid(recording: Recording) -> None:
-    (recording.raw_directory / idle.AFTER / "promised.sender.csv.gz").unlink()
-    (recording.raw_directory / idle.AFTER / "b-other-b.echo.csv.gz").unlink()
+    (recording.raw_directory / IDLE["after"] / "promised.sender.csv.gz").unlink()
+    (recording.raw_directory / IDLE["after"] / "b-other-b.echo.csv.gz").unlink()
     result = analysed(recording)
     said = [reason for reason in result.reasons if "the idle path is not known" in reason]
     assert len(said) == 1

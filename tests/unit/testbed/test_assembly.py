@@ -169,3 +169,12 @@ def test_links_that_are_there_already_are_not_made_as_a_scenario_says(
     scenario = addressed(*("contmec", asked) if override else ("examples/two-stations",)).scenario
     with pytest.raises(LookupError, match=f"^{field}: nodes of --provider ssh have links already"):
         assemble(scenario, f"ssh:{inventory}", "cni")
+
+
+def test_what_differs_from_link_to_link_has_to_be_made() -> None:
+    def own_links(name: str, *settings: str) -> str | None:
+        return assembly.own_links(addressed(name, *settings).scenario)
+
+    assert own_links("examples/two-stations") == "zones"
+    assert own_links("contmec", "nodes.worker-01={rate: 9G}") == "nodes.worker-01.rate"
+    assert own_links("contmec", "underlay.rate=9G") is None

@@ -160,7 +160,7 @@ def _protection(evidence: Evidence) -> Judgement:
     for number, repetition in enumerate(ran.recording.run_record().repetitions):
         directory = ran.recording.repetition_directory(number)
         try:
-            readings = list(queues.read(directory / queues.file_name(slug(node, set()))))
+            readings = list(queues.read(directory / queues.file_name(slug(node))))
             watched = _leaving(directory, way)
         except StoredError as error:
             return Judgement("invalid", f"repetition {number}: {error}")

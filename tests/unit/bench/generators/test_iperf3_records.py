@@ -8,7 +8,7 @@ import pytest
 
 from bench.generators import RawDataError
 from bench.generators.iperf3 import Iperf3
-from bench.recording.records import slug
+from bench.recording.records import slugs
 from testbed.scenario import load
 from tests.unit.bench.builders import DATA
 
@@ -155,9 +155,9 @@ def test_words_in_an_error_stay_words(tmp_path: Path) -> None:
 def test_what_iperf3_wrote_is_within_what_it_was_taken_to_write_at_most(name: str) -> None:
     scenario = load(DATA / name / "scenario.yaml")
     directory = DATA / name / "raw" / "repetition-0"
-    tool, taken = Iperf3(), set[str]()
+    tool, names = Iperf3(), slugs(one.label for one in scenario.traffic)
     for traffic in scenario.traffic:
-        base = slug(traffic.label, taken)
+        base = names[traffic.label]
         most = tool.most_bytes(traffic, scenario.measurement.interval)
         sizes = [file.stat().st_size for file in directory.glob(f"{base}.*.json")]
         assert sizes, base

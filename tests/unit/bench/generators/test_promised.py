@@ -6,7 +6,7 @@ from tests.paths import ROOT
 
 
 def said(*settings: str) -> list[str]:
-    return list(promised.acknowledgements(load(ROOT / "scenarios/congested.yaml", settings)))
+    return list(promised.of(load(ROOT / "scenarios/congested.yaml", settings)).notes)
 
 
 def test_of_each_promised_flow_is_said_whether_its_answers_are_admitted() -> None:

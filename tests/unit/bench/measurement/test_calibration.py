@@ -56,7 +56,7 @@ def test_without_a_promise_there_is_nothing_to_calibrate() -> None:
 
 def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None:
     zones = {
-        "zones": {"north": {"delay": 0.01}, "south": {"delay": 0.015}},
+        "zones": {"north": {"delay": 0.01}, "east": {"delay": 0.005}, "south": {"delay": 0.015}},
         "nodes": {"master": {"zone": "north"}, "left": {"zone": "north"}, "right": {"zone": "south"}},
     }
     assert with_probes(small()).seconds == 1

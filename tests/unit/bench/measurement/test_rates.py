@@ -51,6 +51,7 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
         source_network=pod,
         destination_network=pod,
         node=node,
+        address="172.16.2.2",
         receiver=[],
         ready=[],
         sender=[],

@@ -16,7 +16,7 @@ from bench.console import asked
 from bench.recording import archive, atomic, directory
 from bench.recording.atomic import StoredError
 from bench.recording.directory import Recording, digests, faults, find, is_recording
-from bench.recording.records import Beginning, Finished, slug
+from bench.recording.records import Beginning, Finished, slugs
 from bench.recording.requests import scenario_file
 from testbed.scenario import ScenarioError, load, render_yaml
 from testbed.scenario.found import Found
@@ -67,11 +67,13 @@ def test_what_was_found_is_read_as_it_was_written_or_not_at_all(text: str, tmp_p
 
 
 def test_slugs_are_file_names_and_differ() -> None:
-    taken: set[str] = set()
-    assert slug("(1) A-1 -> A-4", taken) == "1-a-1-a-4"
-    assert slug("[1] A-1 => A-4", taken) == "1-a-1-a-4-2"
-    assert slug("../../x", taken) == "x"
-    assert slug("…", taken) == "transfer"
+    labels = {
+        "(1) A-1 -> A-4": "1-a-1-a-4",
+        "[1] A-1 => A-4": "1-a-1-a-4-2",
+        "../../x": "x",
+        "…": "transfer",
+    }
+    assert slugs(labels) == labels
 
 
 def test_a_recording_is_found_by_path_or_run_id(tmp_path: Path) -> None:

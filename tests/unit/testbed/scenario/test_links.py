@@ -43,16 +43,16 @@ def test_without_zones_there_are_the_two_links_of_the_nodes() -> None:
 
 def test_the_narrowest_row_of_links_says_what_they_carry_together(stations: Scenario) -> None:
     # The senders' links, of which two flows share one, carry 1G + 400M; the trunks out 1G + 500M + worker-01.
-    assert links.most(stations, stations.flows) == 14 * 10**8
+    assert links.most(stations, map(stations.nodes_of, stations.flows)) == 14 * 10**8
     narrow = addressed(STATIONS, "zones.south.rate=100M").scenario
     crossing = [narrow.flows[0], narrow.flows[2]]
-    assert links.most(narrow, crossing[:1]) == 10**8
-    assert links.most(narrow, crossing[1:]) == 10**8
+    assert links.most(narrow, map(narrow.nodes_of, crossing[:1])) == 10**8
+    assert links.most(narrow, map(narrow.nodes_of, crossing[1:])) == 10**8
 
 
 def test_without_rates_nothing_limits_what_links_carry() -> None:
     contmec = addressed("contmec").scenario
-    assert links.most(contmec, contmec.flows) == math.inf
+    assert links.most(contmec, map(contmec.nodes_of, contmec.flows)) == math.inf
     assert not links.limited(contmec)
 
 
@@ -65,17 +65,6 @@ def test_packets_may_wait_where_a_trunk_takes_time() -> None:
     nodes = [f"nodes.{name}={{zone: north}}" for name in addressed("contmec").nodes]
     assert links.limited(addressed("contmec", "zones={north: {delay: 0.001}}", *nodes).scenario)
     assert not links.limited(addressed("contmec", "zones={north: {}}", *nodes).scenario)
-
-
-def test_the_longest_way_takes_the_time_of_two_trunks(stations: Scenario) -> None:
-    assert links.longest_delay(stations) == 0.005
-    assert links.longest_delay(addressed("contmec").scenario) == 0
-
-
-def test_what_differs_from_link_to_link_has_to_be_made(stations: Scenario) -> None:
-    assert links.stated(stations) == "zones"
-    assert links.stated(addressed("contmec", "nodes.worker-01={rate: 9G}").scenario) == "nodes.worker-01.rate"
-    assert links.stated(addressed("contmec", "underlay.rate=9G").scenario) is None
 
 
 def test_a_trunk_that_others_can_fill_is_no_place_for_a_promise(stations: Scenario) -> None:
