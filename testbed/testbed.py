@@ -19,8 +19,7 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.providers import Provider
 from testbed.runtime import containers
 from testbed.scenario import Scenario, Transfer, enforcements, links
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import packages
 
 Progress = Callable[[str], None]

@@ -24,7 +24,7 @@ from bench.analysis.verdict import Outcome
 from bench.observations.causes import Kind, Topic
 from bench.recording.records import SMALLER, Asked, Request, StudyRequest
 from testbed.scenario import Scenario, enforcements, links, rules
-from testbed.scenario.quantities import format_rate, parse_rate
+from testbed.scenario.units import format_rate, parse_rate
 
 # What causes are mostly about whose topics are not known, as of a summary that was read from its file.
 USUAL: Mapping[Kind, tuple[Topic, ...]] = {

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from bench.generators import guaranteed
 from testbed.scenario import Scenario, Traffic, enforcements, links
 from testbed.scenario.goodput import expected_goodput_of
-from testbed.scenario.quantities import format_rate
-from testbed.scenario.units import format_share
+from testbed.scenario.units import format_rate, format_share
 
 # A promise above this share of what the unshaped paths carried leaves the machine no room for the
 # disturbance and for TCP's own ups and downs; VXLAN alone costs that much on fast links (flannel-io#1816).

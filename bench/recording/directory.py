@@ -26,7 +26,7 @@ from bench.recording.records import (
     RunRecord,
 )
 from testbed.scenario import Scenario, load, texts
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 
 UNFINISHED = ".unfinished"
 BESIDE = "measured"  # in a study's directory: what it measured beside its recordings, if it did

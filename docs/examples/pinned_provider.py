@@ -13,8 +13,7 @@ from testbed.access.place import Place, Within
 from testbed.assembly import CNI, ProviderKind, register_provider
 from testbed.providers import Provider
 from testbed.providers.netns.provider import NetnsProvider
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.scenario.words import Part
 
 

@@ -22,7 +22,7 @@ from testbed.links import BUCKET_SECONDS, SMALLEST_BUCKET
 from testbed.scenario import Scenario, links, networks
 from testbed.scenario.frames import frame_bytes, of_full_frames
 from testbed.scenario.model import Shaping
-from testbed.scenario.quantities import format_rate, parse_rate
+from testbed.scenario.units import format_rate, parse_rate
 
 # The tree is a little slower than the link, so that packets queue here, where they are told apart.
 LINK_SHARE = 0.98

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple, Protocol
 from testbed import resources
 from testbed.access.place import Place, PodPlace
 from testbed.runtime.cni import Attachment, NetworkList
-from testbed.scenario import Pod, enforcements, links, placeholders, ports
+from testbed.scenario import Pod, descriptions, enforcements, links
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.described import OURS
-from testbed.scenario.description import BANDWIDTH, Description
+from testbed.scenario.descriptions import BANDWIDTH, OURS, Description
 from testbed.scenario.faults import Fault, meant
 from testbed.scenario.faults import Path as FaultPath
 from testbed.scenario.frames import frame_bytes, of_full_frames, payload_bytes
-from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_rate
 
 # The paper's burst: 10 MiB at 1 Gbit/s (fig. 10), and as long at lower rates.
 BURST = 10 * 2**20  # bytes
@@ -96,8 +95,8 @@ class Enforcement:
         """Return the configuration of one cluster's pod network on one of its nodes."""
         conflist = self.description.conflist
         assert conflist is not None, "missing() says so"
-        open_ones = placeholders.used(conflist) | {"name"}
-        whole = placeholders.filled(
+        open_ones = descriptions.placeholders_in(conflist) | {"name"}
+        whole = descriptions.filled(
             {"name": "${name}", **conflist}, {name: self._value(name, cluster, node) for name in open_ones}
         )
         return NetworkList(
@@ -195,7 +194,7 @@ class Enforcement:
     def footprint(self, node: str) -> Footprint:
         """Return what it makes on a node that runs pods, as the description says."""
         remains = self.description.remains
-        trees = placeholders.filled(remains.trees, {"uplink": self.addressing.uplink(node)})
+        trees = descriptions.filled(remains.trees, {"uplink": self.addressing.uplink(node)})
         return Footprint(tuple(remains.state), tuple(remains.tables), tuple(trees))
 
     def missing(self, here: bool) -> Iterable[Fault]:
@@ -256,7 +255,7 @@ class Enforcement:
         return frame_bytes(mtu, self.addressing.overhead(cluster)) / counted
 
     def _value(self, placeholder: str, cluster: str, node: str) -> Any:
-        """Return what stands for a placeholder (testbed.scenario.placeholders) on a node."""
+        """Return what stands for a placeholder (testbed.scenario.descriptions) on a node."""
         where, scenario = self.addressing, self.addressing.scenario
         values: dict[str, Callable[[], Any]] = {
             "name": lambda: where.network_name(cluster),
@@ -273,7 +272,7 @@ class Enforcement:
             "frame_overhead": lambda: scenario.underlay.frame_overhead,
             "uplink": lambda: where.uplink(node),
             "capacity": lambda: str(self._classes(node)),
-            "control_ports": lambda: ports.control(where, node),
+            "control_ports": lambda: where.control_ports(node),
             "count": lambda: scenario.count,
         }
         return values[placeholder]()

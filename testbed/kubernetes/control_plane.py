@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.overlays.pod_network import etcd_arguments
-from testbed.scenario import ports
-from testbed.scenario.addressing import Addressing
+from testbed.scenario.addressing import ETCD_PORT, Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.versions import Version
 
@@ -32,7 +31,7 @@ def directory_of(cluster: str) -> str:
 def endpoint(addressing: Addressing, cluster: str) -> tuple[str, int]:
     """Return the address and port of a cluster's API server, on the underlay."""
     address = addressing.address(addressing.scenario.clusters[cluster].master)
-    return str(address), ports.api(addressing, cluster)
+    return str(address), addressing.api_port(cluster)
 
 
 class ControlPlane:
@@ -56,7 +55,7 @@ class ControlPlane:
     def begin(self) -> None:
         """Start what needs no waiting for: etcd; and make the identities that all others need."""
         self.master.run(["mkdir", "-p", self.directory])
-        etcd_port = ports.ETCD_PORT + 2 * ports.position(self._addressing, self.cluster)
+        etcd_port = ETCD_PORT + 2 * self._addressing.position(self.cluster)
         etcd = etcd_arguments(f"{self.directory}/etcd/data", f"http://127.0.0.1:{etcd_port}", etcd_port + 1)
         self._start("etcd", ["etcd", *etcd])
         self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")

@@ -17,8 +17,7 @@ from testbed.kubernetes import cell
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.runtime.cni import RESULTS, NetworkList
-from testbed.scenario import ports
-from testbed.scenario.addressing import Addressing
+from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT, Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.images import PAUSE, Image
 from testbed.supplies.versions import Version
@@ -235,7 +234,7 @@ class Worker:
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
         identity = control_plane.identity(subject)
         version = self._programs.version
-        beside = ports.beside(self._addressing, self.cluster, self._node.name)
+        beside = self._addressing.kubelet_offset(self.cluster, self._node.name)
         files = {
             "kubelet.pem": identity,
             "authority.crt": control_plane.certificate,
@@ -264,7 +263,7 @@ class Worker:
         self.containerd.component.restart()
         self.containerd.component.wait_until_it_answers(CONTAINERD_SOCKET, READY_SECONDS)
         self._kubelet.restart()
-        port = ports.HEALTH_PORT + ports.beside(self._addressing, self.cluster, self._node.name)
+        port = HEALTH_PORT + self._addressing.kubelet_offset(self.cluster, self._node.name)
         self._kubelet.wait_until_it_answers(f"http://127.0.0.1:{port}/healthz", READY_SECONDS)
 
 
@@ -335,13 +334,13 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
     configuration: dict[str, Any] = {
         **kubelet_settings(version),
         "address": address,
-        "port": ports.KUBELET_PORT + offset,
+        "port": KUBELET_PORT + offset,
         # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells
         # the API only if it has. An API that takes a second to answer would not do with that.
         "nodeStatusUpdateFrequency": "1s",
         "nodeStatusReportFrequency": "5m",
         "healthzBindAddress": "127.0.0.1",
-        "healthzPort": ports.HEALTH_PORT + offset,
+        "healthzPort": HEALTH_PORT + offset,
         "tlsCertFile": f"{directory}/kubelet.pem",
         "tlsPrivateKeyFile": f"{directory}/kubelet.pem",
         "authentication": {

@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.access.place import InNamespace, PodPlace
 from testbed.kubernetes.client import Client
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 
 
 class Orchestrator(ABC):

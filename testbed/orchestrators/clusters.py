@@ -25,8 +25,7 @@ from testbed.kubernetes.worker import KUBELETS, way_into
 from testbed.orchestrators import Orchestrator
 from testbed.runtime.cni import Attached, NetworkList, attachments
 from testbed.scenario import ScenarioError
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies.images import TRAFFIC
 
 

@@ -14,8 +14,7 @@ from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
 from testbed.enforcements.enforcement import Enforcement
 from testbed.orchestrators import Orchestrator
 from testbed.runtime.cni import CniError, Json, NetworkList, Runtime, address, host_interface
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 
 # What the runtime keeps of them. A machine's is in the run's directory there, if it was brought anything: who
 # was not has plugins that need none of it.

@@ -23,8 +23,7 @@ from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.pod_network import Api
 from testbed.overlays.registry import of_cluster
 from testbed.runtime.cni import Attached, attachments
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import binaries, images, packages
 
 READY_SECONDS = 300.0

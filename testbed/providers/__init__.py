@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
 from testbed.links.trunks import Running
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 
 
 class Provider(ABC):

@@ -35,8 +35,7 @@ from testbed.providers.persistence import (
     valid_name,
 )
 from testbed.scenario import Scenario, ScenarioError
-from testbed.scenario.addressing import UPLINK, Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import UPLINK, Addressing, Found
 from testbed.supplies.images import TRAFFIC
 
 IMAGE = "CONCORDE_BENCH_IMAGE"  # an environment variable: the pods' image there, if not the testbed's own

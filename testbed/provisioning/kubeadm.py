@@ -15,7 +15,7 @@ from typing import Any
 from testbed.access.local import SIGN_OF_LIFE
 from testbed.kubernetes.control_plane import FREE, SERVICES, patches
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
-from testbed.scenario import ports
+from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT
 from testbed.supplies.bundle import ETCD, SITE
 from testbed.supplies.versions import Version
 
@@ -179,8 +179,8 @@ def _registration(version: Version, node: str, address: IPv4Address, beside: int
     arguments = {"node-ip": str(address)}
     if beside:
         arguments |= {
-            "port": str(ports.KUBELET_PORT + beside),
-            "healthz-port": str(ports.HEALTH_PORT + beside),
+            "port": str(KUBELET_PORT + beside),
+            "healthz-port": str(HEALTH_PORT + beside),
         }
     # Before 1.24 a runtime that is not Docker is known by its socket's path.
     scheme = "" if version.assumes_docker else "unix://"

@@ -32,9 +32,9 @@ from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm
-from testbed.scenario import Scenario, ScenarioError, enforcements, ports
+from testbed.scenario import Scenario, ScenarioError, enforcements
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.described import OURS
+from testbed.scenario.descriptions import OURS
 from testbed.scenario.faults import Fault
 from testbed.supplies.bundle import Bundle
 
@@ -213,7 +213,7 @@ def _network_list(enforcement: Enforcement, cluster: str, node: str) -> str:
 
 def _kubeadm(addressing: Addressing, cluster: str, node: str, bundle: Bundle) -> str:
     address = addressing.address(node)
-    beside = ports.beside(addressing, cluster, node)
+    beside = addressing.kubelet_offset(cluster, node)
     server, port = endpoint(addressing, cluster)
     if addressing.scenario.clusters[cluster].master == node:
         return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside)

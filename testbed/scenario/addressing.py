@@ -1,7 +1,7 @@
 """Where everything of a scenario is, and what it is called: addresses, ports, devices, MTUs, computed once.
 
 One object is handed to all who need any of it. Nothing here asks a node: what nodes that exist turned out to
-have (``found``) is part of the scenario by then.
+have (``Found``) is part of the scenario by then.
 """
 
 from __future__ import annotations
@@ -10,16 +10,63 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import Field
 
 from testbed.scenario import enforcements, networks
 from testbed.scenario.model import Scenario, Transfer
+from testbed.scenario.words import Address, Interface, Name, Part
 
 UPLINK = "eth0"
 # Leaves .1 to .10 to gateways and hosts, as lab networks do, where the network is large enough.
 FIRST_HOST = 11
 FIRST_PORT = 5201  # iperf3's own; one server serves one client
+SSH_PORT = 22
+# Kubernetes'; where a node has several clusters, the later ones' are others.
+ETCD_PORT, API_PORT = 2379, 6443
+KUBELET_PORT, HEALTH_PORT, NEXT_CLUSTER = 10250, 10248, 10000
 NAMESPACES = "/run/netns"  # where iproute2 keeps named network namespaces
+
+
+class Found(Part):
+    """What nodes that were there before turned out to have, which nobody can know before they are up.
+
+    Empty for nodes that a testbed makes.
+    """
+
+    addresses: dict[Name, Address] = Field({}, description="on the underlay")
+    uplinks: dict[Name, Interface] = Field({}, description="interfaces on the underlay")
+    names: dict[Name, str] = Field({}, description="in clusters that exist")
+    mtu: int | None = Field(None, description="of the underlay, bytes")
+
+    def __bool__(self) -> bool:
+        return self != Found()
+
+    def merged(self, later: Found) -> Found:
+        """Return what is known once more has been found."""
+        return Found(
+            addresses={**self.addresses, **later.addresses},
+            uplinks={**self.uplinks, **later.uplinks},
+            names={**self.names, **later.names},
+            mtu=self.mtu if later.mtu is None else later.mtu,
+        )
+
+    def applied(self, scenario: Scenario) -> Scenario:
+        """Return a scenario that states what was found."""
+        nodes = dict(scenario.nodes)
+        stated: Mapping[str, Mapping[str, Any]] = {
+            "address": self.addresses,
+            "uplink": self.uplinks,
+            "name": self.names,
+        }
+        for field, values in stated.items():
+            for name, value in values.items():
+                nodes[name] = nodes[name].model_copy(update={field: value})
+        underlay = scenario.underlay
+        if self.mtu is not None:
+            underlay = underlay.model_copy(update={"mtu": self.mtu})
+        return scenario.model_copy(update={"nodes": nodes, "underlay": underlay})
 
 
 @dataclass(frozen=True)
@@ -118,6 +165,32 @@ class Addressing:
     def port_of(self, transfer: Transfer) -> int:
         """Return the port of a transfer's own receiver: one receiver serves one sender."""
         return self._ports[transfer.label]
+
+    def position(self, cluster: str) -> int:
+        """Return how many earlier clusters have the same master: those have the usual ports."""
+        clusters = self.scenario.clusters
+        same = [name for name, one in clusters.items() if one.master == clusters[cluster].master]
+        return same.index(cluster)
+
+    def api_port(self, cluster: str) -> int:
+        """Return the port of a cluster's API server."""
+        return API_PORT + self.position(cluster)
+
+    def kubelet_offset(self, cluster: str, node: str) -> int:
+        """Return what is added to the ports of a cluster's kubelet, to keep a node's kubelets apart."""
+        return self.clusters_of(node).index(cluster) * NEXT_CLUSTER
+
+    def control_ports(self, node: str) -> list[int]:
+        """Return the TCP ports that must be reached if a node is to be repaired, or its pods are to be found.
+
+        They are sshd's, the API servers', its kubelets' and those of its pod networks' daemons.
+        """
+        clusters = self.clusters_of(node)
+        kubelets = [KUBELET_PORT + self.kubelet_offset(cluster, node) for cluster in clusters]
+        daemons = {
+            port for name in clusters for port in self.network(name).control_ports(self.scenario, name)
+        }
+        return [SSH_PORT, *sorted(set(map(self.api_port, clusters))), *kubelets, *sorted(daemons)]
 
     @cached_property
     def _clusters_of(self) -> dict[str, list[str]]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from testbed.registry import Registry
-from testbed.scenario import described, links, texts
-from testbed.scenario.description import Claim, Counts, Description, Direction, Told
+from testbed.scenario import descriptions, links, texts
+from testbed.scenario.descriptions import Claim, Counts, Description, Direction, Told
 from testbed.scenario.faults import meant, unknown
 from testbed.scenario.model import ENFORCEMENTS, Pod, Scenario
 from testbed.scenario.words import Part
@@ -73,7 +73,7 @@ def of(scenario: Scenario) -> Kind:
 
 def refuse_unknown(option: str, word: str) -> None:
     """Raise LookupError for what an option says that is neither a name nor the path of a file."""
-    if described.is_path(word):
+    if descriptions.is_path(word):
         if not texts.is_file(FilePath(word)):
             raise LookupError(f"{option}: {word}: there is no such file")
     elif word not in KINDS:
@@ -84,7 +84,7 @@ def description_of(scenario: Scenario) -> Description:
     """Return the description by which a scenario's pods are attached. Raises ScenarioError as ``of``."""
     if isinstance(scenario.enforcement, Description):
         return scenario.enforcement
-    return described.of_name(UNDESCRIBED if KINDS.get(scenario.enforcement) else scenario.enforcement)
+    return descriptions.of_name(UNDESCRIBED if KINDS.get(scenario.enforcement) else scenario.enforcement)
 
 
 def kind_of(description: Description) -> Kind:
@@ -115,5 +115,5 @@ def shall_hold(scenario: Scenario) -> bool:
     return kind.shares_links or all(links.rate_of(scenario, node) is None for node in scenario.nodes)
 
 
-for _name in described.shipped():
+for _name in descriptions.shipped():
     KINDS.register(_name, None)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from testbed.registry import nearest
-from testbed.scenario import described, reading, settings, texts
+from testbed.scenario import descriptions, reading, settings, texts
 from testbed.scenario.faults import MOST_SHOWN, Fault, Path, ScenarioError, explained, render_path, unknown
 from testbed.scenario.model import Scenario
 from testbed.scenario.rules import faults
@@ -100,9 +100,9 @@ def _describe(data: Any, file: FilePath) -> None:
     """Put the whole description in the place of a path to one, or of one that names other files."""
     said = data.get(ENFORCEMENT)
     if isinstance(said, dict):
-        data[ENFORCEMENT] = described.complete(said, str(file), file.parent, (ENFORCEMENT,))
-    elif isinstance(said, str) and described.is_path(said):
-        data[ENFORCEMENT] = described.read(file.parent / said, str(file), (ENFORCEMENT,))
+        data[ENFORCEMENT] = descriptions.complete(said, str(file), file.parent, (ENFORCEMENT,))
+    elif isinstance(said, str) and descriptions.is_path(said):
+        data[ENFORCEMENT] = descriptions.read(file.parent / said, str(file), (ENFORCEMENT,))
 
 
 def _parsed(override: str) -> tuple[Path, Any]:
@@ -127,7 +127,7 @@ def _override(data: Any, override: str) -> None:
     path, value = _parsed(override)
     if path[0] == NETWORK:
         path = (ENFORCEMENT, *path[1:])
-    if path == (ENFORCEMENT,) and isinstance(value, str) and described.is_path(value):
+    if path == (ENFORCEMENT,) and isinstance(value, str) and descriptions.is_path(value):
         value = _seen_from_here(value)
     _check_name(data, path)
     place = data

@@ -23,7 +23,7 @@ from pydantic import (
 
 from testbed.registry import Registry
 from testbed.scenario import settings as settings_of_parts
-from testbed.scenario.description import Description
+from testbed.scenario.descriptions import Description
 from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
 from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
@@ -36,7 +36,7 @@ NETWORKS: Registry[Any] = Registry("pod network", word="backend")  # testbed.sce
 
 
 def _known(enforcement: object) -> str | Description:
-    """Return the name of a known enforcement, or a description (read by testbed.scenario.described)."""
+    """Return the name of a known enforcement, or a description (read by testbed.scenario.descriptions)."""
     if isinstance(enforcement, (dict, Description)):
         return Description.model_validate(enforcement)
     return ENFORCEMENTS.check(enforcement)

@@ -15,7 +15,7 @@ from testbed.scenario import enforcements, links, networks, traffic_rules
 from testbed.scenario.addressing import Addressing, first_of_pods
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.model import Scenario, Zone
-from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_rate
 
 # Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
 RESERVED_ADDRESSES = 3

@@ -16,8 +16,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from testbed.scenario.quantities import format_rate, parse_rate
 from testbed.scenario.texts import unshown
+from testbed.scenario.units import format_rate, parse_rate
 
 
 def _showable(text: str) -> str:

@@ -27,7 +27,7 @@ from testbed.assembly import admit, on_clusters
 from testbed.providers.persistence import DEFAULT, Persisted, State
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
-from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_rate
 
 
 def bring_up(

@@ -22,7 +22,7 @@ from bench.recording.records import Entry, StudyRequest
 from bench.studies.promise import PROFILES, Profile
 from testbed.registry import Registry
 from testbed.scenario import Scenario
-from testbed.scenario.description import Claim, Direction
+from testbed.scenario.descriptions import Claim, Direction
 from testbed.scenario.words import Title
 
 if TYPE_CHECKING:

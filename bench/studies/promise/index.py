@@ -11,7 +11,7 @@ from pydantic import Field
 from bench.studies.promise import PROFILES, Profile
 from bench.studies.promise.check import Number, State
 from bench.studies.study import Stored, read_index
-from testbed.scenario.description import Claim, Direction
+from testbed.scenario.descriptions import Claim, Direction
 from testbed.scenario.words import Title
 
 INDEX = "promise.json"

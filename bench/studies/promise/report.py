@@ -31,7 +31,7 @@ from bench.studies.promise.check import Number, State
 from bench.studies.promise.index import INDEX, Promise, Result, Took, read
 from bench.studies.study import REQUEST
 from testbed.resources import HOME
-from testbed.scenario.description import Claim
+from testbed.scenario.descriptions import Claim
 from testbed.scenario.units import format_bps
 
 FILE = "report.yaml"

@@ -37,7 +37,7 @@ from bench.studies.promise.index import GITHUB, INDEX, Promise, Result, Row, rea
 from bench.studies.study import REQUEST, Case, Drawn, Promised, Study, chosen, left_s
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
-from testbed.scenario.quantities import format_rate, parse_rate
+from testbed.scenario.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -18,8 +18,7 @@ from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario import Scenario
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 
 WITHOUT_NETEM = "this kernel has no netem (CONFIG_NET_SCH_NETEM; modprobe sch_netem)"
 HERE = "/proc/self/ns/net"

@@ -20,7 +20,7 @@ from testbed.access.place import CommandError, Node, Result
 from testbed.providers.ssh.node import MARK, mark
 from testbed.runtime.cni import Attachment, CniError, NetworkList, Runtime
 from testbed.scenario.addressing import NAMESPACES
-from testbed.scenario.description import StateDirectory
+from testbed.scenario.descriptions import StateDirectory
 
 
 class _Artefact(BaseModel):

@@ -21,7 +21,7 @@ from testbed.providers.ssh.ledger import MOUNTED, Artefact, root_handles
 from testbed.runtime import containers
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import NAMESPACES, Addressing
-from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_rate
 
 
 def paths(addressing: Addressing, node: str) -> list[str]:

@@ -27,8 +27,7 @@ from testbed.providers.ssh.ledger import Artefact
 from testbed.providers.ssh.node import MARK, SshNode, mark
 from testbed.providers.ssh.plan import Interface
 from testbed.scenario import Scenario
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import packages
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from testbed.providers.ssh.persistence import MachinesThere
 from testbed.providers.vagrant import machines, requirements
 from testbed.providers.vagrant.machines import Made, usable
 from testbed.scenario import Scenario
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 
 if TYPE_CHECKING:
     from testbed.providers.ssh.provider import SshProvider

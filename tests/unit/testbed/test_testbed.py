@@ -13,8 +13,7 @@ from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
-from testbed.scenario.addressing import Addressing
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Addressing, Found
 from testbed.testbed import ENTRIES, Testbed
 from tests.doubles import Asked, RecordingNode, in_batch, silently
 from tests.unit.testbed.builders import addressed

@@ -26,8 +26,7 @@ from bench.studies.promise.checks import goodput, measured
 from bench.studies.promise.records import Rounds
 from testbed.enforcements import enforcement
 from testbed.scenario.goodput import expected_goodput_of
-from testbed.scenario.quantities import format_rate
-from testbed.scenario.units import format_bps, format_share
+from testbed.scenario.units import format_bps, format_rate, format_share
 
 TOWARDS = "towards"  # a flow, to a pod with a rate
 # The second time each flow runs: what was saved up at the beginning is used by then.

@@ -34,8 +34,7 @@ from bench.studies.promise.records import Asked, Datapath, Round, Rounds, Steps,
 from testbed.scenario.frames import expected_goodput
 from testbed.scenario.goodput import expected_goodput_of
 from testbed.scenario.networks import path_of
-from testbed.scenario.quantities import format_rate
-from testbed.scenario.units import format_bps, format_share, unit_for
+from testbed.scenario.units import format_bps, format_rate, format_share, unit_for
 
 PROMISED = "promised"  # the flow that all of these scenarios have
 # The share of its link that the pod was promised, and what all of the link's payload is at least.

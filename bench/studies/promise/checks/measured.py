@@ -12,7 +12,7 @@ from bench.studies.promise.check import Ground, Stage
 from bench.studies.promise.probes import attacking, neighbours
 from bench.studies.promise.records import Asked, Rounds, Steps
 from testbed.assembly import assemble, on_clusters
-from testbed.scenario.quantities import format_rate
+from testbed.scenario.units import format_rate
 from testbed.testbed import Testbed
 
 SCENARIO = "promise/beside"

@@ -14,7 +14,6 @@ from pathlib import Path
 from bench.measurement.probe import READY_SECONDS, talking
 from bench.studies.promise.probes import streams
 from bench.studies.promise.records import Asked, Asking, Round, Step, Steps
-from testbed.scenario import ports
 from testbed.testbed import Testbed
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -145,7 +144,7 @@ def control(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
     Nobody else may listen there, as on nodes that are namespaces. Raises RuntimeError.
     """
     nodes, addressing = testbed.nodes, testbed.addressing
-    port = {name: ports.control(addressing, name)[0] for name in (node, other)}
+    port = {name: addressing.control_ports(name)[0] for name in (node, other)}
     ways = ((other, node), (node, other))
     timing = {"every": EVERY_S, "times": TIMES, "patience": PATIENCE_S}
     with ExitStack() as stack:

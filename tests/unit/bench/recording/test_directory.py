@@ -19,7 +19,7 @@ from bench.recording.directory import Recording, digests, faults, find, is_recor
 from bench.recording.records import Beginning, Finished, slugs
 from bench.recording.requests import scenario_file
 from testbed.scenario import ScenarioError, load, render_yaml
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 from tests import cases, verbs
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.enforcements.enforcement import by_annotations, by_capabilities
 from testbed.scenario import Pod
-from testbed.scenario.description import Annotations, Description
+from testbed.scenario.descriptions import Annotations, Description
 
 POD = Pod(cluster="a", node="n", guarantee=2 * 10**6, ceiling=5 * 10**6)
 

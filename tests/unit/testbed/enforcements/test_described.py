@@ -9,9 +9,9 @@ import pytest
 
 from testbed import resources
 from testbed.enforcements.enforcement import Enforcement
-from testbed.scenario import placeholders, render_yaml
+from testbed.scenario import descriptions, render_yaml
+from testbed.scenario.descriptions import PLACEHOLDERS
 from testbed.scenario.faults import render_path
-from testbed.scenario.placeholders import MEANINGS
 from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
@@ -53,10 +53,10 @@ def test_the_pods_addresses_are_those_of_their_nodes_subnet() -> None:
 
 
 def test_every_placeholder_has_a_value() -> None:
-    said = ", ".join(f"{name}: '${{{name}}}'" for name in MEANINGS)
+    said = ", ".join(f"{name}: '${{{name}}}'" for name in PLACEHOLDERS)
     whole = f"{{name: own, link: {{share: 0.5}}, conflist: {{plugins: [{{type: x, {said}}}]}}}}"
     (plugin,) = described(whole, "underlay.rate=2G").network_list("a", "worker-01").plugins
-    assert not placeholders.used(plugin)
+    assert not descriptions.placeholders_in(plugin)
     assert (plugin["capacity"], plugin["overhead"], plugin["uplink"]) == ("1000000000", 50, "eth0")
 
 

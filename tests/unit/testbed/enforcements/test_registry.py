@@ -7,7 +7,7 @@ import pytest
 from testbed.enforcements import registry
 from testbed.enforcements.at_interface import AtInterface
 from testbed.enforcements.enforcement import Enforcement
-from testbed.scenario import ScenarioError, described
+from testbed.scenario import ScenarioError, descriptions
 from testbed.scenario.enforcements import Kind
 from tests.unit.testbed.builders import addressed
 
@@ -22,11 +22,11 @@ def fabric(own_parts: None) -> None:
     registry.register(Kind("fabric", shares_links=True), Fabric)
 
 
-@pytest.mark.parametrize("name", [*described.shipped()])
+@pytest.mark.parametrize("name", [*descriptions.shipped()])
 def test_shipped_networks_are_what_their_descriptions_say(name: str) -> None:
     addressing = addressed("congested", f"enforcement={name}")
     assert registry.of(addressing) == Enforcement(addressing)
-    assert Enforcement(addressing).description == described.of_name(name)
+    assert Enforcement(addressing).description == descriptions.of_name(name)
 
 
 def test_shaping_at_an_interface_goes_before_the_enforcement() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from testbed.scenario import Scenario, addressing
-from testbed.scenario.addressing import FIRST_PORT, Addressing
+from testbed.scenario.addressing import FIRST_PORT, Addressing, Found
 from tests.unit.testbed.builders import addressed
 
 MANY = 1000
@@ -146,3 +147,62 @@ def test_who_is_on_a_node_is_looked_up_once() -> None:
     many = many_nodes()
     for ask in (many.clusters_of, many.pods_on, many.containers_on):
         assert all(ask(node) is ask(node) for node in many.scenario.nodes)
+
+
+def test_clusters_with_masters_of_their_own_have_the_usual_port(contmec: Addressing) -> None:
+    assert [contmec.api_port(name) for name in contmec.scenario.clusters] == [6443, 6443]
+
+
+def test_of_two_clusters_with_one_master_the_second_has_the_next_port() -> None:
+    shared = addressed("contmec", "clusters.b.master=master-01")
+    assert [shared.api_port(name) for name in shared.scenario.clusters] == [6443, 6444]
+    assert shared.control_ports("master-01") == [22, 6443, 6444, 10250, 20250]
+
+
+def test_the_second_kubelet_of_a_node_has_control_traffic_too(contmec: Addressing) -> None:
+    assert contmec.control_ports("master-01") == [22, 6443, 10250]
+    assert contmec.control_ports("worker-02") == [22, 6443, 10250, 20250]
+
+
+WORKER = IPv4Address("192.168.56.102")
+
+
+def test_nothing_was_found_of_nodes_that_a_testbed_makes(contmec: Addressing) -> None:
+    assert not Found()
+    assert Found().applied(contmec.scenario) == contmec.scenario
+
+
+@pytest.mark.parametrize(
+    "found",
+    [Found(addresses={"w": WORKER}), Found(uplinks={"w": "ens5"}), Found(names={"w": "x"}), Found(mtu=1)],
+)
+def test_anything_found_counts(found: Found) -> None:
+    assert found
+
+
+def test_a_scenario_then_states_it_and_what_was_asked_for_stays(contmec: Addressing) -> None:
+    asked = contmec.scenario
+    before = asked.model_copy(deep=True)
+    found = Found(
+        addresses={"worker-01": WORKER}, uplinks={"worker-01": "ens5"}, names={"worker-02": "ip-7"}, mtu=9000
+    )
+    made = found.applied(asked)
+    assert (made.nodes["worker-01"].address, made.nodes["worker-01"].uplink) == (WORKER, "ens5")
+    assert (made.nodes["worker-02"].name, made.nodes["worker-02"].address) == ("ip-7", None)
+    assert made.underlay.mtu == 9000
+    assert made.pods == asked.pods
+    assert asked == before
+
+
+def test_what_is_found_later_goes_before_and_the_rest_stays() -> None:
+    first = Found(uplinks={"a": "eth0", "b": "eth0"}, mtu=1500)
+    later = first.merged(Found(uplinks={"b": "ens5"}, names={"a": "x"}))
+    assert later == Found(uplinks={"a": "eth0", "b": "ens5"}, names={"a": "x"}, mtu=1500)
+    assert later.merged(Found(mtu=1450)).mtu == 1450
+
+
+def test_it_is_read_back_as_it_was_written() -> None:
+    found = Found(addresses={"worker-01": WORKER}, uplinks={"worker-01": "ens5"}, mtu=1450)
+    assert Found.model_validate_json(found.model_dump_json()) == found
+    with pytest.raises(ValidationError):
+        Found.model_validate_json('{"routes": {}}')

@@ -28,7 +28,7 @@ from bench.recording.records import Beginning, Finished, StudyRequest
 from bench.studies import verb
 from bench.studies.matrix import index
 from bench.studies.matrix.index import Matrix, MatrixCase
-from testbed.scenario.found import Found
+from testbed.scenario.addressing import Found
 from tests import verbs
 from tests.paths import ROOT
 from tests.unit.bench.builders import DATA

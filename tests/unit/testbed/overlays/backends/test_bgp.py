@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.overlays.backends.bgp import Bird
-from testbed.scenario import ScenarioError, ports
+from testbed.scenario import ScenarioError
 from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
@@ -111,8 +111,8 @@ def test_the_rule_and_every_route_of_the_table_are_wanted() -> None:
 
 def test_its_sessions_are_control_traffic() -> None:
     addressing = addressed("contmec", *BOTH)
-    assert ports.control(addressing, "master-01") == [22, 6443, 10250, 179]
-    assert ports.control(addressing, "worker-01") == [22, 6443, 10250, 20250, 179, 1790]
+    assert addressing.control_ports("master-01") == [22, 6443, 10250, 179]
+    assert addressing.control_ports("worker-01") == [22, 6443, 10250, 20250, 179, 1790]
 
 
 @pytest.mark.parametrize(

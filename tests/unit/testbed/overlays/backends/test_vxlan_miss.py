@@ -12,7 +12,7 @@ from testbed.access.place import Result
 from testbed.overlays.backends.vxlan_miss import Resolved
 from testbed.overlays.kernel_state import KernelState
 from testbed.overlays.pod_network import Api
-from testbed.scenario import ScenarioError, networks, ports
+from testbed.scenario import ScenarioError, networks
 from tests.doubles import Asked, RecordingNode, said
 from tests.unit.testbed.builders import addressed
 
@@ -81,8 +81,8 @@ def test_two_clusters_share_neither_port_nor_directory() -> None:
         "http://192.168.56.12:4003",
     )
     assert (a.directory, b.directory) == ("/run/overlay/a", "/run/overlay/b")
-    assert 4001 in ports.control(overlay().addressing, "worker-01")
-    assert 4003 in ports.control(overlay().addressing, "worker-01")
+    assert 4001 in overlay().addressing.control_ports("worker-01")
+    assert 4003 in overlay().addressing.control_ports("worker-01")
 
 
 def test_a_resolver_is_told_what_the_scenario_says() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.scenario import ScenarioError, described, enforcements, load, render_yaml
-from testbed.scenario.description import Claim, Told
+from testbed.scenario import ScenarioError, descriptions, enforcements, load, render_yaml
+from testbed.scenario.descriptions import Claim, Told
 from tests.paths import ROOT
 
 CONTMEC = re.sub("enforcement:.*", "", (ROOT / "scenarios" / "contmec.yaml").read_text(encoding="utf-8"))
@@ -50,11 +50,11 @@ def test_every_shipped_network_says_what_it_claims(name: str, claims: set[Claim]
     assert kind.name == name
     assert set(kind.claims) == claims
     assert kind.told == told
-    assert name in described.shipped()
+    assert name in descriptions.shipped()
 
 
 def test_a_ceiling_is_no_promise() -> None:
-    kind = enforcements.kind_of(described.of_name("bandwidth"))
+    kind = enforcements.kind_of(descriptions.of_name("bandwidth"))
     assert not kind.promises
 
 
