@@ -159,7 +159,7 @@ RECORDINGS = (
         "cli.verbs.experiments:pack",
         (
             place("run", "a recording's directory or run id", values.runs),
-            text("to", "the directory that gets recording.tar.xz and summary.json"),
+            text("to", "the directory that gets packed.xz and verdicts.json"),
             REPORTS,
         ),
     ),

@@ -1,23 +1,29 @@
-"""A recording as one file: what a run leaves, without the names of machines and people, packed.
+"""Recordings as one file: what runs leave, without the names of machines and people, packed.
 
-``recording.tar.xz`` holds the scenario, the environment and ``raw/``, all below one directory that has the
-run's id. The same recording gives the same bytes. Whatever else belongs to a recording is made from these
-files by ``./invokew figures``. A study is packed as a directory: its index, one such file for each run, and
-``measured.tar.xz`` with what it measured beside its recordings, if it did.
+``packed.xz`` holds of each run the scenario, the environment and ``raw/``, below a directory that has the
+run's id, and below ``measured/`` what a study measured beside its runs, as ``columns.py`` writes them. The
+same recording gives the same bytes. Beside it are a study's index and ``verdicts.json``, the table of what is
+made of the recordings. Whatever else belongs to them is made of these files by ``./invokew figures``.
 
-An archive may come from anywhere, so it is read as a whole before anything is written. Only plain files with
-plain names are taken from it, and no more bytes than a recording may have.
+Before, each recording was a tar archive of its own, ``recording.tar.xz``, and what a study measured beside
+them was ``measured.tar.xz``, or lay there unpacked; that is read as ever.
+
+A packed file may come from anywhere, so it is read as a whole before anything is written. Only plain files
+with plain names are taken from it, and no more bytes than a recording may have.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import lzma
 import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from bench.recording import atomic, directory
@@ -26,6 +32,8 @@ from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording, is_r
 from bench.recording.records import RunRecord, is_run_id
 from testbed.scenario import texts
 
+PACKED = "packed.xz"
+TABLE = "verdicts.json"
 ARCHIVE = "recording.tar.xz"
 MEASURED = f"{BESIDE}.tar.xz"
 SCENARIO, ENVIRONMENT = "scenario.yaml", "environment.json"
@@ -34,6 +42,8 @@ MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4
 # The dictionary of preset 9 takes 64 MiB (xz(1)).
 MOST_MEMORY = 128 * 2**20
 PRESET = 9 | lzma.PRESET_EXTREME
+# What is not text is integers of any length: no byte's place says anything.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": PRESET, "lc": 3, "lp": 0, "pb": 0}]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DEEPEST = 4  # raw/repetition-0/flow.receiver.json, and room for one more
 
@@ -41,29 +51,60 @@ Contents = dict[str, bytes]  # of files, by path
 Counted = Callable[[int, int], None]
 
 
-def pack(directory: Path, to: Path, counted: Counted = lambda *_: None) -> list[Path]:
-    """Pack a recording, or every recording of a study and its index, into a directory; return the archives.
+def pack(directory: Path, to: Path, counted: Counted = lambda *_: None) -> Path:
+    """Pack a recording, or the recordings of a study and its index, into a directory; return the packed file.
 
-    ``counted`` is told how many recordings are packed, and of how many. Beside each archive is the run's
-    ``summary.json``. Raises LookupError if there is nothing to pack, or other packed runs are there already;
-    StoredError for a recording that is not as its run left it, or that was not analysed.
+    ``counted`` is told how many recordings are ready to be packed, and of how many. Raises LookupError if
+    there is nothing to pack, or other packed runs are there already; StoredError for a recording that is not
+    as its run left it, or that was not analysed.
     """
     if directory.name.endswith(UNFINISHED):
         raise LookupError(f"{directory} is not finished")
     if to.resolve() == directory.resolve():
         raise LookupError(f"--to: {to} is what is to be packed")
     one = is_recording(directory)
-    files = _packed(Recording(directory)) if one else _packed_study(directory, counted)
-    archives = [to / path for path in files if PurePosixPath(path).name == ARCHIVE]
-    if not archives:
+    runs = [Recording(directory)] if one else recordings(directory)
+    if not runs:
         raise LookupError(f"{directory}: there is no recording")
-    if others := sorted(set(_archives(to)) - set(archives)):
+    _refuse_others(to)
+    beside = {} if one else _nameless(directory, _indexes(directory))
+    files = {path: without_results(content) for path, content in beside.items()}
+    contents = {} if one else _nameless(directory, _beside(directory))
+    summaries: list[bytes] = []
+    for number, recording in enumerate(runs, start=1):
+        name, packed = _packed(recording)
+        contents |= _below(name if one else recording.directory.name, packed)
+        summaries += _nameless(recording.directory, [recording.summary_file.name]).values()
+        counted(number, len(runs))
+    files |= {PACKED: _compressed(directory, contents), TABLE: table(summaries)}
+    for path, content in files.items():
+        atomic.write(to / path, content)
+    return to / PACKED
+
+
+def _refuse_others(to: Path) -> None:
+    if others := sorted({*_archives(to), *_found(to, f"*/{PACKED}")}):
         raise LookupError(
             f"{to} has other packed recordings; remove them first: {', '.join(map(str, others))}"
         )
-    for path, content in files.items():
-        atomic.write(to / path, content)
-    return archives
+
+
+def table(summaries: Iterable[bytes]) -> bytes:
+    """Return the table of packed recordings, of each one's ``summary.json``: what it says, and its digest."""
+    rows = []
+    for content in summaries:
+        said = json.loads(content)
+        row = {key: said[key] for key in ("run_id", "title", "verdict")}
+        rows.append({**row, "sha256": hashlib.sha256(content).hexdigest()})
+    return (json.dumps(sorted(rows, key=lambda row: row["run_id"]), indent=1) + "\n").encode()
+
+
+def without_results(index: bytes) -> bytes:
+    """Return a study's index without what is made of its recordings."""
+    data = json.loads(index)
+    if not isinstance(data, dict) or not data.get("results"):
+        return index
+    return (json.dumps(data | {"results": []}, indent=1) + "\n").encode()
 
 
 def find(run: str, reports: Path) -> Path | None:
@@ -78,8 +119,23 @@ def find(run: str, reports: Path) -> Path | None:
 
 
 def is_packed(directory: Path) -> bool:
-    """Tell whether a directory has a packed recording, or a packed study's."""
-    return not is_recording(directory) and bool(_archives(directory))
+    """Tell whether a directory has a packed recording, or a packed study's; or is a run in such a study."""
+    if is_recording(directory):
+        return False
+    return texts.is_file(directory / PACKED) or bool(_archives(directory)) or _is_within(directory)
+
+
+def is_run(place: Path) -> bool:
+    """Tell whether one packed recording is there: alone in its directory, or a run in a packed study."""
+    alone = texts.is_file(place / PACKED) and not _indexes(place)
+    return alone or texts.is_file(place / ARCHIVE) or _is_within(place)
+
+
+def count(directory: Path) -> int:
+    """Return how many packed recordings a directory has. Raises StoredError."""
+    if texts.is_file(directory / TABLE):
+        return len(atomic.read_json(directory / TABLE))
+    return len(_archives(directory))
 
 
 def unpack(packed: Path, reports: Path) -> Path:
@@ -103,9 +159,9 @@ def unpack(packed: Path, reports: Path) -> Path:
         return whole.rename(directory)
 
 
-def contents(archive: Path) -> Contents:
-    """Return the files of one packed recording. Raises StoredError."""
-    return _read(archive)[1]
+def packed_recordings(packed: Path) -> dict[str, Contents]:
+    """Return the files of each packed recording of a directory or a file, by its name. Raises StoredError."""
+    return _parts(packed)[0]
 
 
 def recordings(study: Path) -> list[Recording]:
@@ -123,20 +179,8 @@ def to_pack(run: str, reports: Path) -> Path:
     return studies[0] if studies else directory.find(run, reports).directory
 
 
-def _packed_study(study: Path, counted: Counted) -> Contents:
-    """Return the files that a study is packed as."""
-    files = _nameless(study, _indexes(study))
-    if measured := _nameless(study, _beside(study)):
-        files[MEASURED] = _compressed(study, measured)
-    runs = recordings(study)
-    for number, recording in enumerate(runs, start=1):
-        files |= _below(recording.directory.name, _packed(recording))
-        counted(number, len(runs))
-    return files
-
-
-def _packed(recording: Recording) -> Contents:
-    """Return the files that a recording is packed as."""
+def _packed(recording: Recording) -> tuple[str, Contents]:
+    """Return the id of a run, and the files that its recording is packed as."""
     record = recording.run_record()
     if changed := directory.faults(recording, record):
         raise StoredError(recording.directory, *changed)
@@ -147,10 +191,7 @@ def _packed(recording: Recording) -> Contents:
     contents[RUN] = without_names(RUN, _sealed(recording, record, contents))
     if not is_run_id(record.run_id):
         raise StoredError(recording.directory, f"{record.run_id!r} is not a recording's name")
-    return {
-        ARCHIVE: _compressed(recording.directory, _below(record.run_id, contents)),
-        **_nameless(recording.directory, [recording.summary_file.name]),
-    }
+    return record.run_id, contents
 
 
 def _sealed(recording: Recording, record: RunRecord, contents: Contents) -> bytes:
@@ -167,71 +208,110 @@ def _nameless(directory: Path, paths: Iterable[str]) -> Contents:
 
 
 def _compressed(directory: Path, contents: Contents) -> bytes:
-    """Return an archive with nothing of a machine or a moment in it: neither owners nor times."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path, content in sorted(contents.items()):
-            member = tarfile.TarInfo(path)
-            member.size, member.mode = len(content), 0o644
-            tar.addfile(member, io.BytesIO(content))
-    if out.tell() > MOST_BYTES:
-        raise StoredError(directory, f"it is too large to be packed: over {MOST_BYTES} bytes")
-    return lzma.compress(out.getvalue(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=PRESET)
+    """Return files as one, with nothing of a machine or a moment in it."""
+    from bench.recording import columns
+
+    try:
+        whole = columns.encode(contents)
+        columns.decode(whole, MOST_BYTES)
+    except ValueError:
+        each = "" if is_recording(directory) else "; pack each of its recordings by itself"
+        most = f"over {MOST_BYTES} bytes"
+        raise StoredError(directory, f"it is too large to be packed: {most}{each}") from None
+    return lzma.compress(whole, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS)
 
 
 def _contents(packed: Path) -> tuple[str, Contents]:
     """Return what is packed as a name and files."""
-    if texts.is_file(packed):
-        return _read(packed)
-    if texts.is_file(packed / ARCHIVE):
-        return _read(packed / ARCHIVE)
+    if _is_within(packed):
+        return packed.name, _parts(packed.parent)[0][packed.name]
+    if packed.name == PACKED and texts.is_file(packed):
+        packed = packed.parent
+    found, beside = _parts(packed)
+    if texts.is_file(packed) or is_run(packed):
+        if len(found) != 1 or beside:
+            raise StoredError(packed, "no packed recording: it has several directories")
+        return next(iter(found.items()))
     name = packed.resolve().name
     if not _NAME.fullmatch(name) or name == directory.LATEST or name.endswith(UNFINISHED):
         raise StoredError(packed, f"a study cannot be called {name!r}; give its directory another name")
-    # Studies were packed with the files themselves below measured/ before.
-    contents = {path: _bytes(packed / path) for path in (*_indexes(packed), *_beside(packed))}
+    contents = {path: _bytes(packed / path) for path in _indexes(packed)} | beside
+    for run, files in found.items():
+        contents |= _below(run, files)
+    return name, contents
+
+
+def _parts(packed: Path) -> tuple[dict[str, Contents], Contents]:
+    """Return the recordings of a directory or a file, by name, and what a study measured beside them."""
+    file = packed if texts.is_file(packed) else packed / PACKED
+    if texts.is_file(file):
+        return _checked(file, _unpacked(file))
+    if texts.is_file(packed / ARCHIVE):
+        return _parts(packed / ARCHIVE)
+    beside = {path: _bytes(packed / path) for path in _beside(packed)}
     if texts.is_file(packed / MEASURED):
-        contents |= _measured(packed / MEASURED)
+        beside |= _measured(packed / MEASURED)
+    found = {}
     for archive in _archives(packed):
         if not is_run_id(archive.parent.name):
             raise StoredError(archive, f"{archive.parent.name!r} is not a recording's name")
-        contents |= _below(archive.parent.name, _read(archive)[1])
-    return name, contents
+        ((_, files),) = _parts(archive)[0].items()
+        found[archive.parent.name] = files
+    return found, beside
 
 
-def _read(archive: Path) -> tuple[str, Contents]:
-    """Return the run's id and the files of a packed recording. Raises StoredError."""
-    names, contents = _unpacked(archive)
-    missing = sorted({SCENARIO, RUN} - contents.keys())
-    if missing or len(names) != 1:
-        lacks = f"it has no {missing[0]}" if missing else "it has several directories"
-        raise StoredError(archive, f"no packed recording: {lacks}")
-    (name,) = names
-    if not is_run_id(name):
-        raise StoredError(archive, f"no packed recording: {name!r} is not a recording's name")
-    return name, contents
+def _checked(file: Path, parts: Mapping[str, Contents]) -> tuple[dict[str, Contents], Contents]:
+    """Return the recordings among a file's directories, and what was measured. Raises StoredError."""
+    found = {name: contents for name, contents in parts.items() if name != BESIDE}
+    for name, contents in found.items() or [("", {})]:
+        if missing := sorted({SCENARIO, RUN} - contents.keys()):
+            raise StoredError(file, f"no packed recording: it has no {missing[0]}")
+        if not is_run_id(name):
+            raise StoredError(file, f"no packed recording: {name!r} is not a recording's name")
+    return found, _below(BESIDE, parts.get(BESIDE, {}))
 
 
 def _measured(archive: Path) -> Contents:
     """Return what a packed study measured beside its recordings. Raises StoredError."""
-    names, contents = _unpacked(archive)
-    if names != {BESIDE}:
+    parts = _unpacked(archive)
+    if set(parts) != {BESIDE}:
         raise StoredError(archive, f"no packed recording: it is not a directory {BESIDE!r}")
-    return _below(BESIDE, contents)
+    return _below(BESIDE, parts[BESIDE])
 
 
-def _unpacked(archive: Path) -> tuple[set[str], Contents]:
-    """Return the directories at the top of an archive, and the files by their paths within these."""
-    names: set[str] = set()
-    contents: Contents = {}
+def _unpacked(file: Path) -> dict[str, Contents]:
+    """Return the directories at the top of a packed file, with the files by their paths within these."""
+    return _remembered(file, _bytes(file))
+
+
+@lru_cache(maxsize=1)  # a study is asked for one run after the other
+def _remembered(file: Path, packed: bytes) -> dict[str, Contents]:
+    parts: dict[str, Contents] = {}
     try:
-        for path, content in _members(_decompressed(_bytes(archive))):
+        for path, content in _files(_decompressed(packed)):
             name, _, rest = path.partition("/")
-            names.add(name)
-            contents[rest] = content
+            parts.setdefault(name, {})[rest] = content
     except (_ForeignError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
-        raise StoredError(archive, f"no packed recording: {error}") from None
-    return names, contents
+        raise StoredError(file, f"no packed recording: {error}") from None
+    return {name: _resealed(contents) for name, contents in parts.items()}
+
+
+def _resealed(contents: Contents) -> Contents:
+    """Return a recording's files with the digests of what gzip has compressed.
+
+    Other versions of zlib than the one of whoever packed them may make other bytes of the same text.
+    """
+    zipped = {path: content for path, content in contents.items() if path.endswith(".gz")}
+    if not zipped or RUN not in contents:
+        return contents
+    with suppress(ValueError, AttributeError):  # no record: whoever reads it says so
+        known = json.loads(contents[RUN]).get("files") or {}
+        for path, content in zipped.items():
+            digest = hashlib.sha256(content).hexdigest()
+            if known.get(path, digest) != digest:
+                run = contents[RUN].replace(str(known[path]).encode(), digest.encode())
+                contents = contents | {RUN: run}
+    return contents
 
 
 class _ForeignError(Exception):
@@ -248,25 +328,34 @@ def _decompressed(content: bytes) -> bytes:
     return found
 
 
-def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each file of a tar archive."""
+def _files(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each file, of our own form or of a tar archive."""
+    from bench.recording import columns
+
     files: set[str] = set()
     directories: set[str] = set()
+    own = columns.is_encoded(content)
+    for path, file in columns.decode(content, MOST_BYTES).items() if own else _members(content):
+        _check_path(path)
+        if path in files:
+            raise _ForeignError(f"{path!r} is there twice")
+        files.add(path)
+        directories |= {str(parent) for parent in PurePosixPath(path).parents}
+        yield path, file
+    if both := sorted(files & directories):
+        raise _ForeignError(f"{both[0]!r} is both a file and a directory")
+
+
+def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each file of a tar archive."""
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
         for member in tar:
             if member.isdir():  # as tar(1) has them; ours come with their files
                 continue
             if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
                 raise _ForeignError(f"{member.name!r} is not a regular file")
-            _check_path(member.name)
-            if member.name in files:
-                raise _ForeignError(f"{member.name!r} is there twice")
-            files.add(member.name)
-            directories |= {str(parent) for parent in PurePosixPath(member.name).parents}
             stream = tar.extractfile(member)
             yield member.name, stream.read() if stream else b""
-    if both := sorted(files & directories):
-        raise _ForeignError(f"{both[0]!r} is both a file and a directory")
 
 
 def _check_path(path: str) -> None:
@@ -279,11 +368,22 @@ def _check_path(path: str) -> None:
 
 
 def _holds(directory: Path, contents: Mapping[str, bytes]) -> bool:
-    """Tell whether all these files are in a directory, as they are here."""
+    """Tell whether all these files are in a directory, as they are here, or an index with its results."""
     try:
-        return all(texts.read_bytes(directory / path) == content for path, content in contents.items())
-    except texts.TextError:
+        found = {path: texts.read_bytes(directory / path) for path in contents}
+        indexes = [path for path in contents if path.endswith(".json") and "/" not in path]
+        found |= {path: without_results(found[path]) for path in indexes if found[path] != contents[path]}
+    except (texts.TextError, ValueError):
         return False
+    return found == contents
+
+
+def _is_within(place: Path) -> bool:
+    """Tell whether a path means a run in a packed study: there it will be when that is unpacked."""
+    study = place.parent
+    if not is_run_id(place.name) or place.exists() or not texts.is_file(study / PACKED):
+        return False
+    return place.name in _parts(study)[0]
 
 
 def _archives(directory: Path) -> list[Path]:
@@ -294,7 +394,7 @@ def _archives(directory: Path) -> list[Path]:
 
 def _indexes(study: Path) -> list[str]:
     """Return the paths of a study's index, and of what was asked for."""
-    return [file.name for file in _found(study, "*.json") if file.name != CRATE]
+    return [file.name for file in _found(study, "*.json") if file.name not in (CRATE, TABLE)]
 
 
 def _beside(study: Path) -> list[str]:

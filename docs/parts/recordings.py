@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.recording.archive import PACKED, TABLE
 from testbed.resources import HOME
 
 REFERENCE = HOME / "reports" / "reference"
@@ -18,9 +19,9 @@ def render() -> str:
 
 
 def _section(directory: Path) -> str:
-    summaries = [json.loads(file.read_text()) for file in sorted(directory.rglob("summary.json"))]
-    titles = list(dict.fromkeys(summary["title"] for summary in summaries))
-    verdicts = Counter(summary["verdict"] for summary in summaries)
+    rows = json.loads((directory / TABLE).read_text(encoding="utf-8"))
+    titles = list(dict.fromkeys(row["title"] for row in rows))
+    verdicts = Counter(row["verdict"] for row in rows)
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     files = " · ".join(_files(directory))
     return f"### {directory.name}\n\n{'; '.join(titles)}. Verdicts: {said}. {files}\n"
@@ -28,5 +29,5 @@ def _section(directory: Path) -> str:
 
 def _files(directory: Path) -> Iterator[str]:
     """Yield links to the files that hold it: of a study to its index, for its recordings are many."""
-    for file in sorted([*directory.glob("*.json"), *directory.glob("*.tar.xz")]):
+    for file in sorted([*directory.glob("*.json"), directory / PACKED]):
         yield f"[{file.name}](/{file.relative_to(HOME).as_posix()})"

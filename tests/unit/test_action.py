@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from testbed.scenario import reading
-from tests.paths import ROOT
+from tests.paths import CONTMEC_SUMMARY, ROOT
 
 ACTION = reading.parse((ROOT / "action.yml").read_text(encoding="utf-8"))
 REFERENCE = ROOT / "reports" / "reference"
@@ -33,7 +33,7 @@ GH = '#!/bin/sh\nprintf "%s\\n" "$@" >"$RUNNER_TEMP/gh"\nexit "${REFUSED:-0}"\n'
 
 def document(*verdicts: str) -> dict[str, Any]:
     """Return what ``bench --json`` says of runs with these verdicts."""
-    one = json.loads((REFERENCE / "contmec" / "summary.json").read_text(encoding="utf-8"))
+    one = json.loads(CONTMEC_SUMMARY.read_text(encoding="utf-8"))
     return {"schema": 1, "runs": [{"summary": {**one, "verdict": verdict}} for verdict in verdicts]}
 
 

@@ -256,7 +256,6 @@ def _say_drawn(figures: Path, sheet: Sheet | None) -> None:
 def pack(run: str, to: str, reports: str | Path) -> int:
     """Pack a recording, or a matrix or a study of places, to be kept or given away."""
     with progress.counted("packed") as counted:
-        archives = archive.pack(archive.to_pack(run, Path(reports)), Path(to), counted)
-    for file in archives:
-        say(f"packed: {file}")
+        file = archive.pack(archive.to_pack(run, Path(reports)), Path(to), counted)
+    say(f"packed: {file}")
     return HELD

@@ -35,7 +35,7 @@ def find(name: str, reports: Path) -> Path:
     Raises LookupError if there is none, or if it is not finished.
     """
     for place in (Path(name), reports / name):
-        if is_file(place) or place.is_dir():
+        if is_file(place) or place.is_dir() or archive.is_packed(place):
             return _finished(place)
         if (unfinished := place.with_name(place.name + UNFINISHED)).is_dir():
             return _finished(unfinished)
@@ -58,6 +58,8 @@ def _runs(place: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
         yield name, _finished(place)
     elif (cases := _cases(place)) is not None:
         yield from ((_joined(name, case), place / recording) for case, recording in cases.items())
+    elif is_file(place / archive.PACKED):
+        yield from ((_joined(name, run), place / run) for run in archive.packed_recordings(place))
     elif depth < DEEPEST:
         for child in sorted(place.iterdir()):
             if child.is_dir() and not child.name.startswith("."):
@@ -73,7 +75,7 @@ def _cases(place: Path) -> Mapping[str, str] | None:
 
 
 def _is_run(place: Path) -> bool:
-    return is_file(place) or directory.is_recording(place) or is_file(place / archive.ARCHIVE)
+    return is_file(place) or directory.is_recording(place) or archive.is_run(place)
 
 
 def _joined(name: str, child: str) -> str:
@@ -95,7 +97,7 @@ def read(place: Path) -> Run:
         if recording.directory != place and is_file(beside):
             shutil.copyfile(beside, recording.summary_file)
         elif recording.directory != place:
-            pipeline.analyse(recording)
+            atomic.write(recording.summary_file, summary.render(pipeline.summarise(recording)).encode())
         return _read(recording)
 
 

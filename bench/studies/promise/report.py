@@ -28,7 +28,7 @@ from bench.recording.records import StudyRequest
 from bench.studies import study
 from bench.studies.promise import PROFILES, Profile
 from bench.studies.promise.check import Number, State
-from bench.studies.promise.index import INDEX, Promise, Result, Took, read
+from bench.studies.promise.index import Promise, Result, Took
 from bench.studies.study import REQUEST
 from testbed.resources import HOME
 from testbed.scenario.descriptions import Claim
@@ -270,9 +270,8 @@ and no more than that. A report's pages are made by `./invokew figures reports/p
 """
 
 
-def published(reports: Path) -> str:
-    """Return the docs' page of the reports that are kept. Raises StoredError."""
-    found = {file.parent.name: read(file.parent) for file in sorted((reports / KEPT).glob(f"*/{INDEX}"))}
+def published(reports: Path, found: Mapping[str, Promise]) -> str:
+    """Return the docs' page of the reports that are kept, by their names in ``reports``."""
     if not found:
         return f"{PUBLISHED_HEAD}\nNo report is kept yet.\n"
     networks = [

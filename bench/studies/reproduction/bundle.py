@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from bench.recording import archive
+from bench.recording import archive, atomic
 from bench.recording.atomic import StoredError
 from bench.recording.directory import CRATE, Recording
 
@@ -113,29 +113,35 @@ def _crate(name: str, commit: str, members: Members) -> bytes:
     from bench.presentation import crate
     from bench.presentation.crate import Action, Program
 
-    archives = [path for path in sorted(members) if PurePosixPath(path).name == archive.ARCHIVE]
+    archives = [
+        path for path in sorted(members) if PurePosixPath(path).name in (archive.PACKED, archive.ARCHIVE)
+    ]
     if not archives:
         raise LookupError(f"commit {commit} has no recording; put one of yours in: --run RUN")
     with tempfile.TemporaryDirectory(prefix="bundle-") as scratch:
         recordings = {path: _unpacked(path, members[path].content, Path(scratch)) for path in archives}
         programs, actions = dict[str, Program](), list[Action]()
-        for path, recording in recordings.items():
+        for path, recording in [(path, one) for path, found in recordings.items() for one in found]:
             used = crate.programs(recording)
             programs |= {program.id: program for program in used}
             run, analysis = crate.actions(recording, recording.run_record(), used[0], (), ())
-            beside = str(PurePosixPath(path).with_name(recording.summary_file.name))
+            names = (archive.TABLE, recording.summary_file.name)
+            beside = {str(PurePosixPath(path).with_name(name)) for name in names} & members.keys()
             actions.append(replace(run, used=(), made=[path]))
-            if beside in members:
-                actions.append(replace(analysis, used=[path], made=[beside]))
+            if beside:
+                actions.append(replace(analysis, used=[path], made=sorted(beside)))
     words = f"The Concorde testbed at commit {commit}, and recordings of its runs"
     return crate.render(name, words, [*members, SUMS], programs.values(), actions)
 
 
-def _unpacked(path: str, content: bytes, scratch: Path) -> Recording:
+def _unpacked(path: str, content: bytes, scratch: Path) -> list[Recording]:
     file = scratch / path
-    file.parent.mkdir(parents=True)
-    file.write_bytes(content)
+    atomic.write(file, content)
     try:
-        return Recording(archive.unpack(file, file.parent))
+        found = archive.packed_recordings(file)
     except StoredError as error:
         raise LookupError(str(error).replace(f"{scratch}/", "")) from None
+    for name, contents in found.items():
+        for part, content in contents.items():
+            atomic.write(file.parent / name / part, content)
+    return [Recording(file.parent / name) for name in found]

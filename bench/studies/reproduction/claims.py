@@ -240,7 +240,7 @@ def recorded(
     for directory in directories:
         if not directory.is_dir():
             raise LookupError(f"{directory}: there is no such recording")
-    directories.sort(key=lambda directory: -len(list(directory.iterdir())))  # studies take longest
+    directories.sort(key=regeneration.runs, reverse=True)  # studies take longest
     made = regeneration.summaries(directories, prepare, counted)
     for claim in wanted:
         where = reference / claim.recording

@@ -21,7 +21,7 @@ from bench.presentation import report
 from bench.presentation.tables import borderless, markdown
 from bench.presentation.wording import verbatim
 from bench.recording import archive
-from bench.recording.archive import ARCHIVE, ENVIRONMENT, RUN
+from bench.recording.archive import ENVIRONMENT, RUN
 from bench.studies.reproduction import claims
 from bench.studies.reproduction.claims import Claims, Expected, Trial
 from testbed.resources import HOME
@@ -130,8 +130,9 @@ def versions(reference: Path) -> str:
     Nobody writes a version down by hand: a row is what some run found on its nodes. Raises StoredError.
     """
     found: dict[Versions, set[str]] = {}
-    for file in sorted(reference.rglob(ARCHIVE)):
-        found.setdefault(versions_of(archive.contents(file)), set()).add(file.relative_to(reference).parts[0])
+    for directory in filter(archive.is_packed, sorted(reference.iterdir())):
+        for contents in archive.packed_recordings(directory).values():
+            found.setdefault(versions_of(contents), set()).add(directory.name)
     return (
         report.templates("bench.studies.reproduction")
         .overlay(autoescape=False)

@@ -62,6 +62,11 @@ class Kept:
     )
 
     @property
+    def summaries(self) -> list[bytes]:
+        """What each recording shows, as its file."""
+        return [content for path, content in self.files.items() if Path(path).name == "summary.json"]
+
+    @property
     def differing(self) -> dict[Path, bytes | None]:
         """The files that are not what follows, with what does; None: nothing makes such a file."""
         differing = {file: content for file, content in self._expected() if _content(file) != content}
@@ -73,11 +78,17 @@ class Kept:
             return
         beside = {file.relative_to(self.directory) for file in self.directory.rglob("*") if file.is_file()}
         made = set(filter(_is_made, beside))
+        if Path(archive.PACKED) in beside:
+            made.discard(Path(archive.TABLE))
+            yield self.directory / archive.TABLE, archive.table(self.summaries)
         if Path(archive.ARCHIVE) in beside:
             made.add(Path("summary.json"))
         for path in made:
             drawn = path.parent / "figures" / path.name  # a copy, where a page shows it
-            yield self.directory / path, self.files.get(str(path), self.files.get(str(drawn)))
+            content = self.files.get(str(path), self.files.get(str(drawn)))
+            if content is not None and path.suffix == ".json":  # the index, which is kept without them
+                content = archive.without_results(content)
+            yield self.directory / path, content
 
 
 def everything(reports: Path) -> list[Path]:
@@ -88,7 +99,7 @@ def everything(reports: Path) -> list[Path]:
     found = list(_found(reports, DEPTH))
     if not found:
         raise LookupError(f"{reports}: no recordings or studies; --reports says where they are")
-    return sorted(found, key=lambda directory: (-_runs(directory), directory))
+    return sorted(found, key=lambda directory: (-runs(directory), directory))
 
 
 def _found(directory: Path, depth: int) -> Iterator[Path]:
@@ -97,7 +108,7 @@ def _found(directory: Path, depth: int) -> Iterator[Path]:
             continue
         if child.name.startswith(".") or child.name.endswith(UNFINISHED):
             continue
-        if is_recording(child) or _is_study(child) or (child / archive.ARCHIVE).is_file():
+        if is_recording(child) or _is_study(child) or archive.is_packed(child):
             yield child
         elif depth > 1:
             yield from _found(child, depth - 1)
@@ -152,9 +163,9 @@ def _each(
             _environment(environment, Path(scratch)),
             ProcessPoolExecutor(workers, context, initializer=partial(_begin, first)) as pool,
         ):
-            runs = {pool.submit(function, one, Path(scratch)): _runs(one) for one in directories}
-            _follow(runs, counted)
-            return [each.result() for each in runs]
+            started = {pool.submit(function, one, Path(scratch)): runs(one) for one in directories}
+            _follow(started, counted)
+            return [each.result() for each in started]
 
 
 def _begin(first: Sequence[Callable[[], None]]) -> None:
@@ -263,15 +274,18 @@ def _is_study(directory: Path) -> bool:
     return any(texts.is_file(study.index_file(directory)) for study in known.STUDIES.values())
 
 
-def _runs(directory: Path) -> int:
-    if is_recording(directory) or texts.is_file(directory / archive.ARCHIVE):
+def runs(directory: Path) -> int:
+    """Return of how many runs a recording or a study is."""
+    if archive.is_packed(directory):
+        return archive.count(directory)
+    if is_recording(directory):
         return 1
     return len([child for child in directory.iterdir() if child.is_dir()])
 
 
 def _is_made(path: Path) -> bool:
     """Tell whether a file is made of what was recorded; ``path`` is that in the recording or the study."""
-    packed = (archive.ARCHIVE, archive.MEASURED)
+    packed = (archive.PACKED, archive.ARCHIVE, archive.MEASURED)
     recorded = ("raw", BESIDE, *packed, archive.SCENARIO, "environment.json", REQUEST)
     return path.name == "analysis.json" or not set(path.parts) & set(recorded)
 

@@ -18,6 +18,7 @@ from bench.recording import archive, atomic
 from bench.recording.directory import begin_directory, finish_directory
 from bench.studies.backends import sheets as backends
 from bench.studies.promise import report as promises
+from bench.studies.promise.index import INDEX, Promise
 from bench.studies.reproduction import bundle as bundles
 from bench.studies.reproduction import claims, pages, regeneration
 from bench.studies.reproduction.claims import Claim, Claims, Trial
@@ -40,9 +41,9 @@ def all_figures(reports: Path, document: Document, check: bool) -> int:
     return _compared(made, reports, document, told) if check else _written(made, reports, document, told)
 
 
-def _written(made: Iterable[Kept], reports: Path, document: Document, told: str) -> int:
+def _written(made: Sequence[Kept], reports: Path, document: Document, told: str) -> int:
     changed = [file for kept in made for file in regeneration.write(kept)]
-    for file, content in _pages(reports):
+    for file, content in _pages(reports, made):
         atomic.write(file, content)
         changed.append(file)
     for file in changed:
@@ -52,13 +53,13 @@ def _written(made: Iterable[Kept], reports: Path, document: Document, told: str)
     return HELD
 
 
-def _compared(made: Iterable[Kept], reports: Path, document: Document, told: str) -> int:
+def _compared(made: Sequence[Kept], reports: Path, document: Document, told: str) -> int:
     differing = {
         file: "differs" if content is not None else "nothing makes this file"
         for kept in made
         for file, content in kept.differing.items()
     }
-    differing |= {file: "differs" for file, _ in _pages(reports)}
+    differing |= {file: "differs" for file, _ in _pages(reports, made)}
     for file, how in differing.items():
         say(f"{how}: {file}")
     say(f"{told}; files that differ: {len(differing) or 'none'}")
@@ -66,20 +67,28 @@ def _compared(made: Iterable[Kept], reports: Path, document: Document, told: str
     return VIOLATED if differing else HELD
 
 
-def _pages(reports: Path) -> list[tuple[Path, bytes]]:
+def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     """Return the pages of the docs that are made, and not as they should be, with what they should be."""
     if reports.resolve() != claims.REFERENCE.parent:
         return []
     made = {
         pages.FILE: pages.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
-        promises.PUBLISHED: promises.published(reports),
+        promises.PUBLISHED: promises.published(reports, _promises(reports, kept)),
         pages.VERSIONS_FILE: pages.versions(claims.REFERENCE),
     }
     contents = [(file, text.encode()) for file, text in made.items() if text is not None]
     return [
         (file, content) for file, content in contents if not file.exists() or file.read_bytes() != content
     ]
+
+
+def _promises(reports: Path, kept: Sequence[Kept]) -> dict[str, Promise]:
+    """Return the studies of promises among what is kept, with their results, by their names."""
+    place = reports / promises.KEPT
+    own = [one for one in kept if one.directory.parent == place and INDEX in one.files]
+    own.sort(key=lambda one: one.directory)
+    return {one.directory.name: Promise.model_validate_json(one.files[INDEX]) for one in own}
 
 
 def bundle(to: str, run: Sequence[str], reports: str | Path) -> int:

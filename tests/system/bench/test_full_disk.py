@@ -12,8 +12,9 @@ import pytest
 
 from tests.paths import ROOT
 from tests.system.bench.test_interrupts import SHORT
+from tests.unit.bench.builders import DATA
 
-HELD = ROOT / "tests" / "unit" / "bench" / "data" / "held"
+HELD = DATA / "held"
 # A disk of its own, seen by nobody else, and what is on it in the end.
 SCRIPT = """
 mount -t tmpfs -o size="$1" tmpfs "$2" && disk=$2 && shift 2 || exit 99

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,20 @@ from bench.analysis.samples import COLUMNS, role_of
 from bench.recording.records import Calibration, CpuUse, Repetition, RunRecord, Seconds, Transfer
 from testbed.scenario import Scenario
 
-DATA = Path(__file__).parent / "data"
+
+def _unpacked(file: Path) -> Path:
+    """Return a directory with the files of a tar archive; it is there as long as this process."""
+    directory = Path(tempfile.mkdtemp(prefix="recordings-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    with tarfile.open(file) as packed:
+        for member in filter(tarfile.TarInfo.isfile, packed):
+            stream = packed.extractfile(member)
+            (directory / member.name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / member.name).write_bytes(stream.read() if stream else b"")
+    return directory
+
+
+DATA = _unpacked(Path(__file__).parent / "data" / "recordings.tar.xz")
 
 Rate = Callable[[str, float], float]  # bits per second of a flow at a time
 

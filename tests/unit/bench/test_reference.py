@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import shutil
 from pathlib import Path
@@ -9,23 +10,28 @@ from typing import Any
 
 import pytest
 
-from bench.analysis import summary
 from bench.analysis.summary import Summary
 from bench.cli.verbs import experiments
 from bench.console.statuses import HELD, INVALID
 from bench.pipeline import analyse
-from bench.recording import archive
+from bench.recording import archive, atomic
 from bench.recording.archive import without_names
 from bench.recording.directory import Recording
 from bench.studies.backends import index as backends
 from bench.studies.matrix import index
 from bench.studies.places import index as places
 from bench.studies.reproduction import claims
-from tests.paths import ROOT
+from bench.studies.study import read_index
+from tests.paths import CONTMEC_SUMMARY, ROOT
 
 REFERENCE = ROOT / "reports" / "reference"
-RUNS = sorted(file.parent.name for file in REFERENCE.glob(f"*/{archive.ARCHIVE}"))
-CELLS = sorted(str(file.parent.relative_to(REFERENCE)) for file in REFERENCE.glob(f"*/*/{archive.ARCHIVE}"))
+RUNS = sorted(place.name for place in REFERENCE.iterdir() if archive.is_run(place))
+CELLS = sorted(
+    f"{table.parent.name}/{row['run_id']}"
+    for table in REFERENCE.glob(f"*/{archive.TABLE}")
+    for row in atomic.read_json(table)
+    if table.parent.name not in RUNS
+)
 
 
 def outcome(result: Summary) -> dict[str, Any]:
@@ -33,12 +39,20 @@ def outcome(result: Summary) -> dict[str, Any]:
     return result.model_dump(exclude={"seconds": {"analysis"}})
 
 
-def committed(run: str) -> Summary:
-    return summary.read(REFERENCE / run / "summary.json")
+def committed(run: str, run_id: str) -> dict[str, str]:
+    """Return what the table of packed recordings says of one."""
+    place = REFERENCE / run
+    table = (place if run in RUNS else place.parent) / archive.TABLE
+    (row,) = (row for row in atomic.read_json(table) if row["run_id"] == run_id)
+    return dict(row)
 
 
-def again(run: str, reports: Path) -> Summary:
-    return analyse(Recording(archive.unpack(REFERENCE / run, reports)))
+def again(run: str, reports: Path) -> tuple[Summary, dict[str, str]]:
+    """Return what a recording shows now, and what the table would say of it."""
+    recording = Recording(archive.unpack(REFERENCE / run, reports))
+    shown = analyse(recording)
+    (row,) = json.loads(archive.table([recording.summary_file.read_bytes()]))
+    return shown, row
 
 
 def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
@@ -49,7 +63,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
     rows = {
         f"{matrix}/{cell.recording}"
         for matrix in ("matrix", "latency")
-        for cell in index.read(REFERENCE / matrix)[0].rows
+        for cell in read_index(REFERENCE / matrix / index.INDEX, index.Matrix).rows
         if cell.recording
     }
     for name, study in (("places", places), ("backends", backends)):
@@ -61,26 +75,28 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.long(one_in=3)
 def test_a_reference_recording_gives_the_same_again(run: str, tmp_path: Path) -> None:
-    result = again(run, tmp_path)
+    result, row = again(run, tmp_path)
     assert result.verdict == ("violated" if run == "tenth-full-link" else "held")
-    assert outcome(result) == outcome(committed(run))
+    assert row == committed(run, result.run_id)
 
 
 @pytest.mark.long(one_in=0)
 def test_a_reference_recording_packed_again_is_the_same(tmp_path: Path) -> None:
     kept = REFERENCE / "contmec"
     unpacked = archive.unpack(kept, tmp_path)
-    shutil.copy(kept / "summary.json", unpacked)
-    (packed,) = archive.pack(unpacked, tmp_path / "to")
+    shutil.copy(CONTMEC_SUMMARY, unpacked / "summary.json")
+    packed = archive.pack(unpacked, tmp_path / "to")
     # How well it is compressed is liblzma's, and may differ between its versions.
-    assert lzma.decompress(packed.read_bytes()) == lzma.decompress((kept / archive.ARCHIVE).read_bytes())
+    assert lzma.decompress(packed.read_bytes()) == lzma.decompress((kept / archive.PACKED).read_bytes())
+    assert (packed.parent / archive.TABLE).read_bytes() == (kept / archive.TABLE).read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.long(one_in=7)
 def test_a_case_of_a_reference_study_gives_the_same_again(cell: str, tmp_path: Path) -> None:
-    assert outcome(again(cell, tmp_path)) == outcome(committed(cell))
+    result, row = again(cell, tmp_path)
+    assert row == committed(cell, result.run_id)
 
 
 @pytest.mark.long(one_in=0)
@@ -89,18 +105,20 @@ def test_the_reference_matrix_gives_the_same_again(tmp_path: Path) -> None:
     made, summaries = index.read(tmp_path / "matrix")
     # In one of its runs the processors may have been the limit.
     assert status == (INVALID if "invalid" in {of.verdict for of in summaries.values()} else HELD)
-    kept, expected = index.read(REFERENCE / "matrix")
-    assert made == kept
-    assert {cell: outcome(of) for cell, of in summaries.items()} == {
-        cell: outcome(of) for cell, of in expected.items()
+    assert made == read_index(REFERENCE / "matrix" / index.INDEX, index.Matrix)
+    assert {(of.run_id, of.verdict) for of in summaries.values()} == {
+        (row["run_id"], row["verdict"]) for row in atomic.read_json(REFERENCE / "matrix" / archive.TABLE)
     }
     for file in ("matrix.html", "figures/matrix.svg"):
         assert (tmp_path / "matrix" / file).stat().st_size > 1000
 
 
 def test_on_the_reference_matrix_full_link_only_node_keeps_the_promise() -> None:
-    _, summaries = index.read(REFERENCE / "matrix")
-    full_link = {name: summaries["congested", name].verdict for name in index.ENFORCEMENTS}
+    matrix = read_index(REFERENCE / "matrix" / index.INDEX, index.Matrix)
+    verdicts = {
+        row["run_id"]: row["verdict"] for row in atomic.read_json(REFERENCE / "matrix" / archive.TABLE)
+    }
+    full_link = {name: verdicts[matrix.case("congested", name).recording] for name in index.ENFORCEMENTS}
     assert full_link == {"none": "violated", "bandwidth": "violated", "pod": "violated", "node": "held"}
 
 
@@ -110,8 +128,8 @@ def test_no_reference_recording_names_a_machine_or_a_person(run: str, tmp_path: 
     directory = archive.unpack(REFERENCE / run, tmp_path)
     files = [file for file in directory.rglob("*") if file.is_file()]
     assert len(files) > 10
-    for file in [*files, REFERENCE / run / "summary.json"]:
-        path, content = str(file.relative_to(directory) if file in files else file.name), file.read_bytes()
+    for file in files:
+        path, content = str(file.relative_to(directory)), file.read_bytes()
         assert without_names(path, content) == content, path
         for word in (b"/home/", b"/root/", b"/tmp/"):
             assert word not in content, path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import lzma
@@ -18,7 +19,7 @@ from bench.cli.verbs import experiments
 from bench.console.statuses import HELD
 from bench.observations.neighbours import Others, notes
 from bench.pipeline import analyse
-from bench.recording import archive, atomic, directory
+from bench.recording import archive, atomic, columns, directory
 from bench.recording.archive import without_names
 from bench.recording.atomic import StoredError
 from bench.recording.directory import UNFINISHED, Recording
@@ -30,6 +31,7 @@ from tests.unit.bench.builders import DATA
 
 RUN_ID = "20260101T000000Z-small-pod"
 WHOLE = {f"{RUN_ID}/scenario.yaml": b"name: small\n", f"{RUN_ID}/raw/run.json": b"{}"}
+OTHER = {path.replace("small", "other"): content for path, content in WHOLE.items()}
 
 
 @pytest.fixture(scope="module")
@@ -83,23 +85,25 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {str(f.relative_to(directory)): f.read_bytes() for f in directory.rglob("*") if f.is_file()}
 
 
+def below(directory: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{directory}/{path}": content for path, content in files.items()}
+
+
 def test_the_same_recording_gives_the_same_bytes(held: Recording, tmp_path: Path) -> None:
-    (first,) = archive.pack(held.directory, tmp_path / "first")
+    first = archive.pack(held.directory, tmp_path / "first")
     elsewhere = Path(shutil.copytree(held.directory, tmp_path / "copied" / "elsewhere"))
     for file in elsewhere.rglob("*"):
         file.chmod(0o700)
-    (second,) = archive.pack(elsewhere, tmp_path / "second")
+    second = archive.pack(elsewhere, tmp_path / "second")
     assert first.read_bytes() == second.read_bytes()
-    with tarfile.open(first) as packed:
-        members = packed.getmembers()
-    assert [m.name for m in members] == sorted(m.name for m in members)
-    assert {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode) for m in members} == {(0, 0, 0, "", "", 0o644)}
 
 
 def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tmp_path: Path) -> None:
     archive.pack(held.directory, tmp_path / "to")
-    assert sorted(files_of(tmp_path / "to")) == ["recording.tar.xz", "summary.json"]
-    assert (tmp_path / "to" / "summary.json").read_bytes() == held.summary_file.read_bytes()
+    assert sorted(files_of(tmp_path / "to")) == ["packed.xz", "verdicts.json"]
+    (row,) = atomic.read_json(tmp_path / "to" / "verdicts.json")
+    assert (row["run_id"], row["verdict"]) == (held.run_record().run_id, "held")
+    assert row["sha256"] == hashlib.sha256(held.summary_file.read_bytes()).hexdigest()
     unpacked = archive.unpack(tmp_path / "to", tmp_path / "reports")
     assert unpacked == tmp_path / "reports" / held.run_record().run_id
     assert set(files_of(unpacked)) == {*directory.digests(held), "raw/run.json", "raw/analysis.json"}
@@ -149,7 +153,7 @@ def test_figures_of_a_packed_recording_are_made_beside_the_other_runs(
 ) -> None:
     archive.pack(held.directory, tmp_path / "to")
     packed = files_of(tmp_path / "to")
-    for named in ("to", "to/recording.tar.xz"):  # the second time it is unpacked already
+    for named in ("to", "to/packed.xz"):  # the second time it is unpacked already
         assert experiments.draw_figures(str(tmp_path / named), tmp_path / "reports", {}) == HELD
     assert files_of(tmp_path / "to") == packed
     (unpacked,) = (tmp_path / "reports").iterdir()
@@ -186,19 +190,25 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
         atomic.write(study / path, content)
 
     assert experiments.pack(study.name, str(to), tmp_path) == HELD
-    packed = {f"{name}/recording.tar.xz", f"{name}/summary.json", "matrix.json", "measured.tar.xz"}
-    assert set(files_of(to)) == packed
+    assert set(files_of(to)) == {"packed.xz", "verdicts.json", "matrix.json"}
     assert experiments.draw_figures(str(to), tmp_path / "reports", {}) == HELD
     made = files_of(tmp_path / "reports" / "matrix")
     assert made["matrix.json"] == (to / "matrix.json").read_bytes()
     assert {"matrix.html", "figures/matrix.svg", f"{name}/report.html"} <= made.keys()
     assert beside.items() <= made.items()
     assert json.loads(made[f"{name}/summary.json"])["verdict"] == "held"
-    # As studies were packed before, with these files themselves.
-    (to / "measured.tar.xz").unlink()
+    recorded = {path: made[f"{name}/{path}"] for path in archive.packed_recordings(to)[name]}
+    assert files_of(archive.unpack(to / name, tmp_path / "one")) == recorded
+    # As studies were packed before, a file for each; and before that, with what was measured as it was.
+    (to / "packed.xz").unlink()
+    atomic.write(to / name / archive.ARCHIVE, lzma.compress(tar(below(name, recorded))))
+    atomic.write(to / archive.MEASURED, lzma.compress(tar(beside)))
+    expected = beside | below(name, recorded) | {"matrix.json": made["matrix.json"]}
+    assert files_of(archive.unpack(to, tmp_path / "from before")) == expected
+    (to / archive.MEASURED).unlink()
     for path, content in beside.items():
         atomic.write(to / path, content)
-    assert beside.items() <= files_of(archive.unpack(to, tmp_path / "from before")).items()
+    assert files_of(archive.unpack(to, tmp_path / "from the beginning")) == expected
 
 
 @pytest.mark.parametrize(
@@ -238,7 +248,11 @@ def test_runs_of_another_study_are_not_left_beside_those_that_are_packed(
         (lzma.compress(tar(WHOLE)[:700]), "unexpected end of data"),
         (lzma.compress(tar({})), "it has no raw/run.json"),
         (lzma.compress(tar({f"{RUN_ID}/scenario.yaml": b""})), "it has no raw/run.json"),
-        (lzma.compress(tar({**WHOLE, "other/raw/x": b""})), "it has several directories"),
+        (lzma.compress(tar({**WHOLE, "other/raw/x": b""})), "it has no raw/run.json"),
+        (lzma.compress(tar(WHOLE | OTHER)), "it has several directories"),
+        (lzma.compress(columns.encode(WHOLE | OTHER)), "it has several directories"),
+        (lzma.compress(columns.encode({**WHOLE, "../raw/x": b""})), "is not a file of a recording"),
+        (lzma.compress(columns.encode(WHOLE)[:-1]), "it is cut off"),
         (lzma.compress(tar({**WHOLE, "/etc/passwd": b""})), "'/etc/passwd' is not a file of a recording"),
         (lzma.compress(tar({**WHOLE, f"{RUN_ID}/raw/../../x": b""})), "is not a file of a recording"),
         (lzma.compress(tar({**WHOLE, "../raw/x": b""})), "is not a file of a recording"),

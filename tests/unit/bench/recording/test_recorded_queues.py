@@ -68,8 +68,8 @@ def test_readings_of_nothing_are_another_rules() -> None:
 
 
 def test_real_readings_are_within_what_they_were_taken_to_be_at_most(tmp_path: Path) -> None:
-    packed = next((ROOT / "reports" / "promise" / "node-cni").glob("*full-10-node/recording.tar.xz"))
-    files = archive.contents(packed)
+    found = archive.packed_recordings(ROOT / "reports" / "promise" / "node-cni")
+    (files,) = (files for name, files in found.items() if name.endswith("full-10-node"))
     (tmp_path / "scenario.yaml").write_bytes(files["scenario.yaml"])
     scenario = load(tmp_path / "scenario.yaml")
     sizes = [len(content) for path, content in files.items() if "/queues-" in path]

@@ -28,7 +28,7 @@ from bench.studies.places.study import PlacesStudy
 from bench.studies.study import Study, left_s, traffic_s
 from testbed import assembly
 from testbed.scenario import Scenario, load, render_yaml
-from tests.paths import ROOT
+from tests.paths import CONTMEC_SUMMARY, ROOT
 
 MATRIX = MatrixStudy()
 RUN = RunRecord(
@@ -41,7 +41,7 @@ RUN = RunRecord(
     repetitions=[],
     faults=[],
 )
-REFERENCE = summary.read(ROOT / "reports" / "reference" / "contmec" / "summary.json")
+REFERENCE = summary.read(CONTMEC_SUMMARY)
 
 
 class World:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bench import pipeline
 from bench.console.documents import Document
 from bench.console.statuses import HELD, INVALID, VIOLATED
 from bench.recording import archive
 from bench.recording.atomic import StoredError
+from bench.recording.directory import Recording
 from bench.studies.compare import sides
 from bench.studies.compare import verb as verb
 from bench.studies.compare.verb import compare
@@ -27,7 +29,9 @@ MEANS = [1.0, 1.0005, 0.9995, 1.0]
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports = tmp_path_factory.mktemp("unpacked")
-    return archive.unpack(REFERENCE / ONE, reports)
+    directory = archive.unpack(REFERENCE / ONE, reports)
+    pipeline.analyse(Recording(directory))
+    return directory
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ def recorded(unpacked: Path, tmp_path: Path) -> Callable[..., Path]:
 
     def leave(name: str, less: float = 0.0, machine: str = "x86_64") -> Path:
         place = Path(shutil.copytree(unpacked, tmp_path / name))
-        summary = json.loads((REFERENCE / ONE / "summary.json").read_text())
+        summary = json.loads((unpacked / "summary.json").read_text())
         for flow in summary["flows"]:
             for phase in flow["phases"].values():
                 (only,) = phase["repetitions"]
@@ -110,7 +114,7 @@ def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
 def test_packed_recordings_and_directories_of_them(tmp_path: Path) -> None:
     document: Document = {}
     one = REFERENCE / ONE
-    assert compare(str(one), str(one / archive.ARCHIVE), False, document, tmp_path) == INVALID
+    assert compare(str(one), str(one / archive.PACKED), False, document, tmp_path) == INVALID
     (comparison,) = document["comparisons"]
     assert comparison["runs"][0] == comparison["runs"][1] != ""
     assert {row["reason"] for row in comparison["rows"]} == {"fewer than 3 repetitions"}

@@ -82,8 +82,8 @@ def test_a_bundle_has_what_is_committed_what_that_is_and_a_digest_of_each_file(
     found = {one["@id"]: one for one in json.loads(read(tar, "ro-crate-metadata.json"))["@graph"]}
     assert {part["@id"] for part in found["./"]["hasPart"]} == paths - {"ro-crate-metadata.json"}
     run, analysis = (found[one["@id"]] for one in found["./"]["mentions"])
-    assert run["result"] == [{"@id": f"{CONTMEC}/recording.tar.xz"}] == analysis["object"]
-    assert analysis["result"] == [{"@id": f"{CONTMEC}/summary.json"}]
+    assert run["result"] == [{"@id": f"{CONTMEC}/packed.xz"}] == analysis["object"]
+    assert analysis["result"] == [{"@id": f"{CONTMEC}/verdicts.json"}]
 
 
 def test_the_same_input_gives_the_same_bytes(home: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_recordings_of_ones_own_are_put_in_packed(
     actions = [one["name"] for one in found if one["@type"] == "CreateAction"]
     assert f"run {recording.run_record().run_id}" in actions
     assert len(actions) == 4
-    assert json.loads(read(tar, "reports/held/summary.json"))["verdict"] == "held"
+    assert json.loads(read(tar, "reports/held/verdicts.json"))[0]["verdict"] == "held"
 
 
 def test_what_cannot_be_bundled_is_named_and_nothing_is_written(
@@ -127,10 +127,10 @@ def test_what_cannot_be_bundled_is_named_and_nothing_is_written(
     with pytest.raises(LookupError, match="has no recording; put one of yours in"):
         verbs.bundle(str(to), [], tmp_path)
     (home / CONTMEC).mkdir(parents=True)
-    (home / CONTMEC / "recording.tar.xz").write_bytes(b"something else")
+    (home / CONTMEC / "packed.xz").write_bytes(b"something else")
     git(home, "add", "--all")
     git(home, "commit", "--quiet", "--message", "broken")
-    with pytest.raises(LookupError, match=rf"^{CONTMEC}/recording\.tar\.xz: no packed recording"):
+    with pytest.raises(LookupError, match=rf"^{CONTMEC}/packed\.xz: no packed recording"):
         verbs.bundle(str(to), [], tmp_path)
     monkeypatch.setattr(verbs, "HOME", tmp_path)
     with pytest.raises(LookupError, match="is it a checkout"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from bench.recording.atomic import StoredError
 from bench.studies.promise import report
 from bench.studies.reproduction import claims, pages
 from bench.studies.reproduction.claims import Claim, Expected, Observed
-from tests.paths import ROOT
+from tests.paths import CONTMEC_SUMMARY, ROOT
 from tests.unit.test_links import anchor
 
 KNOWN = claims.read()
@@ -65,16 +64,10 @@ def test_every_number_of_the_docs_is_claimed_or_recorded_or_listed_with_the_reas
     assert unclaimed == listed
 
 
-def of_archive(file: Path) -> tuple[dict[str, Any], int]:
+def of_files(files: Mapping[str, bytes]) -> tuple[dict[str, Any], int]:
     """Return what a packed recording says of the harness, and how many repetitions it has."""
-    with tarfile.open(file) as packed:
-        content = {}
-        for member in packed.getmembers():
-            _, _, path = member.name.partition("/")
-            if path in ("environment.json", "raw/run.json"):
-                stream = packed.extractfile(member)
-                content[path] = json.loads(stream.read() if stream else b"")
-    return content["environment.json"]["harness"], len(content["raw/run.json"]["repetitions"])
+    environment, run = (json.loads(files[path]) for path in (archive.ENVIRONMENT, archive.RUN))
+    return environment["harness"], len(run["repetitions"])
 
 
 def in_history(commit: str) -> bool:
@@ -84,8 +77,7 @@ def in_history(commit: str) -> bool:
 
 def fit(name: str) -> bool:
     """Tell whether a recording, or each of a study, is as it should be."""
-    files = sorted((REFERENCE / name).rglob(archive.ARCHIVE))
-    found = [of_archive(file) for file in files]
+    found = [of_files(files) for files in archive.packed_recordings(REFERENCE / name).values()]
     fewest = REPETITIONS if name in NEEDED else 1
     return bool(found) and all(
         not harness["uncommitted_changes"] and in_history(harness["commit"]) and repetitions >= fewest
@@ -107,7 +99,7 @@ def test_the_page_is_made_of_the_claims() -> None:
 
 @pytest.fixture(scope="module")
 def kept() -> Summary:
-    return summary.read(REFERENCE / "contmec" / "summary.json")
+    return summary.read(CONTMEC_SUMMARY)
 
 
 def claim_of(*expected: Expected) -> Claim:

@@ -14,10 +14,11 @@ from bench import pipeline
 from bench.analysis import summary
 from bench.cli.verbs import experiments
 from bench.console.statuses import HELD, VIOLATED
+from bench.recording import archive
 from bench.recording.directory import Recording
 from bench.studies.reproduction import regeneration
 from testbed import registry
-from tests.paths import ROOT
+from tests.paths import CONTMEC_SUMMARY, ROOT
 
 REFERENCE = ROOT / "reports" / "reference"
 
@@ -34,20 +35,20 @@ def copied(name: str, reports: Path) -> Path:
 
 def test_what_is_kept_beside_a_packed_recording_follows_from_it(tmp_path: Path) -> None:
     directory = copied("contmec", tmp_path)
-    before = files_of(directory)
+    table, before = directory / archive.TABLE, files_of(directory)
     kept = regeneration.make(directory, tmp_path)
     assert kept.differing == {}
     assert files_of(directory) == before
     # By deleting, changing and adding what is kept one finds out that it is compared.
-    (directory / "summary.json").unlink()
+    table.unlink()
     (directory / "throughput.png").write_bytes(b"another picture")
     (directory / "other.png").write_bytes(b"a picture of nothing")
     assert kept.differing == {
         directory / "other.png": None,
-        directory / "summary.json": before["summary.json"],
         directory / "throughput.png": before["throughput.png"],
+        table: before[archive.TABLE],
     }
-    assert regeneration.write(kept) == [directory / "summary.json", directory / "throughput.png"]
+    assert regeneration.write(kept) == [directory / "throughput.png", table]
     (directory / "other.png").unlink()
     assert files_of(directory) == before
 
@@ -109,13 +110,13 @@ def test_a_check_names_each_file_that_differs_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = copied("contmec", tmp_path)
-    summary = directory / "summary.json"
-    summary.write_text(summary.read_text(encoding="utf-8").replace('"held"', '"violated"'), encoding="utf-8")
+    table = directory / archive.TABLE
+    table.write_text(table.read_text(encoding="utf-8").replace('"held"', '"violated"'), encoding="utf-8")
     before = files_of(tmp_path)
     assert experiments.figures("", True, True, tmp_path, {}) == VIOLATED
     assert files_of(tmp_path) == before
     assert capsys.readouterr().out.splitlines() == [
-        f"differs: {summary}",
+        f"differs: {table}",
         f"1 recordings and studies below {tmp_path}; files that differ: 1",
     ]
 
@@ -240,7 +241,7 @@ def test_one_that_cannot_be_read_ends_all_of_it(recorded: Callable[[str], Record
 def test_summaries_are_those_of_a_whole_analysis(tmp_path: Path) -> None:
     directory, told = copied("contmec", tmp_path), []
     (again,) = regeneration.summaries([directory], registry.load, lambda *one: told.append(one))[directory]
-    kept = summary.read(directory / "summary.json")
+    kept = summary.read(CONTMEC_SUMMARY)
     assert summary.render(again.analysed(kept.seconds.analysis)) == summary.render(kept)
     assert told[-1] == (1, 1)
 

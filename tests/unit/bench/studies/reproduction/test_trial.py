@@ -15,6 +15,7 @@ from bench.studies.reproduction import claims, pages, regeneration, verbs
 from bench.studies.reproduction.claims import Claim, Claims, Expected, Unfit
 from bench.studies.reproduction.regeneration import Kept
 from testbed import registry
+from tests.paths import CONTMEC_SUMMARY
 
 KNOWN = claims.read()
 CONTMEC = KNOWN.named(["figure-13"])[0]
@@ -39,7 +40,7 @@ def make(tmp_path: Path) -> Make:
     """Return what makes a claim whose command leaves a summary with a verdict, and ends with a status."""
 
     def claim(name: str, verdict: str = "held", status: int = 0, **fields: object) -> Claim:
-        kept = str(claims.REFERENCE / "contmec" / "summary.json")
+        kept = str(CONTMEC_SUMMARY)
         program = tmp_path / f"{verdict}-{status}.py"
         log = str(tmp_path / "log")
         program.write_text(PROGRAM.format(kept=kept, verdict=verdict, log=log, status=status))

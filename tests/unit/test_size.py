@@ -1,0 +1,25 @@
+"""Whoever clones the project waits for what it needs, and for no more."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.paths import ROOT
+
+MOST_BYTES = 15_000_000
+LARGEST = 5  # files that a failure names
+
+
+def test_a_clone_is_at_most_15_mb_of_files() -> None:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("nothing says what is committed: no git, or no checkout")
+    files = [ROOT / path for path in listed.stdout.decode().split("\0") if path]
+    sizes = {file.relative_to(ROOT): file.lstat().st_size for file in files if file.exists()}
+    largest = ", ".join(
+        f"{file} ({sizes[file]})" for file in sorted(sizes, key=lambda file: -sizes[file])[:LARGEST]
+    )
+    total = sum(sizes.values())
+    assert total <= MOST_BYTES, f"{total} bytes, at most {MOST_BYTES}; the largest files: {largest}"
