@@ -5,7 +5,8 @@ and so ends with the kernel state it describes; that is why nothing waits for a 
 killed process loses nothing, only a crash of the kernel would).
 
 Whatever is wrong with a file is said at once, with its path and what to do: who trusts a damaged one gives an
-address twice. `concorde rebuild` makes it again.
+address twice. `concorde rebuild` makes it again. To look takes longer the more is in it; so a transaction on
+a file that was right leaves it with a time that nobody else gives it, and one that has it is believed.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 Conflict = IntegrityError  # with a row that is there
 _PATIENCE_SECONDS = 30
+_LEFT_RIGHT = 1  # modification time, nanoseconds since 1970
 
 
 class Database:
@@ -74,18 +76,23 @@ class Database:
             state_files.database(path)
             self._database = _Connection(path)
             self._database.execute("PRAGMA synchronous = OFF")
-        # All of it, with the indexes: 0.2 ms with 250 pods.
-        found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
-        if found != ("ok",):
-            raise damaged(path, str(found and found[0]))
+        self._right_at, self._is_right = self._modified(), False
+        if reading or self._right_at != _LEFT_RIGHT:
+            # All of it, with the indexes: 1.4 ms with 1,000 pods.
+            found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != ("ok",):
+                raise damaged(path, str(found and found[0]))
+        self._bring_to(latest)
+
+    def _bring_to(self, latest: int) -> None:
         version = self.version()
         if version < 0:
-            raise damaged(path, "its version is negative")
+            raise damaged(self._path, "its version is negative")
         if version > latest:
             raise CniError(
                 UNUSABLE,
-                f"{path} was made by a newer version of this plugin: install that one, or {remedy(path)} with"
-                " this one",
+                f"{self._path} was made by a newer version of this plugin: install that one, or"
+                f" {remedy(self._path)} with this one",
             )
         if version < latest:
             for number, step in enumerate(self._steps()[:latest], 1):
@@ -106,6 +113,7 @@ class Database:
 
     def __enter__(self) -> None:
         self._database.execute("BEGIN IMMEDIATE")
+        self._is_right = self._modified() in (_LEFT_RIGHT, self._right_at)
 
     def __exit__(self, kind: object, *_: object) -> None:
         try:
@@ -114,6 +122,19 @@ class Database:
             self._database.abandon()
             if kind is None:
                 raise
+            return
+        if self._is_right and not self._reading:
+            try:  # noqa: SIM105 - importing contextlib costs a millisecond
+                os.utime(self._path, ns=(_LEFT_RIGHT, _LEFT_RIGHT), follow_symlinks=False)
+            except OSError:
+                pass  # the next one looks
+
+    def _modified(self) -> int:
+        """When somebody wrote to the file."""
+        try:
+            return os.lstat(self._path).st_mtime_ns
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """End the connection; what was not committed is undone."""

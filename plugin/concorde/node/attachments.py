@@ -171,8 +171,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
             return
     if beforehand:
         return
-    texts = [difference.text for difference in _pressing(found)]
-    if texts and (trees or entries):
+    if texts := [difference.text for difference in _pressing(found) if trees or entries]:
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 

@@ -39,8 +39,7 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
         subnet = configuration.subnet()[0] if configuration.names_subnet else None
     except (CniError, OSError) as error:
         raise CniError(NOT_AVAILABLE, in_words(error)) from error
-    found = _around(configuration, beforehand, makes_bridge)
-    if found:
+    if found := _around(configuration, beforehand, makes_bridge):
         raise CniError(NOT_AVAILABLE, "; ".join(found))
     if subnet is not None and book.free_addresses(subnet) <= 0:
         raise CniError(NOT_AVAILABLE, f"all {subnet.size} addresses of subnet {subnet} are in use")

@@ -1,4 +1,4 @@
-"""What a store and a ledger are when they are opened: whole, ours, and of this version or an older one."""
+"""What the ledger is when it is opened: whole, ours, and of this version or an older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from concorde import state_files
 from concorde.cni import DAMAGED, TRY_AGAIN, UNUSABLE, CniError
-from concorde.database import Database
+from concorde.database import Database, _Connection
 from concorde.node.ledger import Ledger
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from tests.unit.plugin.node.test_leases import attach
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from concorde.database import Step
 
 FIRST = ("CREATE TABLE thing (name TEXT)", "INSERT INTO thing VALUES ('old')")
@@ -63,6 +65,45 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
         Things(str(path), (FIRST,))
     assert caught.value.code == UNUSABLE
     assert path.read_bytes() == before
+
+
+def test_a_file_is_looked_at_when_somebody_else_has_written_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "net/file.sqlite"
+    looks = []
+    execute = _Connection.execute
+
+    def noting(self: _Connection, statement: str, values: Sequence[object] = ()) -> object:
+        looks.extend([statement] if "integrity_check" in statement else [])
+        return execute(self, statement, values)
+
+    monkeypatch.setattr(_Connection, "execute", noting)
+
+    def looked() -> bool:
+        """Whether who opens it, and writes, looks; and leaves it as right."""
+        looks.clear()
+        things = Things(str(path), (FIRST,))
+        with things:
+            things._database.execute("INSERT INTO thing VALUES ('one more')")
+        things.close()
+        return bool(looks)
+
+    assert [looked(), looked()] == [True, False]
+    path.touch()
+    assert [looked(), looked()] == [True, False]
+    open_already = Things(str(path), (FIRST,))
+    path.touch()
+    with open_already:
+        open_already._database.execute("INSERT INTO thing VALUES ('beside it')")
+    assert [looked(), looked()] == [True, False]
+    with open_already:  # another call has written meanwhile, and left it right
+        open_already._database.execute("INSERT INTO thing VALUES ('after it')")
+    assert not looked()
+    open_already._database.execute("BEGIN")
+    open_already._database.execute("INSERT INTO thing VALUES ('killed')")
+    open_already._database.execute("COMMIT")
+    assert looked()
 
 
 @given(at=st.integers(0, 10**6), bit=st.integers(0, 7), more=st.integers(0, 20))
