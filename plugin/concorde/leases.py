@@ -49,7 +49,7 @@ class Terms:
 class Lease:
     """One attachment, its terms, and its link unless another plugin of the chain made the interface.
 
-    `pod` is the pod's name for people, if the runtime told it; it is not stored.
+    `pod` is the pod's name for people, if the runtime told it; it is not read back.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ ALIAS = "concorde"
 def claim(link: Link) -> str:
     """A second name of the node's end, which the kernel gives once and frees with the link.
 
-    So an address is never given twice, whatever became of the store that says so.
+    So an address is never given twice, whatever became of the ledger that says so.
     """
     return f"{link.bridge}-{addresses.dotted(link.address)}"
 

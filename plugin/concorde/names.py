@@ -40,7 +40,7 @@ def digest(*parts: str) -> int:
     """64-bit FNV-1a of names joined by `/`, which no name contains.
 
     Not hashlib: loading OpenSSL would cost 2 ms of every call, and nothing here needs to withstand an
-    attacker; a clash is noticed by the store. Source: RFC 9923, section 2.
+    attacker; a clash is noticed by the ledger. Source: RFC 9923, section 2.
     """
     value = 0xCBF29CE484222325
     for byte in "/".join(parts).encode():
