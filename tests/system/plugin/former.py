@@ -51,7 +51,7 @@ def keep(node: Node, version: int = 4) -> None:
 
     Of version 1, what was promised on the uplink alone is written down.
     """
-    node.run("/usr/bin/python3", FILES, str(ROOT / "plugin"), "/run/concorde", str(version))
+    node.run("/usr/bin/python3", FILES, str(ROOT), "/run/concorde", str(version))
 
 
 def set_back(node: Node, port: str) -> None:

@@ -1,4 +1,4 @@
-"""Write a ledger's content as versions before kept it; to be run on the node: PLUGIN STATE VERSION.
+"""Write a ledger's content as versions before kept it; to be run on the node: ROOT STATE VERSION.
 
 A store of leases in each network's directory, and a ledger of that version, or none if it is 0.
 """
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, f"{sys.argv[1]}/plugin")
 
 from concorde.leases import Link
 from concorde.node import ledger, migration

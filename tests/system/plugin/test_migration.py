@@ -32,7 +32,7 @@ LONGEST = 0.06  # seconds until then; alone, a call takes about 30 ms, and that 
 KEYS = {"capacity": "100M"}
 TOLD = """\
 import json, sqlite3, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/plugin"]
 from concorde.node.ledger import Ledger
 version, = sqlite3.connect(sys.argv[2] + "/node/ledger.sqlite").execute("PRAGMA user_version").fetchone()
 book = Ledger(sys.argv[2] + "/node", reading=True)
@@ -63,7 +63,7 @@ def calls(node: Node, verb: str, pods: list[str], killed: float = 0, seed: int =
 
 def told(node: Node) -> tuple[int, Any]:
     """The ledger's version, and what it says of the tree, attachments and leases."""
-    version, *content = node.show("/usr/bin/python3", "-c", TOLD, str(ROOT / "plugin"), STATE)
+    version, *content = node.show("/usr/bin/python3", "-c", TOLD, str(ROOT), STATE)
     return version, content
 
 
