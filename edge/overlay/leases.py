@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 BACKEND = "vxlan"
 _KEY = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})-(\d{1,2})")
 Json = dict[str, Any]
+T = TypeVar("T", IPv4Address, IPv4Network)
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -71,12 +72,17 @@ def subnet_of(key: str) -> IPv4Network:
 
 def parse_subnet(text: object) -> IPv4Network:
     """Return a subnet that is written as 10.1.24.0/24. Raises UnfitError."""
+    return parsed(IPv4Network, "the subnet", text)
+
+
+def parsed(kind: type[T], what: str, text: object) -> T:
+    """Return an address or a network that a text is. Raises UnfitError with its name and the text."""
     try:
         if not isinstance(text, str):
             raise ValueError("must be a string")
-        return IPv4Network(text)
+        return kind(text)
     except ValueError as error:
-        raise UnfitError(f"the subnet {str(text)[:40]!r}: {error}") from None
+        raise UnfitError(f"{what} {str(text)[:40]!r}: {error}") from None
 
 
 def parse(subnet: IPv4Network, text: str | bytes) -> Lease:
@@ -114,12 +120,7 @@ def json_object(text: str | bytes, what: str) -> Json:
 
 
 def _address(text: object) -> IPv4Address:
-    try:
-        if not isinstance(text, str):
-            raise ValueError("must be a string")
-        address = IPv4Address(text)
-    except ValueError as error:
-        raise UnfitError(f"the public address {str(text)[:40]!r}: {error}") from None
+    address = parsed(IPv4Address, "the public address", text)
     if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
         raise UnfitError(f"the public address {address} cannot be a node's")
     return address

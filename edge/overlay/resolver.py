@@ -24,7 +24,7 @@ from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
 from edge.overlay.leases import AwayError, Lease, Store, report
 from edge.overlay.node_annotations import Annotations
-from edge.overlay.settings import ANSWER, Settings, UnsoundError, of_arguments
+from edge.overlay.settings import ANSWER, Settings, of_arguments
 
 # A store that is away is asked again after the first, then twice as long each time, up to the last, seconds.
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         device = Device(settings.device)
         own = Lease(settings.subnet, settings.address, device.mac)
         store = store_of(settings, own, log)
-    except (UnsoundError, ValueError) as error:
+    except ValueError as error:
         log(str(error))
         return 2
     except OSError as error:
@@ -203,7 +203,7 @@ def leave(arguments: Sequence[str]) -> int:
             log("nodes leave by the cluster's API: delete the Node")
             return 2
         etcd.remove(Server(settings.store, settings.identity, settings.authority), settings.subnet)
-    except (UnsoundError, ValueError) as error:
+    except ValueError as error:
         log(str(error))
         return 2
     except (AwayError, OSError) as error:

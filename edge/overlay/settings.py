@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edge.overlay.answering import AHEAD, MISS, Generation
-from edge.overlay.leases import json_object
+from edge.overlay.leases import json_object, parsed
 
 IGNORE, ANSWER = "ignore", "answer"
 
@@ -62,7 +62,7 @@ def load(path: Path) -> Settings:
 
 
 def parse(text: str) -> Settings:
-    """Return the settings that a text holds. Raises UnsoundError; UnfitError if it is not a JSON object."""
+    """Return the settings that a text holds. Raises UnsoundError, and what parses it UnfitError."""
     said = json_object(text, "the content")
     for name in said.keys() - {*_FIELDS, *_DEFAULTS}:
         raise UnsoundError(f"{name[:40]}: no such setting ({', '.join([*_FIELDS, *_DEFAULTS])})")
@@ -73,25 +73,11 @@ def parse(text: str) -> Settings:
     for name, value in said.items():
         _check(name, value)
     generation = Generation(said.pop("l2"), said.pop("l3"))
-    network, subnet = _network("network", said.pop("network")), _network("subnet", said.pop("subnet"))
-    address = _address(said.pop("address"))
+    network, subnet = (parsed(IPv4Network, f"{name}:", said.pop(name)) for name in ("network", "subnet"))
+    address = parsed(IPv4Address, "address:", said.pop("address"))
     if not subnet.subnet_of(network):
         raise UnsoundError(f"subnet: {subnet} is not within {network}")
     return Settings(network=network, subnet=subnet, address=address, generation=generation, **said)
-
-
-def _network(name: str, text: str) -> IPv4Network:
-    try:
-        return IPv4Network(text)
-    except ValueError as error:
-        raise UnsoundError(f"{name}: {text[:40]!r} is not like 10.1.0.0/16: {error}") from None
-
-
-def _address(text: str) -> IPv4Address:
-    try:
-        return IPv4Address(text)
-    except ValueError as error:
-        raise UnsoundError(f"address: {error}") from None
 
 
 def _check(name: str, value: object) -> None:

@@ -37,13 +37,13 @@ def test_what_is_not_said_has_a_default() -> None:
         ({"lifetime": 0}, "lifetime: must be an integer from 1 to .*, not 0"),
         ({"lifetime": "1"}, "lifetime: must be an integer from 1 to .*, not 1"),
         ({"vni": True}, "vni: must be an integer from 1 to .*, not True"),
-        ({"network": "10.1.0.0/99"}, "network: '10.1.0.0/99' is not like 10.1.0.0/16"),
+        ({"network": "10.1.0.0/99"}, "network: '10.1.0.0/99': "),
         ({"subnet": "10.2.1.0/24"}, "subnet: 10.2.1.0/24 is not within 10.1.0.0/16"),
         ({"speed": 5}, "speed: no such setting"),
     ],
 )
 def test_what_cannot_be_is_named(changed: dict[str, Any], words: str) -> None:
-    with pytest.raises(UnsoundError, match=words):
+    with pytest.raises((UnsoundError, UnfitError), match=words):
         parse(json.dumps({**SOUND, **changed}))
 
 
