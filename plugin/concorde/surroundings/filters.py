@@ -221,10 +221,6 @@ def _interface(name: str, wildcard: str) -> Callable[[str], bool]:
     return lambda device: device == name
 
 
-def _protocol(name: str) -> Condition:
-    return is_constant(name in _PROTOCOL)
-
-
 def _mark(text: str) -> Condition:
     """Whether a packet without any mark has this one."""
     value, _, mask = text.partition("/")
@@ -236,7 +232,7 @@ _OPTIONS: dict[str, Callable[[str], Condition | None]] = {
     "-d": lambda text: is_to([_block(text)]),
     "-i": lambda text: comes_by(_interface(text, "+")),
     "-o": lambda text: leaves_by(_interface(text, "+")),
-    "-p": _protocol,
+    "-p": lambda text: is_constant(text in _PROTOCOL),
     "--ctstate": lambda text: is_in_state(text.split(",")),
     "--state": lambda text: is_in_state(text.split(",")),
     "--ctstatus": lambda text: is_constant(not _TRANSLATED.issuperset(text.lower().split(","))),
