@@ -35,7 +35,7 @@ class MatrixCase(Stored):
 class Matrix(Stored):
     """``matrix.json``."""
 
-    model_config = ConfigDict(serialize_by_alias=True)
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
 
     schema_version: Literal[1] = 1
     rows: list[MatrixCase] = Field(alias="cells")
