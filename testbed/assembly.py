@@ -28,23 +28,20 @@ from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
 from testbed.scenario.words import Part
 from testbed.supplies import binaries, packages
-from testbed.testbed import Parts, Testbed
+from testbed.testbed import Orchestrate, Testbed
 
 if TYPE_CHECKING:
     from testbed.providers.ssh.inventory import Machine
 
 EXISTING = "existing"  # clusters that are there already, networks and all
 
-# Of what is to be addressed, what keeps its promises, and where nodes come from; then the orchestrator's
-# settings, if it has any.
-Orchestrate = Callable[..., Orchestrator]
-
 
 @dataclass(frozen=True)
 class OrchestratorKind:
     """What runs pods, by name on the command line."""
 
-    make: Orchestrate
+    # As ``Orchestrate``, and of the orchestrator's settings, if it has any.
+    make: Callable[..., Orchestrator]
     demand: Callable[[], None] = lambda: None  # raises LookupError with what this machine lacks for it
     finds_clusters: bool = False  # whether it uses clusters that are on the nodes already
     has_agents: bool = False  # whether it runs anything on nodes, for their pods' networks, that is its own
@@ -285,10 +282,11 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
             f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
             "cannot change; leave it out, or take --provider netns"
         )
+    orchestrate = orchestrated(orchestrator, runner, scenario)
     name, _, source = provider.partition(":")
     handed = PROVIDERS.handed(name, scenario.settings)
     nodes = _kind(provider).make(addressing, source, runner.finds_clusters, *handed)
-    return put_together(addressing, nodes, orchestrated(orchestrator, runner, scenario))
+    return Testbed(addressing, nodes, orchestrate)
 
 
 def accept(addressing: Addressing, runner: OrchestratorKind, without: Collection[str] = ()) -> None:
@@ -309,11 +307,6 @@ def orchestrated(name: str, runner: OrchestratorKind, scenario: Scenario) -> Orc
     """Return what makes an orchestrator, as a scenario's settings say."""
     handed = ORCHESTRATORS.handed(name, scenario.settings) if runner.settings else ()
     return lambda addressing, enforcement, nodes: runner.make(addressing, enforcement, nodes, *handed)
-
-
-def put_together(addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> Testbed:
-    """Return a testbed on the nodes of a provider, with the enforcement and networks of its scenario."""
-    return Testbed(addressing, provider, Parts(enforcements.of, orchestrate, overlays.of_cluster))
 
 
 def own_links(scenario: Scenario) -> str | None:

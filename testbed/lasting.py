@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from testbed import assembly
-from testbed.assembly import accept, demand, persistences, put_together
+from testbed.assembly import accept, demand, persistences
 from testbed.providers import Provider, persistence
 from testbed.providers.persistence import CommandLine, Location, Persisted, Persistence, State
 from testbed.scenario import Scenario, parse, render_yaml
@@ -48,7 +48,7 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
 
     @contextmanager
     def bring_up(nodes: Provider) -> Iterator[State]:
-        testbed = put_together(Addressing(scenario), nodes, make)
+        testbed = Testbed(Addressing(scenario), nodes, make)
         testbed.up(progress)
         try:
             testbed.enforcement.install(testbed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,10 +11,12 @@ from testbed.access.batch import Step, take
 from testbed.access.clocks import Clock
 from testbed.access.place import InNamespace, Node, Place, PodPlace, in_parallel
 from testbed.enforcements.enforcement import Enforcement
+from testbed.enforcements.registry import of as enforcement_of
 from testbed.kubernetes.client import Client
 from testbed.orchestrators import Orchestrator
 from testbed.overlays.daemons import Joining
 from testbed.overlays.pod_network import PodNetwork
+from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
 from testbed.runtime import containers
 from testbed.scenario import Scenario, Transfer, enforcements, links
@@ -23,16 +24,9 @@ from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import packages
 
 Progress = Callable[[str], None]
+# Makes an orchestrator, which needs to know what the nodes have.
+Orchestrate = Callable[[Addressing, Enforcement, Provider], Orchestrator]
 ENTRIES = "flannel's entries, made by the testbed"
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What makes the parts of a testbed that need to know what its nodes have; see testbed.assembly."""
-
-    enforce: Callable[[Addressing], Enforcement]
-    orchestrate: Callable[[Addressing, Enforcement, Provider], Orchestrator]
-    network: Callable[[Addressing, str], PodNetwork]  # of a cluster, by its name
 
 
 class Testbed:
@@ -44,13 +38,13 @@ class Testbed:
 
     __test__ = False  # not a test case, whatever its name tells pytest
 
-    def __init__(self, addressing: Addressing, provider: Provider, parts: Parts) -> None:
+    def __init__(self, addressing: Addressing, provider: Provider, orchestrate: Orchestrate) -> None:
         self.addressing = addressing
         self.scenario: Scenario = addressing.scenario
         self.found = Found()
         self.provider = provider
-        self._parts = parts
-        self.enforcement = parts.enforce(addressing)
+        self._orchestrate = orchestrate
+        self.enforcement = enforcement_of(addressing)
         self.orchestrator: Orchestrator | None = None
         self._joining: Joining | None = None
         self.containers: Mapping[str, PodPlace] = {}
@@ -108,7 +102,7 @@ class Testbed:
         try:
             progress("nodes and underlay")
             self._learn(self.provider.up())
-            orchestrator = self._parts.orchestrate(self.addressing, self.enforcement, self.provider)
+            orchestrator = self._orchestrate(self.addressing, self.enforcement, self.provider)
             networks = self._make_networks(orchestrator, progress)
             self._learn(orchestrator.up(progress, without))
             self.orchestrator = orchestrator
@@ -192,7 +186,7 @@ class Testbed:
         if found:
             self.found = self.found.merged(found)
             self.addressing = Addressing(self.found.applied(self.scenario))
-            self.enforcement = self._parts.enforce(self.addressing)
+            self.enforcement = enforcement_of(self.addressing)
 
     def _make_networks(self, orchestrator: Orchestrator, progress: Progress) -> dict[str, InNamespace]:
         """Make what joins pods of different nodes, and containers, unless others do; return the latter's."""
@@ -201,7 +195,7 @@ class Testbed:
         progress("container networks" if orchestrator.overlay else "pod and container networks")
         overlays: Mapping[str, PodNetwork] = {}
         if not orchestrator.overlay:
-            overlays = {name: self._parts.network(self.addressing, name) for name in self.scenario.clusters}
+            overlays = {name: of_cluster(self.addressing, name) for name in self.scenario.clusters}
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
         ours = {name: one for name, one in overlays.items() if name not in orchestrator.joins}

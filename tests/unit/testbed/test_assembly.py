@@ -35,7 +35,7 @@ def inventory(contmec: Addressing, tmp_path: Path) -> Path:
 
 def orchestrator(testbed: Testbed) -> Orchestrator:
     """Return what will run the pods once the nodes are up."""
-    return testbed._parts.orchestrate(testbed.addressing, testbed.enforcement, testbed.provider)
+    return testbed._orchestrate(testbed.addressing, testbed.enforcement, testbed.provider)
 
 
 def test_kubernetes_on_machines_is_what_was_provisioned(contmec: Addressing, inventory: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from testbed.access.batch import STEPS_SCRIPT
 from testbed.access.place import InNamespace, Node, Place, Result
-from testbed.assembly import put_together
 from testbed.enforcements.enforcement import Enforcement
 from testbed.orchestrators import Orchestrator
 from testbed.providers import Provider
@@ -107,7 +106,7 @@ def batches(provider: Machines, node: str, program: str) -> str:
 
 def test_what_machines_have_is_known_to_all_parts_and_the_scenario_stays(contmec: Addressing) -> None:
     provider, pods = Machines(contmec, MACHINES), NoPods()
-    testbed = put_together(contmec, provider, pods)
+    testbed = Testbed(contmec, provider, pods)
     testbed.up()
     assert testbed.scenario == contmec.scenario
     assert testbed.found == MACHINES
@@ -117,7 +116,7 @@ def test_what_machines_have_is_known_to_all_parts_and_the_scenario_stays(contmec
 
 
 def test_what_the_clusters_have_is_known_once_the_pods_are_up(contmec: Addressing) -> None:
-    testbed = put_together(contmec, Machines(contmec, MACHINES), NoPods(found=Found(mtu=9000)))
+    testbed = Testbed(contmec, Machines(contmec, MACHINES), NoPods(found=Found(mtu=9000)))
     testbed.up()
     assert testbed.addressing.pod_mtu("a") == 8950
     assert testbed.addressing.uplink("worker-01") == "ens5"
@@ -125,7 +124,7 @@ def test_what_the_clusters_have_is_known_once_the_pods_are_up(contmec: Addressin
 
 
 def test_nodes_that_the_testbed_makes_have_nothing_to_be_found(contmec: Addressing) -> None:
-    testbed = put_together(contmec, Machines(contmec, Found()), NoPods())
+    testbed = Testbed(contmec, Machines(contmec, Found()), NoPods())
     testbed.up()
     assert testbed.found == Found()
     assert testbed.addressing is contmec
@@ -133,7 +132,7 @@ def test_nodes_that_the_testbed_makes_have_nothing_to_be_found(contmec: Addressi
 
 def test_each_node_gets_the_entries_of_its_clusters(contmec: Addressing) -> None:
     provider = Machines(contmec, Found())
-    testbed = put_together(contmec, provider, NoPods())
+    testbed = Testbed(contmec, provider, NoPods())
     testbed.up()
     assert testbed.overlay == ENTRIES
     links = {name: batches(provider, name, "ip") for name in ("master-01", "worker-01")}
@@ -148,7 +147,7 @@ def test_each_node_gets_the_entries_of_its_clusters(contmec: Addressing) -> None
 
 def test_where_others_make_the_entries_the_testbed_makes_none(contmec: Addressing) -> None:
     provider = Machines(contmec, Found())
-    testbed = put_together(contmec, provider, NoPods(overlay="flannel's own"))
+    testbed = Testbed(contmec, provider, NoPods(overlay="flannel's own"))
     testbed.up()
     assert testbed.overlay == "flannel's own"
     assert "flannel" not in batches(provider, "worker-01", "ip")
@@ -157,7 +156,7 @@ def test_where_others_make_the_entries_the_testbed_makes_none(contmec: Addressin
 
 def test_pods_that_do_not_start_take_the_nodes_down_with_them(contmec: Addressing) -> None:
     provider = Machines(contmec, Found())
-    testbed = put_together(contmec, provider, NoPods(error="pod A-1: no room"))
+    testbed = Testbed(contmec, provider, NoPods(error="pod A-1: no room"))
     with pytest.raises(RuntimeError, match="pod A-1: no room"):
         testbed.up()
     assert provider.nodes == {}
@@ -166,7 +165,7 @@ def test_pods_that_do_not_start_take_the_nodes_down_with_them(contmec: Addressin
 
 def test_a_testbed_is_taken_down_with_its_pods_first(contmec: Addressing) -> None:
     provider, pods = Machines(contmec, Found()), NoPods()
-    testbed = put_together(contmec, provider, pods)
+    testbed = Testbed(contmec, provider, pods)
     testbed.up()
     testbed.down()
     assert pods.is_down
@@ -174,7 +173,7 @@ def test_a_testbed_is_taken_down_with_its_pods_first(contmec: Addressing) -> Non
 
 
 def test_a_check_tells_what_networks_lack_and_then_what_is_wrong_with_pods(contmec: Addressing) -> None:
-    testbed = put_together(contmec, Machines(contmec, Found()), NoPods())
+    testbed = Testbed(contmec, Machines(contmec, Found()), NoPods())
     testbed.up()
     *lacking, pods = testbed.check()
     assert "the network of cluster a lacks, on worker-01: flannel.1 up" in lacking
@@ -183,13 +182,13 @@ def test_a_check_tells_what_networks_lack_and_then_what_is_wrong_with_pods(contm
 
 
 def test_what_others_join_is_not_the_testbeds_to_check(contmec: Addressing) -> None:
-    testbed = put_together(contmec, Machines(contmec, Found()), NoPods(overlay="flannel's own"))
+    testbed = Testbed(contmec, Machines(contmec, Found()), NoPods(overlay="flannel's own"))
     testbed.up()
     assert testbed.check() == ["a pod is gone"]
 
 
 def test_containers_are_reached_at_their_own_node_or_by_its_address(contmec: Addressing) -> None:
-    testbed: Testbed = put_together(contmec, Machines(contmec, Found()), NoPods())
+    testbed: Testbed = Testbed(contmec, Machines(contmec, Found()), NoPods())
     testbed.up()
     noise = contmec.scenario.disturbances[0]
     assert testbed.address_for(noise) == "192.168.56.14"
@@ -205,5 +204,5 @@ def test_networks_are_settled_where_links_have_a_rate(rated: list[str], settled:
     provider, pods = Machines(addressing, Found()), NoPods()
     node = provider.recording["worker-01"]
     pods.networks = {"A-1": InNamespace("A-1", node, "/run/netns/A-1", "172.16.1.2", "veth1")}
-    put_together(addressing, provider, pods).up()
+    Testbed(addressing, provider, pods).up()
     assert provider.settled == settled
