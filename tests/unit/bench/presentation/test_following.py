@@ -234,6 +234,11 @@ FULL = ("underlay.rate=10G",)
         ),
         (PAPER, summary("invalid", ("measurement", "transfer")), "doctor"),
         (PAPER, summary("invalid", ("measurement", "samples")), "bench --scenario contmec --duration 30"),
+        (
+            Request(scenario="contmec", duration=60),
+            summary("invalid", ("measurement", "samples")),
+            "bench --scenario contmec --duration 120",
+        ),
         (PAPER, summary("invalid", ("measurement", "files")), f"bench --scenario {RUN}"),
         (PAPER, summary("invalid", ("measurement", "repetitions")), f"bench --resume {RUN}"),
         (

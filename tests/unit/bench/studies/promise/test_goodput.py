@@ -57,6 +57,12 @@ def test_what_was_not_measured_proves_nothing() -> None:
     assert (missing.found, missing.words) == ("invalid", "100M: nothing was measured")
 
 
+def test_what_is_not_known_of_one_or_the_other_is_not_compared() -> None:
+    assert goodput.got(ran([]), "100M", 0, 95e6) is None
+    nothing = flow("100M", 95e6, 100e6, 95e6).model_copy(update={"expected_goodput_bps": None})
+    assert goodput.got(ran([nothing]), "100M", 0) is None
+
+
 def test_one_broken_rate_of_several_decides_and_is_named() -> None:
     flows = [flow("100M", 95e6, 100e6, 95e6, 95e6), flow("1M", 0.95e6, 1e6, 0.95e6, 95e6)]
     found = goodput.judge({"rates": ran(flows)}, [("rates", "100M", 1), ("rates", "1M", 1)])
