@@ -111,7 +111,8 @@ class Namespaces:
             client.run("create", "--filename=-", stdin=json.dumps(namespace_manifest(mine)))
         except CommandError:
             # An API that was late, and was asked again, may have made it the first time.
-            if not mine.items() <= _metadata(client).get("annotations", {}).items():
+            there = client.find("namespace", NAMESPACE).get("metadata", {}).get("annotations", {})
+            if not mine.items() <= there.items():
                 raise
         except BaseException:  # interrupted: it may be there
             self._claimed.append(client)
@@ -160,7 +161,7 @@ def left_behind(annotations: Mapping[str, str], now: datetime) -> bool:
 
 def remove_leftovers(client: Outside) -> None:
     """Remove what an earlier run left in a cluster. Raises LookupError for what is no leftover."""
-    metadata = _metadata(client)
+    metadata = client.find("namespace", NAMESPACE).get("metadata")
     if not metadata:
         return
     if not LABEL.items() <= metadata.get("labels", {}).items():
@@ -185,16 +186,8 @@ def persisted(client: Outside) -> Record | None:
 
     Raises CommandError if it cannot be asked.
     """
-    wanted = ["configmap", STATE, "--ignore-not-found", "--output=json"]
-    shown = client.run("get", *wanted, f"--request-timeout={ANSWER_SECONDS}s")
-    return Record(**shown.json()["data"]) if shown.stdout.strip() else None
-
-
-def _metadata(client: Outside) -> dict[str, Any]:
-    """Return what a cluster says of the namespace as such; nothing if there is none."""
-    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json")
-    metadata: dict[str, Any] = shown.json()["metadata"] if shown.stdout.strip() else {}
-    return metadata
+    shown = client.find("configmap", STATE, f"--request-timeout={ANSWER_SECONDS}s")
+    return Record(**shown["data"]) if shown else None
 
 
 def remove(client: Outside) -> None:
@@ -211,10 +204,10 @@ def remove(client: Outside) -> None:
 
 def _remaining(client: Outside) -> list[str]:
     """Return why a namespace that was deleted is still there, as the cluster says it."""
-    shown = client.run("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=json", check=False)
-    if shown.status != 0 or not shown.stdout.strip():
+    found = client.find("namespace", NAMESPACE, check=False)
+    if not found:
         return []
-    conditions = shown.json().get("status", {}).get("conditions", [])
+    conditions = found.get("status", {}).get("conditions", [])
     pods = [pod["metadata"]["name"] for pod in client.get("pods")["items"]]
     last = {event["involvedObject"].get("name"): event["message"] for event in client.get("events")["items"]}
     return [

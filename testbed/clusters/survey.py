@@ -243,15 +243,7 @@ def facts(scenario: Scenario, ground: Ground) -> dict[str, Any]:
 
 def ask(client: kubeconfigs.Outside) -> Answers:
     """Return what a cluster's API says of its nodes, and of how they keep guarantees."""
-    configured = client.run(
-        "get",
-        "configmap",
-        CONFIGURATION,
-        f"--namespace={CONFIGURATION}",
-        "--ignore-not-found",
-        "--output=json",
-    )
-    found = configured.json() if configured.stdout.strip() else {}
+    found = client.find("configmap", CONFIGURATION, f"--namespace={CONFIGURATION}")
     # Some may not read it; then nothing is known.
     asked = client.run("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}", check=False)
     uid = asked.stdout.strip() if asked.status == 0 else ""

@@ -86,6 +86,12 @@ class Client:
         """Return an answer as data."""
         return json.loads(self.run("get", "--output=json", *arguments).stdout)
 
+    def find(self, *arguments: str, check: bool = True) -> dict[str, Any]:
+        """Return what has a name, as data; nothing if there is none, or, without ``check``, no answer."""
+        shown = self.run("get", *arguments, "--ignore-not-found", "--output=json", check=check)
+        found: dict[str, Any] = shown.json() if shown.status == 0 and shown.stdout.strip() else {}
+        return found
+
     def publish(self, node: str, status: Manifest, seconds: float) -> None:
         """Say what a node has, once its kubelet has said what it found there (needs kubectl 1.24)."""
         ready = ["--for=condition=Ready", f"--timeout={seconds:g}s", f"node/{node}"]
