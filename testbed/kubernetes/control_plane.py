@@ -58,14 +58,14 @@ class ControlPlane:
         etcd_port = ETCD_PORT + 2 * self._addressing.position(self.cluster)
         etcd = etcd_arguments(f"{self.directory}/etcd/data", f"http://127.0.0.1:{etcd_port}", etcd_port + 1)
         self._start("etcd", ["etcd", *etcd])
-        self._authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
+        self.authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
         serving = Subject(
             "kube-apiserver",
             ["system:masters"],  # as whom it talks to kubelets
             [self.address, "127.0.0.1", "localhost", "kubernetes.default.svc"],
         )
-        self._write("authority.crt", self._authority.certificate)
-        self._write("kube-apiserver.pem", self._authority.identify(serving))
+        self._write("authority.crt", self.authority.certificate)
+        self._write("kube-apiserver.pem", self.authority.identify(serving))
         arguments = api_server_arguments(self.directory, self.address, self.port, etcd_port)
         self._start("kube-apiserver", [str(self._programs.path("kube-apiserver")), *arguments])
         self._write("admin.conf", self.kubeconfig(ADMIN))
@@ -82,20 +82,11 @@ class ControlPlane:
 
     def kubeconfig(self, subject: Subject) -> str:
         """Return a kubeconfig for somebody new."""
-        return self.kubeconfig_of(self.identity(subject))
+        return self.kubeconfig_of(self.authority.identify(subject))
 
     def kubeconfig_of(self, identity: str) -> str:
         """Return a kubeconfig for who has an identity."""
-        return render_kubeconfig(self.cluster, self.server, self.certificate, identity)
-
-    def identity(self, subject: Subject) -> str:
-        """Return a new identity: key and certificate."""
-        return self._authority.identify(subject)
-
-    @property
-    def certificate(self) -> str:
-        """The certificate of the cluster's authority."""
-        return self._authority.certificate
+        return render_kubeconfig(self.cluster, self.server, self.authority.certificate, identity)
 
     def _start_client(self, program: str) -> None:
         """Start a component that is nothing but a client of the API server."""

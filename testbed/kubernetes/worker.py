@@ -232,12 +232,12 @@ class Worker:
         name = name_of(self._node.name)
         address = str(self._addressing.address(self._node.name))
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
-        identity = control_plane.identity(subject)
+        identity = control_plane.authority.identify(subject)
         version = self._programs.version
         beside = self._addressing.kubelet_offset(self.cluster, self._node.name)
         files = {
             "kubelet.pem": identity,
-            "authority.crt": control_plane.certificate,
+            "authority.crt": control_plane.authority.certificate,
             "kubelet.conf": control_plane.kubeconfig_of(identity),
             "kubelet.json": render_kubelet(version, self._directory, address, beside),
         }

@@ -292,8 +292,8 @@ class ByApi:
             self._nodes[name],
             [
                 Step(["mkdir", "-p", directory_of(self.cluster)]),
-                Step(["tee", self._api.identity], control_plane.identity(Subject(_user(name)))),
-                Step(["tee", self._api.authority], control_plane.certificate),
+                Step(["tee", self._api.identity], control_plane.authority.identify(Subject(_user(name)))),
+                Step(["tee", self._api.authority], control_plane.authority.certificate),
             ],
         )
 
