@@ -84,13 +84,13 @@ class Namespaces:
             remove_leftovers(client)
         for client in self._clients:
             self._claim(client)
-        in_parallel(lambda client: client.apply([account_manifest()]), self._clients)
+        in_parallel(lambda client: client.apply([_object("ServiceAccount", ACCOUNT)]), self._clients)
 
     def keep(self, name: str, state: str) -> None:
         """Let them stay when this process ends, as a testbed of this name; ``state`` is for ``persisted``."""
         for client in self._claimed:
             says = Record(name, client.cluster, user(), self._until, state)
-            client.apply([state_manifest(asdict(says))])
+            client.apply([_object("ConfigMap", STATE) | {"data": asdict(says)}])
         # Now they are nobody's leftovers any more: without a process only time tells.
         changes = [f"{OWNER}={user()}", f"{TESTBED}={name}"]
         in_parallel(
@@ -230,16 +230,10 @@ def namespace_manifest(annotations: Mapping[str, str]) -> Manifest:
     }
 
 
-def account_manifest() -> Manifest:
-    """Return the account of all pods, which may do nothing."""
-    metadata = {"name": ACCOUNT, "namespace": NAMESPACE, "labels": LABEL}
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-
-
-def state_manifest(contents: Mapping[str, str]) -> Manifest:
-    """Return what says of a testbed that stays up what it is."""
-    metadata = {"name": STATE, "namespace": NAMESPACE, "labels": LABEL}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(contents)}
+def _object(kind: str, name: str) -> Manifest:
+    """Return an object of the namespace that has nothing but a name; an account may do nothing."""
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": LABEL}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 
 def helper_name(node: str) -> str:
@@ -303,23 +297,16 @@ def _container(image: str) -> dict[str, Any]:
 def _pod(
     name: str, seconds: int, spec: dict[str, Any], annotations: Mapping[str, str] | None = None
 ) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "labels": LABEL,
-            "annotations": dict(annotations or {}),
-        },
-        "spec": {
-            "serviceAccountName": ACCOUNT,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 1,
-            # A harness that was killed removes nothing; the next run does, and this.
-            "activeDeadlineSeconds": seconds,
-            **spec,
-        },
+    pod = _object("Pod", name)
+    pod["metadata"]["annotations"] = dict(annotations or {})
+    pod["spec"] = {
+        "serviceAccountName": ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        # A harness that was killed removes nothing; the next run does, and this.
+        "activeDeadlineSeconds": seconds,
+        **spec,
     }
+    return pod

@@ -178,8 +178,9 @@ def classes(shaping: Shaping, promises: Sequence[Promise], link_bps: int) -> lis
     if shaping.classify == "none":
         return [root, Class(root.name, FIRST, promised, link_bps)]
     rest = Class(root.name, REST, max(link_bps - promised, link_bps // 100), link_bps)
+    most = 0 if shaping.ceiling == "rate" else link_bps
     pods = [
-        Class(root.name, minor, promise.rate, _ceiling(shaping, promise.rate, link_bps))
+        Class(root.name, minor, promise.rate, max(promise.rate, most))
         for minor, promise in enumerate(promises, start=FIRST)
     ]
     return [root, rest, *pods]
@@ -214,10 +215,6 @@ def _match(shaping: Shaping, promise: Promise) -> str:
         f"match ip protocol 17 0xff match u16 {high:#06x} 0xffff at {at} "
         f"match u16 {low:#06x} 0xffff at {at + 2}"
     )
-
-
-def _ceiling(shaping: Shaping, rate: int, link_bps: int) -> int:
-    return rate if shaping.ceiling == "rate" else max(rate, link_bps)
 
 
 def _paper_burst(rate: int) -> int:

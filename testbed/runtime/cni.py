@@ -141,12 +141,6 @@ mv "$new"/* . && rmdir "$new"
 """
 
 
-def own_interface(result: Json) -> Json:
-    """Return the pod's own interface in a result: the one that has its address (specification, section 5)."""
-    interface: Json = result["interfaces"][result["ips"][0].get("interface", 0)]
-    return interface
-
-
 def host_interface(result: Json) -> str:
     """Return the node's end of a pod's pair: in a result it stands before the pod's own, outside of the pod.
 
@@ -228,8 +222,9 @@ class Attached:
 
     @property
     def namespace(self) -> str:
-        """The path of the pod's network namespace, there."""
-        return str(own_interface(self.result)["sandbox"])
+        """The path of the pod's network namespace: of the interface that has its address (section 5)."""
+        position = self.result["ips"][0].get("interface", 0)
+        return str(self.result["interfaces"][position]["sandbox"])
 
     @property
     def host_interface(self) -> str:

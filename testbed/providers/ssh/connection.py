@@ -94,7 +94,8 @@ class Connection:
         self._clients = []
 
     def _alive(self) -> list[paramiko.SSHClient]:
-        return [client for client in self._clients if _active(client)]
+        transports = ((client, client.get_transport()) for client in self._clients)
+        return [client for client, transport in transports if transport is not None and transport.is_active()]
 
 
 def connect(machine: Machine) -> paramiko.SSHClient:
@@ -206,11 +207,6 @@ def _in_words(machine: Machine, error: Exception) -> str:
             return "it ended the connection before anybody was logged in"
         case _:
             return f"{error or type(error).__name__}"
-
-
-def _active(client: paramiko.SSHClient) -> bool:
-    transport = client.get_transport()
-    return transport is not None and transport.is_active()
 
 
 def _session(client: paramiko.SSHClient) -> paramiko.Channel | None:
