@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
 from rich.table import Table
 from rich.text import Text
 from ruamel.yaml import YAML
@@ -28,13 +27,20 @@ from bench.recording.records import StudyRequest
 from bench.studies import study
 from bench.studies.promise import PROFILES, Profile
 from bench.studies.promise.check import Number, State
-from bench.studies.promise.index import Promise, Result, Took
+from bench.studies.promise.index import Promise, Result
 from bench.studies.study import REQUEST
 from testbed.resources import HOME
 from testbed.scenario.descriptions import Claim
 from testbed.scenario.units import format_bps
 
 FILE = "report.yaml"
+# What is said of a check, by its field in promise.json.
+CHECKED = {
+    **{name: name for name in ("name", "state", "asks", "measured", "words")},
+    **{name: name for name in ("numbers", "threads", "recordings")},
+    "cpu_s_per_gbit": "cpuSecondsPerGbit",
+    "took": "whoTookIt",
+}
 API_VERSION = "promise.concorde.contmec.dev/v1alpha1"
 
 
@@ -62,98 +68,36 @@ SENTENCES: dict[Claim, str] = {
 }
 
 
-class Part(BaseModel):
-    """Base of all parts."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-
-class Implementation(Part):
-    """What was tried."""
-
-    network: str
-    version: str  # the commit of the harness, with which Concorde's plugin comes
-    plugins: dict[str, str] = Field({}, description="SHA-256 of each plugin's program, as far as it is known")
-    packages: dict[str, str] = Field({}, description="and the versions of the packages that they may be from")
-    claims: list[str]
-
-
-class Where(Part):
-    """Where it ran."""
-
-    orchestrator: str
-    provider: str
-    kernel: str
-    processors: str
-    links: int = Field(description="rate of each node's link, bits per second")
-    tools: dict[str, str]
-
-
-class Checked(Part):
-    """One check."""
-
-    name: str
-    state: State
-    asks: str
-    measured: str
-    words: str
-    numbers: Sequence[Number]
-    threads: list[str]
-    recordings: list[str]
-    cpu_s_per_gbit: float | None = Field(None, alias="cpuSecondsPerGbit")
-    took: list[Took] = Field([], alias="whoTookIt")
-
-
-class ProfileReport(Part):
-    """One profile."""
-
-    name: Profile
-    result: Outcome
-    summary: str
-    statistics: dict[str, int]
-    checks: list[Checked]
-
-
-class Report(Part):
-    """The whole file."""
-
-    api_version: str = Field(API_VERSION, alias="apiVersion")
-    kind: str = "PromiseReport"
-    date: str  # of the last run, UTC
-    implementation: Implementation
-    where: Where
-    reproduce: list[str]
-    profiles: list[ProfileReport]
-
-
-def report(directory: Path, found: Promise) -> Report:
-    """Return the report of a study whose results are there. Raises StoredError."""
+def report(directory: Path, found: Promise) -> dict[str, Any]:
+    """Return what ``report.yaml`` says of a study whose results are there. Raises StoredError."""
     recordings = [Recording(directory / row.recording) for row in found.rows if row.recording]
     records = [one.run_record() for one in recordings]
     environment = atomic.read_json(recordings[-1].environment_file) if recordings else None
     host = part_of(environment, "host")
     processors = host.get("processors")
     models = sorted({str(model) for model in processors}) if isinstance(processors, list) else []
-    return Report(
-        date=max((record.started_at for record in records), default=UNKNOWN),
-        implementation=Implementation(
-            network=found.network,
-            version=commit_of(environment),
-            plugins=_texts(environment, "plugins"),
-            packages=_texts(environment, "packages"),
-            claims=[f"{claim}: {SENTENCES[claim]}" for claim in found.claims],
-        ),
-        where=Where(
-            orchestrator=records[-1].orchestrator if records else UNKNOWN,
-            provider=records[-1].provider if records else UNKNOWN,
-            kernel=str(host.get("kernel", UNKNOWN)),
-            processors=f"{host.get('processors_usable', UNKNOWN)} x {', '.join(models)}",
-            links=found.link_bps,
-            tools=_texts(environment, "tools"),
-        ),
-        reproduce=[commands.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
-        profiles=[_profile(profile, found.of(profile)) for profile in found.profiles],
-    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PromiseReport",
+        "date": max((record.started_at for record in records), default=UNKNOWN),  # of the last run, UTC
+        "implementation": {
+            "network": found.network,
+            "version": commit_of(environment),  # of the harness, with which Concorde's plugin comes
+            "plugins": _texts(environment, "plugins"),  # SHA-256 of their programs, as far as it is known,
+            "packages": _texts(environment, "packages"),  # and the packages that they may be from
+            "claims": [f"{claim}: {SENTENCES[claim]}" for claim in found.claims],
+        },
+        "where": {
+            "orchestrator": records[-1].orchestrator if records else UNKNOWN,
+            "provider": records[-1].provider if records else UNKNOWN,
+            "kernel": str(host.get("kernel", UNKNOWN)),
+            "processors": f"{host.get('processors_usable', UNKNOWN)} x {', '.join(models)}",
+            "links": found.link_bps,  # of each node
+            "tools": _texts(environment, "tools"),
+        },
+        "reproduce": [commands.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
+        "profiles": [_profile(profile, found.of(profile)) for profile in found.profiles],
+    }
 
 
 def _texts(environment: Any, name: str) -> dict[str, str]:
@@ -161,12 +105,12 @@ def _texts(environment: Any, name: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in part_of(environment, name).items()}
 
 
-def render(told: Report) -> str:
+def render(told: Mapping[str, Any]) -> str:
     """Return the text of ``report.yaml``."""
     stream = io.StringIO()
     yaml = YAML()
     yaml.width = 110
-    yaml.dump(told.model_dump(mode="json", by_alias=True, exclude_none=True), stream)
+    yaml.dump(told, stream)
     return stream.getvalue()
 
 
@@ -190,26 +134,27 @@ def _counted(results: Sequence[Result]) -> str:
     return ", ".join(f"{number} {state}" for state, number in statistics(results).items() if number)
 
 
-def _profile(profile: Profile, results: Sequence[Result]) -> ProfileReport:
-    return ProfileReport(
-        name=profile,
-        result=outcome([result.state for result in results]),
-        summary=_counted(results),
-        statistics={LOOKS[state].counted: number for state, number in statistics(results).items()},
-        checks=[_checked(result) for result in results],
-    )
+def _profile(profile: Profile, results: Sequence[Result]) -> dict[str, Any]:
+    return {
+        "name": profile,
+        "result": outcome([result.state for result in results]),
+        "summary": _counted(results),
+        "statistics": {LOOKS[state].counted: number for state, number in statistics(results).items()},
+        "checks": [_checked(result) for result in results],
+    }
 
 
-def _checked(result: Result) -> Checked:
-    fields: dict[str, Any] = result.model_dump(exclude={"profile", "claim", "numbers", "took", "threads"})
-    threads = [f"https://{thread}" for thread in result.threads]
-    return Checked(**fields, threads=threads, numbers=result.numbers, took=result.took)
+def _checked(result: Result) -> dict[str, Any]:
+    """Return what is said of a check, as far as it is known."""
+    said = result.model_dump(mode="json", exclude_none=True)
+    said["threads"] = [f"https://{thread}" for thread in result.threads]
+    return {name: said[field] for field, name in CHECKED.items() if field in said}
 
 
 TOP = 12  # others that are named
 
 
-def page(directory: Path, found: Promise, told: Report) -> str:
+def page(directory: Path, found: Promise, told: Mapping[str, Any]) -> str:
     """Return ``promise.html``, complete in itself."""
     name = directory.name.removesuffix(UNFINISHED)
     return (

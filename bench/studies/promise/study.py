@@ -281,36 +281,31 @@ def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
 
 def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
     """Return what a check makes of what was kept."""
-    result = Result(
+    evidence = _evidence(check, ground, index, directory)
+    failed = _beside(directory, check, failed=True)
+    lack = check.lack(ground)
+    if lack:
+        judgement = Judgement("invalid", lack)
+    elif failed.exists():
+        judgement = Judgement("invalid", f"not measured: {atomic.read(failed, Failed).reason}")
+    else:
+        judgement = check.judge(evidence)
+    recorded = [] if lack else [ran for ran in evidence.runs.values() if ran.recording]
+    costs = [one for ran in recorded if (one := attribution.cpu_s_per_gbit(ran)) is not None]
+    return Result(
         name=check.name,
         profile=check.profile,
         asks=check.asks,
         measured=check.measured,
         claim=check.claim,
         threads=[GITHUB + thread for thread in check.threads],
-        state="not claimed",
-        words="",
-    )
-    if lack := check.lack(ground):
-        return result.model_copy(update={"words": lack})
-    evidence = _evidence(check, ground, index, directory)
-    failed = _beside(directory, check, failed=True)
-    if failed.exists():
-        judgement = Judgement("invalid", f"not measured: {atomic.read(failed, Failed).reason}")
-    else:
-        judgement = check.judge(evidence)
-    recorded = [ran for ran in evidence.runs.values() if ran.recording is not None]
-    costs = [one for ran in recorded if (one := attribution.cpu_s_per_gbit(ran)) is not None]
-    return result.model_copy(
-        update={
-            # What nobody claims is neither kept nor broken.
-            "state": judgement.found if ground.claimed(check) else "not claimed",
-            "words": judgement.words,
-            "numbers": judgement.numbers,
-            "recordings": [ran.recording.run_id for ran in recorded if ran.recording],
-            "cpu_s_per_gbit": max(costs, default=None),
-            "took": attribution.took(evidence, judgement.short),
-        }
+        # What nobody claims, or nobody can ask, is neither kept nor broken.
+        state="not claimed" if lack or not ground.claimed(check) else judgement.found,
+        words=judgement.words,
+        numbers=judgement.numbers,
+        recordings=[ran.recording.run_id for ran in recorded if ran.recording],
+        cpu_s_per_gbit=max(costs, default=None),
+        took=attribution.took(evidence, judgement.short),
     )
 
 

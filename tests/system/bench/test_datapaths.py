@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from bench.studies.backends import measuring, results
 from bench.studies.backends.index import NODES, read
 from bench.studies.backends.measuring import PAIR
 from bench.studies.backends.probes import nodes, packets, scenarios
+from bench.studies.backends.records import Streams
 from bench.studies.backends.study import BackendsStudy
 from testbed.overlays import registry
 from testbed.overlays.membership import Membership
@@ -46,17 +48,17 @@ def test_nodes_have_what_another_scenario_says_and_an_outage_that_is_planted_is_
         without = scenarios.without(scenario, node)
         membership = Membership(scenarios.CLUSTER, testbed.nodes, packages.find)
         subnet = str(there.pod_subnet(scenarios.CLUSTER, node))
-        with nodes.probing(testbed, together, others, node) as probes:
-            probes.talk.begin()
-            probes.talk.expect("arrive", 10)
+        with nodes.probing(testbed, together, others, node) as (talk, probed):
+            talk.begin()
+            talk.expect("arrive", 10)
             planted = time.monotonic_ns()
             route = testbed.nodes[others[0]].run(["ip", "route", "show", subnet]).stdout.split()
             testbed.nodes[others[0]].run(["ip", "route", "del", subnet])
             time.sleep(0.3)
             testbed.nodes[others[0]].run(["ip", "route", "add", *route])
             mended = time.monotonic_ns()
-            probes.talk.begin()
-            probes.talk.expect("arrive", 10)
+            talk.begin()
+            talk.expect("arrive", 10)
             until = time.monotonic_ns()
             membership.move(node, there, Addressing(without))
             assert lacking(testbed, Addressing(without)) == []
@@ -66,9 +68,9 @@ def test_nodes_have_what_another_scenario_says_and_an_outage_that_is_planted_is_
             assert lacking(testbed, there) == []
             membership.move(node, there, moved)
             assert lacking(testbed, moved) == []
-            probes.talk.begin()
-            probes.talk.expect("arrive", 10)
-        streams = probes.streams()
+            talk.begin()
+            talk.expect("arrive", 10)
+        streams = Streams.model_validate_json(json.dumps(probed))
     # It broke somewhere in the middle of a process that took it away, and came back likewise.
     outage = results.arrival_ns(streams.runs, planted, until, streams.interval_ns)
     assert outage is not None

@@ -6,6 +6,7 @@ ways, all the time; and whatever the other nodes' kernels do with entries that l
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -100,11 +101,14 @@ def measure(testbed: Testbed, together: Together, backend: str, up_s: float) -> 
     """Measure all there is of a cluster that is up. Raises RuntimeError."""
     *others, node = scenarios.workers(testbed.scenario)
     rest = entries(testbed, others[0])
-    with _watching(testbed, together, others) as watched, probing(testbed, together, others, node) as probes:
+    with (
+        _watching(testbed, together, others) as watched,
+        probing(testbed, together, others, node) as (talk, streams),
+    ):
         time.sleep(QUIET)
         talked = entries(testbed, others[0])
         daemons = _daemons(testbed)
-        moves = _Moves(testbed, together, node, probes.talk)
+        moves = _Moves(testbed, together, node, talk)
         moves.all()
     subnet = str(moves.there.pod_subnet(scenarios.CLUSTER, node))
     addresses = [str(moves.there.address(node)), str(moves.moved.address(node))]
@@ -120,7 +124,7 @@ def measure(testbed: Testbed, together: Together, backend: str, up_s: float) -> 
         addresses=addresses,
         watched=others,
         events=moves.events,
-        streams=probes.streams(),
+        streams=Streams.model_validate_json(json.dumps(streams)),
         changes=[tuple(change) for change in watched["changes"] if change[4] in (subnet, *addresses)],
         changes_lost=watched["lost"],
     )
@@ -137,33 +141,14 @@ def _watching(testbed: Testbed, together: Together, nodes: list[str]) -> Iterato
         found |= watch.data(READY_SECONDS)
 
 
-@dataclass
-class _Probes:
-    """The probe streams."""
-
-    talk: Talk
-    interval: int
-    pairs: list[tuple[str, str]]
-    found: dict[str, Any] = field(default_factory=dict)
-
-    def streams(self) -> Streams:
-        """Return what there was, once they have ended."""
-        found = self.found
-        return Streams(
-            interval_ns=self.interval,
-            pairs=self.pairs,
-            begun_ns=found["begun_ns"],
-            ended_ns=found["ended_ns"],
-            rounds=found["rounds"],
-            late=[tuple(late) for late in found["late"]],
-            runs=[[tuple(run) for run in runs] for runs in found["runs"]],
-            errors=[[tuple(error) for error in errors] for errors in found["errors"]],
-        )
-
-
 @contextmanager
-def probing(testbed: Testbed, together: Together, others: list[str], node: str) -> Iterator[_Probes]:
-    """Let packets go to and fro between a node and the others until the end of the block."""
+def probing(
+    testbed: Testbed, together: Together, others: list[str], node: str
+) -> Iterator[tuple[Talk, dict[str, Any]]]:
+    """Let packets go to and fro between a node and the others until the end of the block.
+
+    What there was, as Streams has it, is there after it.
+    """
     nodes, last = [*others, node], len(others)
     pairs = [pair for place in range(last) for pair in ((place, last), (last, place))]
     interval = -(-len(pairs) // MOST_PACKETS) * MILLISECOND
@@ -171,13 +156,16 @@ def probing(testbed: Testbed, together: Together, others: list[str], node: str) 
     ends = [
         {"network": network_of(testbed, together, pod), "address": testbed.pods[pod].address} for pod in pods
     ]
+    found: dict[str, Any] = {
+        "interval_ns": interval,
+        "pairs": [(nodes[source], nodes[to]) for source, to in pairs],
+    }
     wishes = {"interval": interval, "ends": ends, "pairs": pairs}
     with talking(together.hub, PROGRAMS / "streams.py", wishes) as talk:
         talk.begin()
-        probes = _Probes(talk, interval, [(nodes[source], nodes[to]) for source, to in pairs])
-        yield probes
+        yield talk, found
         talk.end()
-        probes.found |= talk.data(READY_SECONDS)
+        found |= talk.data(READY_SECONDS)
 
 
 def entries(testbed: Testbed, node: str) -> Entries:

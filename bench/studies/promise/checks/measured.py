@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from bench.recording import requests
-from bench.studies.promise.attacks import Attack, possible, sample
+from bench.studies.promise.attacks import possible, sample
 from bench.studies.promise.check import Ground, Stage
 from bench.studies.promise.probes import attacking, neighbours
 from bench.studies.promise.records import Asked, Rounds, Steps
@@ -76,27 +76,23 @@ def control(ground: Ground, stage: Stage) -> Asked:
         return neighbours.control(testbed, workers[0], workers[1], "promised", "neighbour")
 
 
-def attacks(ground: Ground, stage: Stage) -> Rounds:
-    """Try every attack that there is all for; on clusters that exist those that reach nobody else."""
-    return _tried(ground, stage, lambda there: there)
+def attacks(ground: Ground, stage: Stage, turn: int | None = None) -> Rounds:
+    """Try every attack that there is all for, or those of a turn; on clusters that exist none on others."""
+    with _testbed(ground, link=NARROWER) as testbed:
+        # All that the promised flow's receiver gets counts as that flow's, so the attacker sends elsewhere.
+        scene = attacking.scene(testbed, "attacker", "promised", "far")
+        there = possible(scene, only_own=ground.existing)
+        tried = there if turn is None else sample(there, turn)
+        found = []
+        for one in attacking.rounds(testbed, tried, "attacker", scene, "promised", "neighbour"):
+            stage(f"{one.name}: {one.sent} frames")
+            found.append(one)
+        return Rounds(rounds=found)
 
 
 def some_attacks(ground: Ground, stage: Stage) -> Rounds:
     """Try some of them. The day has its turn, so that whoever asks daily has tried all before long."""
-    today = datetime.now(tz=UTC).date().toordinal()
-    return _tried(ground, stage, lambda there: sample(there, today))
-
-
-def _tried(ground: Ground, stage: Stage, choose: Callable[[Sequence[Attack]], Sequence[Attack]]) -> Rounds:
-    with _testbed(ground, link=NARROWER) as testbed:
-        # All that the promised flow's receiver gets counts as that flow's, so the attacker sends elsewhere.
-        seen = attacking.scene(testbed, "attacker", "promised", "far")
-        tried = choose(possible(seen, only_own=ground.existing))
-        found = []
-        for one in attacking.rounds(testbed, tried, "attacker", seen, "promised", "neighbour"):
-            stage(f"{one.name}: {one.sent} frames")
-            found.append(one)
-        return Rounds(rounds=found)
+    return attacks(ground, stage, datetime.now(tz=UTC).date().toordinal())
 
 
 def restarted(ground: Ground, stage: Stage) -> Rounds:
