@@ -150,7 +150,7 @@ class Study(ABC):
         """Return in which order the cases are run; one may be visited for each of its repetitions."""
         return [Visit(number) for number in range(len(cases))]
 
-    def beside(self, asked: StudyRequest) -> Mapping[str, float]:
+    def probes(self, asked: StudyRequest) -> Mapping[str, float]:
         """Return what ``measure`` does, as people are told it, and about how many seconds each takes.
 
         Raises LookupError and ScenarioError.

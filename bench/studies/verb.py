@@ -64,11 +64,11 @@ def _say_planned(study: Study, wanted: StudyRequest, resume: str) -> int:
         if scenario:
             admit(Addressing(scenario))
         say(f"{case.name}: {f'{scenario.duration:g} s of traffic' if scenario else 'cannot be run here'}")
-    beside = study.beside(wanted)
-    for what, seconds in beside.items():
+    probes = study.probes(wanted)
+    for what, seconds in probes.items():
         say(f"{what}: {estimate(seconds)}")
-    if beside:
-        say(f"beside recordings {estimate(sum(beside.values()))}, where testbeds are namespaces")
+    if probes:
+        say(f"beside recordings {estimate(sum(probes.values()))}, where testbeds are namespaces")
     return statuses.HELD
 
 

@@ -138,10 +138,10 @@ _Step = tuple[Path, str, Callable[[], BaseModel]]
 
 def _steps(wanted: Wanted, study: Path) -> Iterator[_Step]:
     """Yield every measurement: its file, what it is, and what makes it."""
-    beside = wanted.of(THROUGHPUT)
-    for number in range(1, wanted.rounds[THROUGHPUT] + 1 if beside else 1):
+    together = wanted.of(THROUGHPUT)
+    for number in range(1, wanted.rounds[THROUGHPUT] + 1 if together else 1):
         file = study / BESIDE / f"{THROUGHPUT}-{number}.json"
-        yield file, f"throughput, round {number}", partial(throughput, beside, number, wanted.seed)
+        yield file, f"throughput, round {number}", partial(throughput, together, number, wanted.seed)
     for part, make in ((COST, cost), (FIRST, exchanges)):
         datapaths = wanted.of(part)
         for number, order in enumerate(
@@ -169,8 +169,8 @@ def throughput(datapaths: Sequence[Datapath], number: int, seed: int) -> Through
                 source, destination = pairs[place].values()
                 before = packets.look()
                 rate = packets.throughput(source, destination, SECONDS)
-                beside = packets.since(before, packets.look())
-                flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=beside))
+                meanwhile = packets.since(before, packets.look())
+                flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=meanwhile))
     return Throughput(round=number, flows=flows)
 
 

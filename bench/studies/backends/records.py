@@ -21,7 +21,7 @@ class Reading(Entry):
     stat: str  # the lines of /proc/stat that are about them
 
 
-class Beside(Entry):
+class Meanwhile(Entry):
     """What else went on on the machine."""
 
     readings: tuple[Reading, Reading]  # before and after
@@ -37,7 +37,7 @@ class Offered(Entry):
     packets: list[Count]  # received from one reading of ``busy`` to the next
     idle: tuple[tuple[Reading, Reading], tuple[Reading, Reading]]  # nothing flows: before, after
     busy: list[Reading]
-    others_s: float | None  # as in Beside, over all of it
+    others_s: float | None  # as in Meanwhile, over all of it
 
 
 class Cost(Entry):
@@ -54,7 +54,7 @@ class Flow(Entry):
 
     backend: str
     bits_per_second: float  # payload, by the receiver
-    beside: Beside
+    beside: Meanwhile
 
 
 class Throughput(Entry):

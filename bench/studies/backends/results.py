@@ -25,11 +25,11 @@ from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.recording.directory import Recording
 from bench.studies.backends.index import Convergence, First, PacketCost, RoundTrip, Size, Spread
 from bench.studies.backends.records import (
-    Beside,
     Cost,
     Event,
     Exchange,
     Exchanges,
+    Meanwhile,
     Nodes,
     Offered,
     Reading,
@@ -122,7 +122,9 @@ def throughputs(rounds: Iterable[Throughput]) -> tuple[dict[str, dict[int, float
     invalid = []
     for one in rounds:
         words = [
-            f"round {one.round}: {flow.backend}: {word}" for flow in one.flows for word in beside(flow.beside)
+            f"round {one.round}: {flow.backend}: {word}"
+            for flow in one.flows
+            for word in neighbours(flow.beside)
         ]
         invalid += words
         if words:
@@ -133,12 +135,12 @@ def throughputs(rounds: Iterable[Throughput]) -> tuple[dict[str, dict[int, float
     return found, invalid
 
 
-def shares(of: Mapping[int, float], beside: Mapping[int, float]) -> Spread | None:
+def shares(of: Mapping[int, float], other: Mapping[int, float]) -> Spread | None:
     """Return what one backend carried as a share of another, round by round."""
-    return Spread.of(of[number] / beside[number] for number in of.keys() & beside.keys())
+    return Spread.of(of[number] / other[number] for number in of.keys() & other.keys())
 
 
-def beside(what: Beside) -> Iterator[str]:
+def neighbours(what: Meanwhile) -> Iterator[str]:
     """Yield, in words, what else there was on the machine."""
     yield from _others(what.others_s, *what.readings)
 

@@ -144,7 +144,7 @@ class BackendsStudy(Study):
         carried, invalid = results.throughputs(
             atomic.read(file, Throughput) for file in throughput_files(directory)
         )
-        beside = next(iter(carried.values()), {})
+        first = next(iter(carried.values()), {})
         asking = {
             row.backend: round_trips(Recording(directory / row.recording))
             for row in rows
@@ -153,7 +153,7 @@ class BackendsStudy(Study):
         measured = {
             name: Measured(
                 throughput_bps=Spread.of(carried.get(name, {}).values()),
-                of_first=results.shares(carried.get(name, {}), beside),
+                of_first=results.shares(carried.get(name, {}), first),
                 throughput_invalid=[words for words in invalid if f": {name}: " in words],
                 cost=results.packet_costs([atomic.read(file, Cost) for file in files(directory, name, COST)]),
                 first=firsts(atomic.read(file, Exchanges) for file in files(directory, name, FIRST)),

@@ -170,7 +170,7 @@ def build(outcomes: Mapping[str, Outcome], host: Mapping[str, Any], now: str) ->
     scenarios = {name: outcome.night() for name, outcome in outcomes.items()}
     attempts = [outcome.attempts[-1] for outcome in outcomes.values() if outcome.attempts]
     environment = attempts[0].environment if attempts else host
-    facts = beside(environment)
+    facts = circumstances(environment)
     verdicts = {one.verdict for one in scenarios.values()}
     order: tuple[Verdict, ...] = ("violated", "failed", "invalid")
     return Night(
@@ -241,7 +241,7 @@ def _traits(environment: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def beside(environment: Mapping[str, Any]) -> dict[str, str]:
+def circumstances(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return what may change on one machine, by what it is called."""
     host, tools, harness = (part_of(environment, name) for name in ("host", "tools", "harness"))
     return {

@@ -1,4 +1,4 @@
-"""Who took what a flow did not get: what each queue on the way did while it was outside its promise.
+"""Who took what a flow did not get: what each queue on its path did while it was outside its promise.
 
 And what the flow took itself: how many processor seconds a kept Gbit cost.
 """
@@ -16,7 +16,7 @@ from bench.studies.promise.check import MEASURED, Evidence, Ran, Short, kept
 from bench.studies.promise.index import Taken, Took
 from bench.studies.promise.records import Datapath, Rounds
 
-BETWEEN = 2  # where on a way the switch is: after the sending node, before the receiving one
+BETWEEN = 2  # where on a path the switch is: after the sending node, before the receiving one
 
 
 def took(evidence: Evidence, short: Sequence[Short]) -> list[Took]:
@@ -32,10 +32,10 @@ def took(evidence: Evidence, short: Sequence[Short]) -> list[Took]:
 
 @dataclass(frozen=True)
 class _Watched:
-    """What is known of the queues on a flow's way."""
+    """What is known of the queues on a flow's path."""
 
     where: str  # it is kept, below the study's directory
-    way: Datapath
+    path: Datapath
     places: Mapping[str, Sequence[Reading]]
 
 
@@ -58,22 +58,22 @@ def _in_round(evidence: Evidence, number: int) -> _Watched | None:
 
 
 def _took(watched: _Watched, short: Sequence[Short]) -> Took:
-    """Return what passed, was dropped or waited on a flow's way, and what others sent meanwhile."""
-    way, on_way, others = watched.way, list[tuple[int, Taken]](), list[Taken]()
-    order = {way.sender: 0, way.leaves: 1, way.arrives: 3}
+    """Return what passed, was dropped or waited on a flow's path, and what others sent meanwhile."""
+    path, on_path, others = watched.path, list[tuple[int, Taken]](), list[Taken]()
+    order = {path.sender: 0, path.leaves: 1, path.arrives: 3}
     for place, readings in watched.places.items():
         for taken in _at(place, readings, short):
-            if place in way.others:
+            if place in path.others:
                 others += [taken] if taken.kind == DEVICE and taken.bytes else []
-            elif taken.kind != DEVICE and (place in order or place not in way.nodes):
-                on_way.append((order.get(place, BETWEEN), taken))
-    on_way.sort(key=lambda one: (one[0], one[1].place, one[1].device, -one[1].bytes, one[1].handle))
+            elif taken.kind != DEVICE and (place in order or place not in path.nodes):
+                on_path.append((order.get(place, BETWEEN), taken))
+    on_path.sort(key=lambda one: (one[0], one[1].place, one[1].device, -one[1].bytes, one[1].handle))
     return Took(
         flow=short[0].flow,
         recording=watched.where,
         repetition=short[0].repetition,
         seconds=round(sum(one.end_s - one.start_s for one in short), 3),
-        queues=[taken for _, taken in on_way],
+        queues=[taken for _, taken in on_path],
         others=sorted(others, key=lambda one: (-one.bytes, one.place, one.device)),
     )
 

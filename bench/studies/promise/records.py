@@ -31,7 +31,7 @@ class Datapath(Entry):
 
     @classmethod
     def of(cls, scenario: Scenario, label: str) -> Datapath:
-        """Return the way of one of a scenario's transfers."""
+        """Return the path of one of a scenario's transfers."""
         flow = next(one for one in scenario.transfers if one.label == label)
         ends = [name for name in (*scenario.pods, *scenario.containers) if name != flow.source]
         leaves, arrives = scenario.nodes_of(flow)

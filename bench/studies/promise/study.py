@@ -83,7 +83,7 @@ class PromiseStudy(Study):
         planned = [check.seconds for check in checks]
         took: list[float | None] = [None] * len(checks)
         for number, check in enumerate(checks):
-            if any(_beside(directory, check, failed).exists() for failed in (False, True)):
+            if any(_measured_file(directory, check, failed).exists() for failed in (False, True)):
                 continue
             stage = displays(check.name).stage
             left = estimate(left_s(planned, took, number))
@@ -92,7 +92,7 @@ class PromiseStudy(Study):
             _measure(check, ground, directory, stage)
             took[number] = time.monotonic() - begun
 
-    def beside(self, asked: StudyRequest) -> Mapping[str, float]:
+    def probes(self, asked: StudyRequest) -> Mapping[str, float]:
         """Return the checks of what is no recording."""
         return {check.name: check.seconds for check in _measured(asked, _ground(asked))}
 
@@ -241,12 +241,12 @@ def _measured(asked: StudyRequest, ground: Ground) -> list[Check]:
 
 def _measure(check: Check, ground: Ground, directory: Path, stage: Stage) -> None:
     """Keep what a check measures, or why it could not."""
-    file = _beside(directory, check)
+    file = _measured_file(directory, check)
     measured: Entry
     try:
         measured = check.measure(ground, stage)
     except (RuntimeError, ScenarioError) as error:
-        file, measured = _beside(directory, check, failed=True), Failed(reason=str(error))
+        file, measured = _measured_file(directory, check, failed=True), Failed(reason=str(error))
     file.parent.mkdir(exist_ok=True)
     # On one line: every number on a line of its own makes it three times as long.
     atomic.write(file, f"{measured.model_dump_json()}\n".encode())
@@ -274,7 +274,7 @@ def _case(ground: Ground, run: Run) -> Case:
         return Case(name, request, None, row.model_copy(update={"reason": str(error)}))
 
 
-def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
+def _measured_file(directory: Path, check: Check, failed: bool = False) -> Path:
     """Return the file of what a check measured beside recordings, or of why it could not."""
     return directory / BESIDE / f"{check.name}{'-failed' if failed else ''}.json"
 
@@ -282,7 +282,7 @@ def _beside(directory: Path, check: Check, failed: bool = False) -> Path:
 def _result(check: Check, ground: Ground, index: Promise, directory: Path) -> Result:
     """Return what a check makes of what was kept."""
     evidence = _evidence(check, ground, index, directory)
-    failed = _beside(directory, check, failed=True)
+    failed = _measured_file(directory, check, failed=True)
     lack = check.lack(ground)
     if lack:
         judgement = Judgement("invalid", lack)
@@ -316,5 +316,5 @@ def _evidence(check: Check, ground: Ground, index: Promise, directory: Path) -> 
         row = rows.get(run, Row(scenario=run.scenario))
         recording = Recording(directory / row.recording) if row.recording else None
         runs[name] = Ran(recording, row.reason or NOT_THERE)
-    file = _beside(directory, check)
+    file = _measured_file(directory, check)
     return Evidence(runs, file if file.exists() else None)

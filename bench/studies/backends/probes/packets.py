@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bench.measurement.probe import talking
 from bench.studies.backends.probes import PROGRAMS
-from bench.studies.backends.records import Beside, Offered, Reading
+from bench.studies.backends.records import Meanwhile, Offered, Reading
 from testbed.access.place import PodPlace
 
 PORT, IPERF3_PORT = 7009, 5999
@@ -58,9 +58,9 @@ def offer(source: PodPlace, destination: PodPlace, one: Offer, plan: Plan) -> Of
         sender.begin()
         sent = sender.data(length + GRACE_SECONDS)
         found = receiver.data(plan.idle + GRACE_SECONDS)
-    beside = since(before, look())
+    meanwhile = since(before, look())
     return Offered.model_validate_json(
-        json.dumps({**found, **one._asdict(), "sent": sent["sent"], "others_s": beside.others_s})
+        json.dumps({**found, **one._asdict(), "sent": sent["sent"], "others_s": meanwhile.others_s})
     )
 
 
@@ -120,10 +120,10 @@ def look() -> Look:
     return Reading(ns=time.monotonic_ns(), stat=stat), others
 
 
-def since(before: Look, after: Look) -> Beside:
+def since(before: Look, after: Look) -> Meanwhile:
     """Return what was there between two looks."""
     seconds = spent(before[1], after[1]) / os.sysconf("SC_CLK_TCK") if after[1] else None
-    return Beside(readings=(before[0], after[0]), others_s=seconds)
+    return Meanwhile(readings=(before[0], after[0]), others_s=seconds)
 
 
 def spent(before: Ticks, after: Ticks) -> int:

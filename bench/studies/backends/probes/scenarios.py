@@ -34,11 +34,11 @@ def workers(scenario: Scenario) -> list[str]:
     return scenario.clusters[CLUSTER].workers
 
 
-def of_nodes(way: Mapping[str, Any], nodes: int, pods: int = 1) -> Scenario:
+def of_nodes(datapath: Mapping[str, Any], nodes: int, pods: int = 1) -> Scenario:
     """Return the scenario of a cluster of so many nodes, three at least, the master among them.
 
-    ``way`` is what the cluster says of its backend. Each worker has so many pods. All nodes have addresses of
-    their own, so that one more moves no other. Raises ValueError for settings that are none.
+    ``datapath`` is what the cluster says of its backend. Each worker has so many pods. All nodes have
+    addresses of their own, so that one more moves no other. Raises ValueError for settings that are none.
     """
     names = [MASTER, *(f"node-{number}" for number in range(1, nodes))]
     first = int(UNDERLAY.network_address) + FIRST_ADDRESS
@@ -55,7 +55,7 @@ def of_nodes(way: Mapping[str, Any], nodes: int, pods: int = 1) -> Scenario:
                     "workers": names[1:],
                     "pod_cidr": str(PODS),
                     "node_prefix": NODE_PREFIX,
-                    **way,
+                    **datapath,
                 }
             },
             "enforcement": "none",

@@ -154,25 +154,25 @@ def _protection(evidence: Evidence) -> Judgement:
     floor = expected_goodput_of(ran.scenario, flow)
     assert ran.recording is not None
     assert floor is not None, "the scenario promises it something"
-    way, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
+    path, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
     found = {}
     for number, repetition in enumerate(ran.recording.run_record().repetitions):
         directory = ran.recording.repetition_directory(number)
         try:
             readings = list(queues.read(directory / queues.file_name(slug(node))))
-            watched = _leaving(directory, way)
+            watched = _leaving(directory, path)
         except StoredError as error:
             return Judgement("invalid", f"repetition {number}: {error}")
         one = _round(f"repetition {number + 1}", floor, readings, repetition, flow.duration)
         if one is not None:
-            found[number] = one.model_copy(update={"way": way, "watched": watched})
+            found[number] = one.model_copy(update={"way": path, "watched": watched})
     return soon(found, "begins", PROMISED)
 
 
-def _leaving(directory: Path, way: Datapath) -> list[Watched]:
+def _leaving(directory: Path, path: Datapath) -> list[Watched]:
     """Return what is kept of the node that a flow leaves by, if anything."""
-    file = directory / queues.file_name(way.leaves)
-    return [Watched(place=way.leaves, readings=list(queues.changes(file)))] if file.exists() else []
+    file = directory / queues.file_name(path.leaves)
+    return [Watched(place=path.leaves, readings=list(queues.changes(file)))] if file.exists() else []
 
 
 def _round(
@@ -249,13 +249,13 @@ def _control(evidence: Evidence) -> Judgement:
     for one in kept(evidence, Asked).askings:
         answered = sorted(each for each in one.took_s if each is not None)
         lost = len(one.took_s) - len(answered)
-        way = f"{one.from_node} asks {one.to_node}, port {one.port}"
+        asks = f"{one.from_node} asks {one.to_node}, port {one.port}"
         slowest = answered[min(len(answered) - 1, int(0.99 * len(answered)))] if answered else 0.0
         numbers += [
-            Number(f"{way}: no answer", lost, "1", None, 0),
-            Number(f"{way}: p99", round(slowest, 5), "s", None, CONTROL_S),
+            Number(f"{asks}: no answer", lost, "1", None, 0),
+            Number(f"{asks}: p99", round(slowest, 5), "s", None, CONTROL_S),
         ]
-        words.append(f"{way}: {len(answered)} of {len(one.took_s)} answers, p99 {slowest * 1e3:.1f} ms")
+        words.append(f"{asks}: {len(answered)} of {len(one.took_s)} answers, p99 {slowest * 1e3:.1f} ms")
     good = all(number.within for number in numbers)
     return Judgement("held" if good else "violated", "; ".join(words), numbers)
 

@@ -145,17 +145,17 @@ def control(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
     """
     nodes, addressing = testbed.nodes, testbed.addressing
     port = {name: addressing.control_ports(name)[0] for name in (node, other)}
-    ways = ((other, node), (node, other))
+    pairs = ((other, node), (node, other))
     timing = {"every": EVERY_S, "times": TIMES, "patience": PATIENCE_S}
     with ExitStack() as stack:
-        wishes: list[tuple[str, dict[str, object]]] = [(to, {"port": port[to]}) for _, to in ways]
-        for at, to in ways:
+        wishes: list[tuple[str, dict[str, object]]] = [(to, {"port": port[to]}) for _, to in pairs]
+        for at, to in pairs:
             asked = {"port": port[to], "address": str(addressing.address(to)), **timing}
             wishes.append((at, asked))
         talks = [stack.enter_context(talking(nodes[at], PROGRAMS / "asking.py", one)) for at, one in wishes]
         stack.enter_context(streams.sending(testbed, *labels))
         streams.wait_until(time.monotonic() + WARM_UP_S)
-        asking = talks[len(ways) :]
+        asking = talks[len(pairs) :]
         for talk in asking:
             talk.begin()
         took = [talk.data(TIMES * EVERY_S + PATIENCE_S + READY_SECONDS) for talk in asking]
@@ -163,6 +163,6 @@ def control(testbed: Testbed, node: str, other: str, *labels: str) -> Asked:
         waited_s=PATIENCE_S,
         askings=[
             Asking(port=port[to], from_node=at, to_node=to, took_s=each)
-            for (at, to), each in zip(ways, took, strict=True)
+            for (at, to), each in zip(pairs, took, strict=True)
         ],
     )

@@ -28,7 +28,7 @@ from testbed.scenario.goodput import expected_goodput_of
 from testbed.testbed import Testbed
 
 INTERVAL_S = 0.01  # between two readings of counters
-WAY_INTERVAL_S = 0.1  # the same of those that say who took what did not arrive
+PATH_INTERVAL_S = 0.1  # the same of those that say who took what did not arrive
 LOOK_S = 0.01
 
 
@@ -120,7 +120,7 @@ class Counted:
 def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator[Counted]:
     """Count what arrives of a transfer, whose receiver's node gets nothing else worth mentioning.
 
-    The queues on all ways are read too, less often; ``also`` are pods that send without a transfer. Raises
+    The queues on all paths are read too, less often; ``also`` are pods that send without a transfer. Raises
     RuntimeError at the end if nobody could count there.
     """
     transfer = flow(testbed.scenario, label)
@@ -128,7 +128,7 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
     found = Counted(Datapath.of(testbed.scenario, label), _floor(testbed.scenario, transfer))
     with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as elsewhere:
         watcher = QueueWatcher(Plan([], [], [node], INTERVAL_S), Path(here))
-        others = QueueWatcher(Plan([], [], _way(testbed, also), WAY_INTERVAL_S), Path(elsewhere))
+        others = QueueWatcher(Plan([], [], _path(testbed, also), PATH_INTERVAL_S), Path(elsewhere))
         with watcher, others, found.stalls, found.saturation:
             for one in (watcher, others, found.stalls, found.saturation):
                 one.start(0.0)  # moments stay those of the monotonic clock
@@ -154,7 +154,7 @@ def _lost() -> int:
     return packets_dropped(Path("/proc/net/softnet_stat").read_text(encoding="ascii"))
 
 
-def _way(testbed: Testbed, also: Sequence[str]) -> list[Place]:
+def _path(testbed: Testbed, also: Sequence[str]) -> list[Place]:
     """Return where packets of the scenario's pods that are there pass queues."""
     there = [one for one in testbed.scenario.traffic if one.source in testbed.pods]
     return [*plan.way(testbed, there), *(testbed.pods[name] for name in also)]

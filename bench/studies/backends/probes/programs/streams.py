@@ -3,7 +3,7 @@
 One process sends, one receives; both have sockets in all pods' network namespaces, and one monotonic clock.
 Every ``interval`` one packet leaves for each pair. What is kept of a pair is its runs: stretches of packets
 of which none is missing, each with the time of arrival of its first and last. An error of sending is what the
-way says by itself: a route is gone, or ICMP came back.
+path says by itself: a route is gone, or ICMP came back.
 
 Run as a program by its path, with its wishes as JSON in its argument: ``interval`` in nanoseconds; ``ends``,
 a list of {"network": path, "address"}; ``pairs``, a list of [from, to] as places in that list. It says

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.studies.backends.records import (
-    Beside,
     Cost,
     DaemonUse,
     Entries,
@@ -13,6 +12,7 @@ from bench.studies.backends.records import (
     Exchange,
     Exchanges,
     Flow,
+    Meanwhile,
     Nodes,
     Offered,
     Reading,
@@ -66,7 +66,7 @@ def cost(*several: Offered, backend: str = "vxlan", number: int = 1) -> Cost:
 
 def throughput(number: int, others: float | None = 0.0, **rates: Sequence[float]) -> Throughput:
     """Return a round of these flows, Gbit/s; an underscore in a backend's name is a hyphen."""
-    beside = Beside(readings=(reading(0), reading(1)), others_s=others)
+    beside = Meanwhile(readings=(reading(0), reading(1)), others_s=others)
     flows = [
         Flow(backend=name.replace("_", "-"), bits_per_second=rate * 1e9, beside=beside)
         for name, values in rates.items()

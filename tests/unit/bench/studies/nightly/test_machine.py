@@ -68,7 +68,7 @@ def test_another_machine_is_another(host: dict[str, Any]) -> None:
 
 
 def test_what_may_change_stands_beside() -> None:
-    beside = night.beside(ENVIRONMENT)
+    beside = night.circumstances(ENVIRONMENT)
     assert beside == {
         "commit": "c" * 40,
         "iperf3": "iperf 3.12",
@@ -77,5 +77,5 @@ def test_what_may_change_stands_beside() -> None:
         "Python": "3.11.2",
     }
     uncommitted = {**ENVIRONMENT, "harness": {**ENVIRONMENT["harness"], "uncommitted_changes": True}}
-    assert night.beside(uncommitted)["commit"] == f"{'c' * 40} with uncommitted changes"
-    assert night.beside({})["kernel"] == "unknown"
+    assert night.circumstances(uncommitted)["commit"] == f"{'c' * 40} with uncommitted changes"
+    assert night.circumstances({})["kernel"] == "unknown"

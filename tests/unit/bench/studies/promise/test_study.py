@@ -92,13 +92,13 @@ def test_bad_input_is_refused_before_anything_runs(choices: dict[str, str], word
 def test_all_attacks_are_tried_where_they_are_named_and_else_some(
     choices: dict[str, str], names: list[str]
 ) -> None:
-    assert list(STUDY.beside(asked(**choices))) == names
+    assert list(STUDY.probes(asked(**choices))) == names
     assert STUDY.whole_index(asked(**choices), [], []).checks == names
 
 
 def test_whether_a_promise_survives_is_known_in_two_minutes() -> None:
-    assert sum(STUDY.beside(asked(profile="robust")).values()) <= 120
-    assert all(seconds > 0 for seconds in STUDY.beside(asked()).values())
+    assert sum(STUDY.probes(asked(profile="robust")).values()) <= 120
+    assert all(seconds > 0 for seconds in STUDY.probes(asked()).values())
 
 
 def test_what_is_no_recording_is_made_once_and_says_before_how_long_it_takes(
