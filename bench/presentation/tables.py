@@ -195,9 +195,14 @@ def _mark(met: bool | None, missed: Collection[Topic]) -> Text:
     return Text("OVER" if "ceiling" in missed else "MISSED", "bold red")
 
 
-def borderless(title: str | Text, gap: int = 1) -> Table:
-    """Return a table without lines, its title on the left, and so many blanks between columns."""
-    return Table(
+def borderless(
+    title: str | Text, gap: int = 1, texts: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> Table:
+    """Return a table without lines, its title on the left, and so many blanks between columns.
+
+    Its columns, by their headings, are of texts, which are folded where there is no room, then of numbers.
+    """
+    table = Table(
         title=verbatim(title) if isinstance(title, str) else title,
         title_justify="left",
         title_style="",
@@ -205,6 +210,11 @@ def borderless(title: str | Text, gap: int = 1) -> Table:
         pad_edge=False,
         padding=(0, gap, 0, 0),
     )
+    for heading in texts:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
 @dataclass(frozen=True)

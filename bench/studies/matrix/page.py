@@ -88,7 +88,8 @@ def rates(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: st
     several = index.repetitions > 1
     what = f"± 95 % {_intervals_of(columns)}" if several else "quiet / disturbed"
     title = f"{scenario}: observed mean in % of the expected goodput, {what}"
-    table = _table(title, ["flow", *(["phase"] if several else [])], index.enforcements, 1 if several else 2)
+    texts = ["flow", "phase"] if several else ["flow"]
+    table = borderless(title, 1 if several else 2, texts, index.enforcements)
     for name in dict.fromkeys(flow.name for summary in columns for flow in _promised(summary)):
         if not several:
             table.add_row(verbatim(name), *(_attained(summary, name) for summary in columns))
@@ -101,16 +102,6 @@ def rates(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario: st
             table.add_row(first, verbatim(phase), *(_known(flow, phase) for flow in flows))
     verdicts = (_verdict(case, summary) for case, summary in zip(cases, columns, strict=True))
     table.add_row("verdict", *([""] if several else []), *verdicts)
-    return table
-
-
-def _table(title: str, about: Sequence[str], enforcements: Sequence[str], gap: int = 1) -> Table:
-    """Return a table with a column for each enforcement, beside those of what a row is about."""
-    table = borderless(title, gap)
-    for heading in about:
-        table.add_column(heading, overflow="fold")
-    for enforcement in enforcements:
-        table.add_column(enforcement, justify="right", no_wrap=True)
     return table
 
 
@@ -180,7 +171,7 @@ def requests(index: Matrix, summaries: dict[tuple[str, str], Summary], scenario:
     if not known:
         return None
     title = f"{scenario}: from due to answered in ms, p50 / p99"
-    table = _table(title, ["requests", "phase"], index.enforcements)
+    table = borderless(title, 1, ["requests", "phase"], index.enforcements)
     last = ""
     for row in known:
         table.add_row(verbatim("" if row.name == last else row.name), row.phase, *map(_shortly, row.took))

@@ -15,11 +15,12 @@ from bench.console import asked
 from bench.console.messages import lead, say
 from bench.console.progress import Display
 from bench.console.statuses import CHANGED, FAILED, HELD, INVALID, VIOLATED
+from bench.measurement import environment
 from bench.presentation import commands
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from bench.studies.nightly import nightly
+from bench.studies.nightly import night, nightly
 from bench.studies.nightly.night import Verdict
 from bench.studies.nightly.report import Report, line
 from testbed.assembly import admit
@@ -65,7 +66,8 @@ def judge(
             admit(Addressing(one))
         return HELD
     if machine:
-        return identify()
+        say(night.identity(environment.surroundings()))
+        return HELD
     where = places(history, to, acknowledged)
     if replay:
         return again(replay, repetitions, where, Path(options["reports"]))
@@ -100,15 +102,6 @@ def again(runs: Sequence[str], repetitions: int, places: nightly.Places, reports
     report = nightly.replay(found, places)
     kept = {one.run_record().run_id: str(one.directory) for one in found}
     return _show(report, places, str(reports), kept)
-
-
-def identify() -> int:
-    """Print which machine this is, as its history is called."""
-    from bench.measurement import environment
-    from bench.studies.nightly import night
-
-    say(night.identity(environment.surroundings()))
-    return HELD
 
 
 def _found(run: str, reports: Path) -> Recording:

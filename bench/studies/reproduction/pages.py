@@ -61,11 +61,7 @@ STYLES = {"confirmed": "green", "outside": "red", "invalid": "yellow"}
 def table_of(trial: Trial) -> Table:
     """Return the table of one claim."""
     title = Text.assemble(verbatim(f"{trial.claim.id}: "), (trial.outcome, STYLES[trial.outcome]))
-    table = borderless(title, gap=2)
-    for heading in ("", "flow", "phase"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("expected", "observed"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = borderless(title, 2, ["", "flow", "phase"], ["expected", "observed"])
     for one in trial.observed:
         outside = "" if one.inside else "red"
         value = Text(_value(one.value), outside)
