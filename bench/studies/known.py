@@ -26,12 +26,16 @@ def named(name: str) -> Study:
     return STUDIES.named(name)
 
 
+def of(directory: Path) -> Study | None:
+    """Return the study whose directory it is; None: it is no study's."""
+    return next((study for study in STUDIES.values() if is_file(study.index_file(directory))), None)
+
+
 def find(name: str, reports: Path) -> tuple[Study, Path] | None:
     """Return the study whose directory is meant, by path or by name in ``reports``; None: there is none."""
     for directory in (Path(name), reports / name, *below(reports, name)):
-        for study in STUDIES.values():
-            if is_file(study.index_file(directory)):
-                return study, directory
+        if study := of(directory):
+            return study, directory
     return None
 
 

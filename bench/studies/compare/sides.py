@@ -17,8 +17,8 @@ from bench.analysis import samples, summary
 from bench.recording import archive, atomic, directory
 from bench.recording.directory import UNFINISHED, Recording, commit_of, machine_traits
 from bench.recording.records import RunRecord
+from bench.studies import known
 from bench.studies.compare.comparison import Run
-from bench.studies.known import STUDIES
 from testbed.scenario import Scenario
 from testbed.scenario.texts import is_file
 
@@ -68,10 +68,8 @@ def _runs(place: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
 
 def _cases(place: Path) -> Mapping[str, str] | None:
     """Return the recordings of a study that tells its cases apart itself; None for any other directory."""
-    for study in STUDIES.values():
-        if is_file(study.index_file(place)):
-            return study.compared(_finished(place)) if study.compares else None
-    return None
+    study = known.of(place)
+    return study.compared(_finished(place)) if study and study.compares else None
 
 
 def _is_run(place: Path) -> bool:

@@ -108,7 +108,7 @@ def _found(directory: Path, depth: int) -> Iterator[Path]:
             continue
         if child.name.startswith(".") or child.name.endswith(UNFINISHED):
             continue
-        if is_recording(child) or _is_study(child) or archive.is_packed(child):
+        if is_recording(child) or known.of(child) or archive.is_packed(child):
             yield child
         elif depth > 1:
             yield from _found(child, depth - 1)
@@ -227,9 +227,8 @@ def _recordings(directory: Path) -> list[Recording]:
 def _analyse(directory: Path) -> None:
     for recording in _recordings(directory):
         pipeline.analyse(recording)
-    for study in known.STUDIES.values():
-        if texts.is_file(study.index_file(directory)):
-            study.analyse(directory)
+    if study := known.of(directory):
+        study.analyse(directory)
 
 
 def _copied(directory: Path, place: Path) -> Path:
@@ -268,10 +267,6 @@ def write(kept: Kept) -> list[Path]:
             atomic.write(file, content)
             written.append(file)
     return written
-
-
-def _is_study(directory: Path) -> bool:
-    return any(texts.is_file(study.index_file(directory)) for study in known.STUDIES.values())
 
 
 def runs(directory: Path) -> int:
