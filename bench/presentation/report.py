@@ -69,39 +69,36 @@ def render(
     drawn: Mapping[str, Mapping[str, bytes]],
 ) -> str:
     """Return the page; ``drawn`` has each figure's files, by its name and their format."""
-    return (
-        templates()
-        .get_template("report.html.j2")
-        .render(
-            **_observed(scenario, record),
-            **_commands(recording, record),
-            summary=summary,
-            wording=wording,
-            folded=html,
-            foreseen_text=foreseen_text,
-            scenario=scenario,
-            record=record,
-            symbol=SYMBOLS[summary.verdict],
-            sentence=_sentence(summary),
-            following=commands.after_run(recording, summary),
-            remark=wording.on_the_network(scenario, summary.verdict),
-            unit=unit_for(flow.guarantee_bps for flow in summary.flows),
-            chart=_chart(samples, scenario, record, summary),
-            intervals_of=tables.over(
-                phase.intervals.mean_bps.unit
-                for flow in summary.flows
-                for phase in flow.phases.values()
-                if phase.intervals
-            ),
-            figures=_figures(scenario, drawn),
-            yaml=recording.scenario_file.read_text(encoding="utf-8"),
-            environment=_environment(recording),
-            cpu=_cpu(record),
-            limits=verdict,
-            ceiling_most=ceilings.MOST,
-            fewest_samples=FEWEST_SAMPLES,
-            full_packets=_full_packets(scenario),
-        )
+    return rendered(
+        "report.html.j2",
+        **_observed(scenario, record),
+        **_commands(recording, record),
+        summary=summary,
+        wording=wording,
+        folded=html,
+        foreseen_text=foreseen_text,
+        scenario=scenario,
+        record=record,
+        symbol=SYMBOLS[summary.verdict],
+        sentence=_sentence(summary),
+        following=commands.after_run(recording, summary),
+        remark=wording.on_the_network(scenario, summary.verdict),
+        unit=unit_for(flow.guarantee_bps for flow in summary.flows),
+        chart=_chart(samples, scenario, record, summary),
+        intervals_of=tables.over(
+            phase.intervals.mean_bps.unit
+            for flow in summary.flows
+            for phase in flow.phases.values()
+            if phase.intervals
+        ),
+        figures=_figures(scenario, drawn),
+        yaml=recording.scenario_file.read_text(encoding="utf-8"),
+        environment=_environment(recording),
+        cpu=_cpu(record),
+        limits=verdict,
+        ceiling_most=ceilings.MOST,
+        fewest_samples=FEWEST_SAMPLES,
+        full_packets=_full_packets(scenario),
     )
 
 
@@ -185,6 +182,11 @@ def templates(package: str = OWN) -> Environment:
         bps=format_bps, fixed=format_fixed, number=format_number, share=_share, percentage=_percentage
     )
     return environment
+
+
+def rendered(template: str, package: str = OWN, **values: Any) -> str:
+    """Return a package's template, filled in."""
+    return templates(package).get_template(template).render(**values)
 
 
 def inline(png: bytes) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
-from bench.presentation.report import templates
+from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
 from testbed.scenario import Scenario
 from testbed.scenario.units import format_bps
@@ -89,18 +89,15 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
     network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), OUTSIDE)
     key = list(_key(scenario, network.y + network.height + GAP))
     title = f"{scenario.title or scenario.name}: enforcement {scenario.kept_by}"
-    return (
-        templates()
-        .get_template("topology.svg.j2")
-        .render(
-            title=title,
-            boxes=[*boxes, network, *key],
-            links=[(link, bottom, network.y) for link in links],
-            width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
-            height=key[-1].y + key[-1].height + GAP,
-            line=LINE,
-            gap=GAP,
-        )
+    return rendered(
+        "topology.svg.j2",
+        title=title,
+        boxes=[*boxes, network, *key],
+        links=[(link, bottom, network.y) for link in links],
+        width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
+        height=key[-1].y + key[-1].height + GAP,
+        line=LINE,
+        gap=GAP,
     )
 
 

@@ -30,29 +30,27 @@ def render(directory: Path, index: Matrix, summaries: dict[tuple[str, str], Summ
     """Return the page; ``png`` is the figure."""
     name, asked = directory.name.removesuffix(UNFINISHED), study.request(directory)
     rates = [flow.guarantee_bps for summary in summaries.values() for flow in summary.flows]
-    return (
-        report.templates("bench.studies.matrix")
-        .get_template("matrix.html.j2")
-        .render(
-            run_id=name,
-            figures_again=commands.figures(name, asked),
-            asked=commands.study(asked, "matrix") if asked else None,
-            index=index,
-            summaries=summaries,
-            headings=HEADINGS,
-            phases=_phases(summaries),
-            intervals_of=_intervals_of(summaries.values()),
-            symbols=report.SYMBOLS,
-            unit=unit_for(rates),
-            figure={"png": report.inline(png), "title": TITLE, "caption": CAPTION, "charted": False},
-            requests={scenario: list(latencies(index, summaries, scenario)) for scenario in index.scenarios},
-            briefly=briefly,
-            pages={
-                case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
-                for case in index.rows
-                if case.recording is not None
-            },
-        )
+    return report.rendered(
+        "matrix.html.j2",
+        "bench.studies.matrix",
+        run_id=name,
+        figures_again=commands.figures(name, asked),
+        asked=commands.study(asked, "matrix") if asked else None,
+        index=index,
+        summaries=summaries,
+        headings=HEADINGS,
+        phases=_phases(summaries),
+        intervals_of=_intervals_of(summaries.values()),
+        symbols=report.SYMBOLS,
+        unit=unit_for(rates),
+        figure={"png": report.inline(png), "title": TITLE, "caption": CAPTION, "charted": False},
+        requests={scenario: list(latencies(index, summaries, scenario)) for scenario in index.scenarios},
+        briefly=briefly,
+        pages={
+            case.recording: f"{case.recording}/{Recording(directory / case.recording).report_file.name}"
+            for case in index.rows
+            if case.recording is not None
+        },
     )
 
 

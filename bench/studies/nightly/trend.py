@@ -64,27 +64,25 @@ def render(report: Report) -> str:
     ]
     used = [mark["row"] or 0 for each in charts for one in each for mark in one["changes"]]
 
-    return (
-        pages.templates("bench.studies.nightly")
-        .get_template("trend.html.j2")
-        .render(
-            trend=shown,
-            embedded=Markup(embedded),
-            symbols={**pages.SYMBOLS, "failed": "!"},
-            look=LOOKS[report.judgement.gate],
-            sentence=report.judgement.sentence,
-            told=[*map(line, report.findings), *report.notes()],
-            changes=[_change(shift, nights, report.findings) for shift in reversed(report.shifts)],
-            headings=HEADINGS,
-            explanation=EXPLANATION,
-            tables=list(zip((main, rest), charts, strict=True)),
-            unused=FRAME.row * (FRAME.rows - 1 - max(used, default=0)),  # above all charts
-            frame=FRAME,
-            marks=[", ".join(_marks(index, report.shifts)) for index in range(len(nights))],
-            worse=[_is_worse(index, report.shifts) for index in range(len(nights))],
-            newest=NEWEST,
-            groups=list(_groups(shown["metrics"])),
-        )
+    return pages.rendered(
+        "trend.html.j2",
+        "bench.studies.nightly",
+        trend=shown,
+        embedded=Markup(embedded),
+        symbols={**pages.SYMBOLS, "failed": "!"},
+        look=LOOKS[report.judgement.gate],
+        sentence=report.judgement.sentence,
+        told=[*map(line, report.findings), *report.notes()],
+        changes=[_change(shift, nights, report.findings) for shift in reversed(report.shifts)],
+        headings=HEADINGS,
+        explanation=EXPLANATION,
+        tables=list(zip((main, rest), charts, strict=True)),
+        unused=FRAME.row * (FRAME.rows - 1 - max(used, default=0)),  # above all charts
+        frame=FRAME,
+        marks=[", ".join(_marks(index, report.shifts)) for index in range(len(nights))],
+        worse=[_is_worse(index, report.shifts) for index in range(len(nights))],
+        newest=NEWEST,
+        groups=list(_groups(shown["metrics"])),
     )
 
 

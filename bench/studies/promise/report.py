@@ -20,7 +20,7 @@ from rich.text import Text
 from ruamel.yaml import YAML
 
 from bench.presentation import commands
-from bench.presentation.report import SYMBOLS, templates
+from bench.presentation.report import SYMBOLS, rendered
 from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of, part_of
 from bench.recording.records import StudyRequest
@@ -157,19 +157,17 @@ TOP = 12  # others that are named
 def page(directory: Path, found: Promise, told: Mapping[str, Any]) -> str:
     """Return ``promise.html``, complete in itself."""
     name = directory.name.removesuffix(UNFINISHED)
-    return (
-        templates("bench.studies.promise")
-        .get_template("promise.html.j2")
-        .render(
-            run_id=name,
-            found=found,
-            told=told,
-            sentences=SENTENCES,
-            looks=LOOKS,
-            quantity=quantity,
-            top=TOP,
-            figures_again=commands.figures(name, study.request(directory)),
-        )
+    return rendered(
+        "promise.html.j2",
+        "bench.studies.promise",
+        run_id=name,
+        found=found,
+        told=told,
+        sentences=SENTENCES,
+        looks=LOOKS,
+        quantity=quantity,
+        top=TOP,
+        figures_again=commands.figures(name, study.request(directory)),
     )
 
 
