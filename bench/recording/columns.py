@@ -17,6 +17,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,10 @@ def _places(kind: str, gaps: Sequence[str]) -> Iterator[_Key]:
     """Yield the place of each number that follows one of these texts: that on its line before it."""
     place, count = "", 0
     for gap in gaps:
-        place, count = (gap[gap.rfind("\n") + 1 :], 0) if len(gap) > 1 else (place, count + 1)
+        if len(gap) > 1:
+            place, count = gap[gap.rfind("\n") + 1 :], 0
+        else:
+            count += 1
         yield kind, place, count
 
 
@@ -155,15 +159,19 @@ def _taken(path: str, text: str, columns: dict[_Key, list[str]]) -> str:
 
 def _filled(path: str, text: str, columns: _Columns, room: int) -> str:
     """Put the numbers back into a text, of so many bytes at most."""
-    *gaps, rest = text.split("\0")
-    numbers = [columns.next(key) for key in _places(_alike(path)[0], gaps)]
-    if sum(map(len, numbers)) + len(text) - len(gaps) > room:
+    texts = text.split("\0")
+    numbers = list(map(next, [columns[key] for key in _places(_alike(path)[0], texts[:-1])]))
+    if len(numbers) < len(texts) - 1:  # the first of them that has no more ends them all
+        raise ValueError(f"{path!r} has more places for numbers than there are numbers")
+    if sum(map(len, numbers)) + len(text) - len(numbers) > room:
         raise ValueError("it holds too much")
-    return "".join([part for pair in zip(gaps, numbers, strict=True) for part in pair]) + rest
+    parts = texts + numbers
+    parts[::2], parts[1::2] = texts, numbers
+    return "".join(parts)
 
 
-class _Columns:
-    """The columns, each as text, in the order in which they are first asked for."""
+class _Columns(dict[_Key, Iterator[str]]):
+    """The numbers of each place, as text; the columns are in the order in which they are first asked for."""
 
     def __init__(self, described: Sequence[Any], numbers: bytes) -> None:
         counts = [0 if isinstance(one, str) else one[0] for one in described]
@@ -176,23 +184,20 @@ class _Columns:
         for one, part in zip(reversed(described), reversed(parts), strict=True):
             later = part if isinstance(one, str) else _integrated(part, one[3], one[4], later)
             printed.append(one.split(",") if isinstance(one, str) else _printed(later, *one[1:3]))
+        super().__init__()
         self._unused = printed  # the last one first
-        self._known: dict[_Key, Iterator[str]] = {}
 
-    def next(self, key: _Key) -> str:
-        """Return the next number of a place. Raises ValueError if there is none."""
-        if key not in self._known:
-            self._known[key] = iter(self._unused.pop())
-        if (number := next(self._known[key], None)) is None:
-            raise ValueError(f"there are fewer numbers than there should be after {key[1]!r}")
-        return number
+    def __missing__(self, key: _Key) -> Iterator[str]:
+        self[key] = iter(self._unused.pop())
+        return self[key]
 
 
 def _printed(values: _Column, decimals: int, style: int) -> Iterator[str]:
     if not 0 <= decimals <= _MOST_DECIMALS:
         raise ValueError(f"{decimals} decimals")
-    printed = _STYLES[style]
-    return (printed(value, decimals) for value in values.tolist())
+    if not style and not decimals:
+        return map(str, values.tolist())
+    return map(_STYLES[style], values.tolist(), repeat(decimals))
 
 
 def _described(columns: Mapping[_Key, list[str]]) -> tuple[list[Any], list[bytes]]:

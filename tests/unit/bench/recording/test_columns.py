@@ -82,7 +82,7 @@ def test_a_row_is_kept_without_what_follows_from_it() -> None:
     [
         ([["t", 3, "a"]], [], b"a\0b", "damaged"),  # a number of no column
         ([["t", 3, "a"]], [[1, 0, 0, 0, 0]], b"a\0b", "not as many"),
-        ([["t", 6, "a"]], [[1, 0, 0, 0, 0]], b"ab\0ab\0\2", "fewer numbers"),
+        ([["t", 6, "a"]], [[1, 0, 0, 0, 0]], b"ab\0ab\0\2", "more places"),
         ([["t", 3, "a"]], [[1, 0, 0, 0, 0]], b"a\0b\x80", "cut off"),
         ([["t", 3, "a"]], [[1, 99, 0, 0, 0]], b"a\0b\2", "99 decimals"),
         ([["t", 3, "a"]], [[1, 0, 0, 10**12, 0]], b"a\0b\2", "no way to keep a column"),
