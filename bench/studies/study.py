@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from bench.analysis import next_steps, summary
 from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
+from bench.console.verb import Verb
 from bench.presentation.figures.sheet import PAGE, Sheet
 from bench.recording import atomic
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
@@ -120,8 +121,8 @@ class Study(ABC):
     """Which cases a question needs, and what is made of their recordings."""
 
     name: ClassVar[str]  # of its directories and its index
-    verb: ClassVar[str] = ""  # its own on the command line; empty: ``study NAME``
-    choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for
+    verb: ClassVar[Verb | None] = None  # its own on the command line; None: ``study NAME``
+    choices: ClassVar[Sequence[str]] = ()  # what it alone may be asked for, if it has no verb of its own
     leads_to: ClassVar[NextStudy | None] = None  # what to run after it
     keeps_failures: ClassVar[bool] = False  # a case that cannot be brought up is a result, and not the end
     model: ClassVar[Any] = Index  # of its index, which has ``rows``
@@ -131,7 +132,7 @@ class Study(ABC):
     @property
     def command(self) -> str:
         """The verb that runs it."""
-        return self.verb or f"study {self.name}"
+        return self.verb.name if self.verb else f"study {self.name}"
 
     def index_file(self, directory: Path) -> Path:
         """Return the path of the index, by which a study's directory is known, too."""

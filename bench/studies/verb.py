@@ -80,10 +80,10 @@ def _asked(
 ) -> StudyRequest:
     """Return what is asked for. Raises LookupError for a choice that the study does not have."""
     wanted = asked.study(study.name, choices, kubeconfigs, **options)
+    there = study.verb.choices if study.verb else study.choices
     for choice in wanted.choices:
-        if choice not in study.choices:
-            there = ", ".join(study.choices) or "nothing"
-            raise LookupError(f"--choose: {study.name} has no {choice!r} ({there})")
+        if choice not in there:
+            raise LookupError(f"--choose: {study.name} has no {choice!r} ({', '.join(there) or 'nothing'})")
     return wanted
 
 

@@ -7,6 +7,7 @@ The study is a directory of ordinary recordings - promises on a full link, reque
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +74,9 @@ class BackendsStudy(Study):
     """Every backend that this machine can run."""
 
     name = "backends"
-    verb = "backends"
+    verb = VERB
     model = Backends
     leads_to = next_steps.LAST
-    choices = VERB.choices
     keeps_failures = True
 
     def __init__(self, lack: Lack = lack) -> None:
@@ -98,11 +98,7 @@ class BackendsStudy(Study):
         wanted = self._wanted(asked)
         cannot = read(directory).cannot
         able = [datapath for datapath in wanted.datapaths if datapath.name not in cannot]
-        measure(
-            Wanted(able, wanted.parts, wanted.rounds, wanted.sizes, wanted.seed),
-            directory,
-            displays(self.name).stage,
-        )
+        measure(replace(wanted, datapaths=able), directory, displays(self.name).stage)
 
     def whole_index(self, asked: StudyRequest, cases: Sequence[Case], rows: Sequence[Any]) -> Backends:
         """Return ``backends.json`` with what was asked for, and what cannot be run."""

@@ -33,10 +33,9 @@ class MatrixStudy(Study):
     """Every scenario under every enforcement."""
 
     name = "matrix"
-    verb = "matrix"
+    verb = VERB
     model = Matrix
     leads_to = NextStudy("places", "at which interface of the way a rate can be guaranteed")
-    choices = VERB.choices
     compares = True
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

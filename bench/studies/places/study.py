@@ -64,10 +64,9 @@ class PlacesStudy(Study):
     """Every way to shape at every place."""
 
     name = "places"
-    verb = "places"
+    verb = VERB
     model = Places
     leads_to = next_steps.LAST
-    choices = VERB.choices
     keeps_failures = True  # that the kernel refuses a case is an answer
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:

@@ -60,9 +60,8 @@ class PromiseStudy(Study):
     """Every check of the profiles that are asked for, of one network."""
 
     name = "promise"
-    verb = "promise"
+    verb = VERB
     model = Promise
-    choices = VERB.choices
     leads_to = NextStudy("matrix", next_steps.SIDE_BY_SIDE)
     keeps_failures = True  # what a network refuses is an answer
 
