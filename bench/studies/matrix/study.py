@@ -77,11 +77,11 @@ class MatrixStudy(Study):
         """Return ``matrix.json`` with the order of the repetitions, if there are several."""
         times = _repetitions(asked)
         if times == 1:
-            return Matrix(cells=list(rows))
+            return Matrix(rows=list(rows))
         order: dict[int | None, list[tuple[str, str]]] = {}
         for visit in self.visits(asked, cases):
             order.setdefault(visit.until, []).append(rows[visit.case].key)
-        return Matrix(cells=list(rows), repetitions=times, seed=_seed(asked), order=list(order.values()))
+        return Matrix(rows=list(rows), repetitions=times, seed=_seed(asked), order=list(order.values()))
 
     def tables(self, directory: Path) -> Sequence[RenderableType]:
         """Return a table for each scenario, and one more for its requests, if it has any."""

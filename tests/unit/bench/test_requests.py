@@ -225,7 +225,7 @@ def test_a_matrix_has_both_percentiles_of_each_enforcement(recording: Recording,
         MatrixCase(scenario="small", enforcement=name, recording=path)
         for name, path in (("pod", "run"), ("node", None))
     ]
-    index = Matrix(cells=cells)
+    index = Matrix(rows=cells)
     summaries = {("small", "pod"): result}
     shown = page.requests(index, summaries, "small")
     assert shown is not None

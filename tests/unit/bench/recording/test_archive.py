@@ -183,7 +183,7 @@ def test_a_study_is_packed_run_by_run_and_comes_back(held: Recording, tmp_path: 
     failed = Recording(study / f"{name}-2{UNFINISHED}")  # a run that failed: the index says why
     atomic.write(failed.scenario_file, b"name: small\n")
     cells = [MatrixCase(scenario="contmec", enforcement="pod", recording=name)]
-    atomic.write_model(study / "matrix.json", Matrix(cells=cells))
+    atomic.write_model(study / "matrix.json", Matrix(rows=cells))
     (study / "matrix.html").write_text("made again when wanted")
     beside = {"measured/all-1.json": b"[1]\n", "measured/one/cost-1.json": b"[2]\n"}
     for path, content in beside.items():

@@ -64,7 +64,7 @@ def directory(analysed: Path, tmp_path: Path) -> Path:
         MatrixCase(scenario="kubernetes", enforcement="pod", recording="kubernetes"),
         MatrixCase(scenario="kubernetes", enforcement="node", recording=None, reason="likewise"),
     ]
-    (tmp_path / index.INDEX).write_text(Matrix(cells=cells).model_dump_json())
+    (tmp_path / index.INDEX).write_text(Matrix(rows=cells).model_dump_json())
     return tmp_path
 
 
@@ -213,7 +213,7 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         MatrixCase(scenario="contmec", enforcement="node", recording=None, reason="no rate"),
     ]
     order = [[("contmec", "pod")]] * 3
-    matrix = Matrix(cells=cells, repetitions=3, seed=7, order=order)
+    matrix = Matrix(rows=cells, repetitions=3, seed=7, order=order)
     (made / index.INDEX).write_text(matrix.model_dump_json())
     return made
 

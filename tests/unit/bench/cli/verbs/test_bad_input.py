@@ -113,7 +113,7 @@ def matrix(recording: Recording) -> Path:
         MatrixCase(scenario="contmec", enforcement="pod", recording="case"),
         MatrixCase(scenario="contmec", enforcement="node", recording=None, reason="no rate"),
     ]
-    atomic.write_model(directory / index.INDEX, Matrix(cells=cells))
+    atomic.write_model(directory / index.INDEX, Matrix(rows=cells))
     atomic.write_model(directory / "request.json", StudyRequest(study="matrix"))
     return directory
 
