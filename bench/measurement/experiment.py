@@ -28,7 +28,6 @@ from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import (
     Beginning,
     Calibration,
-    Fault,
     Finished,
     Foreseen,
     Request,
@@ -263,7 +262,9 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
     finished, beginning = recording.finished(), begun.beginning
     made = [*(one.calibration for one in finished), measured.calibrated]
     calibrations = [one for one, _ in groupby(one for one in made if one is not None)]
-    faults = [text for one in finished for text in (*one.faults, *_words(one.repetition.faults))]
+    faults = [
+        text for one in finished for text in (*one.faults, *(fault.text for fault in one.repetition.faults))
+    ]
     return RunRecord(
         run_id=recording.run_id,
         started_at=beginning.started_at,
@@ -289,10 +290,6 @@ def _added(begun: _Begun) -> dict[str, float] | None:
     """Return what the ADD of each of the scenario's own pods took, the last time the testbed was up."""
     took = begun.testbed.add_s
     return {name: round(took[name], 6) for name in begun.scenario.pods if name in took} or None
-
-
-def _words(faults: Sequence[Fault]) -> list[str]:
-    return [fault.text for fault in faults]
 
 
 def _least(made: Sequence[Calibration]) -> Calibration | None:
