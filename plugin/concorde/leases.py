@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from . import addresses
+from . import addresses, names
+from .configuration import ENFORCEMENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Link:
@@ -60,3 +65,22 @@ class Lease:
         self.terms = terms
         self.link = link
         self.pod = pod
+
+
+def lease_of(row: tuple[Any, ...]) -> Lease:
+    """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
+    _, container, interface, enforcement, *rest = row
+    numbers, (subnet, bridge, host_veth) = rest[:7], rest[7:]
+    if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
+        raise ValueError
+    if not all(number is None or isinstance(number, int) for number in numbers):
+        raise ValueError
+    mtu, address = numbers[5:]
+    link = None
+    if subnet is not None or host_veth is not None:
+        if not (names.is_interface(bridge) and names.is_interface(host_veth) and isinstance(mtu, int)):
+            raise ValueError
+        if not 0 <= address < 1 << 32:
+            raise ValueError
+        link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
+    return Lease(container, interface, Terms(enforcement, *numbers[:5]), link)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 
 from . import attached, bridges, cache, enforcements, host_interfaces, names, state_files
-from .cni import CniError
+from .cni import UNTRUSTED, CniError
 from .configuration import Identity, node_directory
-from .database import version_of
 from .locks import NetworkLock, NodeLock
-from .node import attachments, kernel, ledger, remains
+from .node import attachments, kernel, ledger, migration, remains
 from .node.messages import rate
 from .node.records import of_tree, promised
 
@@ -155,12 +154,14 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
 
 
 def _put_stores_aside(state: str, said: list[str]) -> None:
-    """Those of a version before that are damaged."""
+    """Those of a version before that cannot be trusted."""
     for _, path in state_files.former_stores(state):
         try:
             state_files.database(path)
-            version_of(path)
-        except CniError:
+            migration.read(path)
+        except CniError as error:
+            if error.code not in UNTRUSTED:
+                raise
             said.append(f"kept: {state_files.set_aside(path)}")
 
 

@@ -126,7 +126,8 @@ def former_stores(state: str) -> list[tuple[str, str]]:
         found = sorted(filter(names.is_identifier, os.listdir(state)))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    stores = [(network, f"{state}/{network}/{STORE}") for network in found]
+    # What `rebuild` put aside whole is no network.
+    stores = [(network, f"{state}/{network}/{STORE}") for network in found if DAMAGED not in network]
     return [(network, path) for network, path in stores if os.path.lexists(path)]
 
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import os
 
-from .. import addresses, names, state_files
+from .. import addresses, state_files
 from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, NO_FREE_ADDRESS, UPLINK_CONFLICT, CniError
-from ..configuration import ENFORCEMENTS
 from ..database import Conflict, Database, damaged
-from ..leases import Lease, Link, Terms
+from ..leases import lease_of
 from ..locks import NetworkLock, NodeLock
 from . import htb, messages
 from .records import EGRESS, Entry, Tree, of_tree, promised
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..database import Step
+    from ..leases import Lease, Link
     from .records import Key
 
 TABLES = (
@@ -540,22 +540,3 @@ class Ledger(Database):
         if minor > htb.LAST_MINOR:
             raise CniError(NO_BANDWIDTH, "the node's tree has no class left")
         return minor
-
-
-def lease_of(row: tuple[Any, ...]) -> Lease:
-    """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
-    _, container, interface, enforcement, *rest = row
-    numbers, (subnet, bridge, host_veth) = rest[:7], rest[7:]
-    if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
-        raise ValueError
-    if not all(number is None or isinstance(number, int) for number in numbers):
-        raise ValueError
-    mtu, address = numbers[5:]
-    link = None
-    if subnet is not None or host_veth is not None:
-        if not (names.is_interface(bridge) and names.is_interface(host_veth) and isinstance(mtu, int)):
-            raise ValueError
-        if not 0 <= address < 1 << 32:
-            raise ValueError
-        link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
-    return Lease(container, interface, Terms(enforcement, *numbers[:5]), link)

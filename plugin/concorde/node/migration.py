@@ -9,7 +9,8 @@ way leaves the rest to the next one.
 from __future__ import annotations
 
 from .. import addresses
-from ..database import Database, version_of
+from ..database import Database, damaged, version_of
+from ..leases import lease_of
 from . import htb
 
 TYPE_CHECKING = False
@@ -86,10 +87,31 @@ class _Store(Database):
         return _STORE
 
     def read(self) -> tuple[list[Row], list[tuple[str, int]]]:
-        """The leases and reserved addresses, and the last address given of each subnet."""
+        """The leases and reserved addresses, and the last address given of each subnet.
+
+        Raises CniError 107.
+        """
         rows = self._database.execute(f"SELECT {_LEASE} FROM lease")
         last = self._database.execute("SELECT subnet, last FROM network")
+        for row in rows:
+            try:
+                if row[0] != "":
+                    lease_of(("", *row))
+                else:
+                    addresses.dotted(row[9])
+            except (AttributeError, OverflowError, TypeError, ValueError) as error:
+                raise damaged(self._path, f"not a lease: {row}") from error
         return [dict(zip(_LEASE.split(", "), row)) for row in rows], last
+
+
+def read(path: str, reading: bool = False) -> tuple[list[Row], list[tuple[str, int]]]:
+    """What a store tells; nothing if it is emptied. Raises CniError 107 and 108."""
+    is_emptied = version_of(path, reading) > _LAST_STORE
+    store = _Store(path, _EMPTIED if is_emptied else _LAST_STORE, reading)
+    try:
+        return ([], []) if is_emptied else store.read()
+    finally:
+        store.close()
 
 
 def steps(tables: Iterable[str], stores: Stores, reading: bool) -> tuple[Step, ...]:
@@ -127,12 +149,7 @@ def _take_over(execute: Execute, tables: Iterable[str], stores: Stores, reading:
 
 def _leases(execute: Execute, network: str, path: str, reading: bool) -> list[Row]:
     """What a store tells of pods; what it tells of addresses is written down."""
-    version = version_of(path, reading)
-    if version > _LAST_STORE:
-        return []  # it is empty
-    store = _Store(path, _LAST_STORE, reading)
-    leases, last = store.read()
-    store.close()
+    leases, last = read(path, reading)
     for subnet, address in last:
         execute("INSERT INTO subnet VALUES (?, ?, ?)", (network, subnet, address))
     for lease in leases:
@@ -165,7 +182,8 @@ def _number(rows: Iterable[Row]) -> None:
 
 def _write(execute: Execute, row: Row, uplink: str) -> None:
     row = {"pod": "", "takes": 0, "ceil": 0, **row}
-    if execute("SELECT 1 FROM attachment WHERE address = ?", (row.get("address"),)):
+    taken = "SELECT 1 FROM attachment WHERE address = ? OR host_veth = ?"
+    if execute(taken, (row.get("address"), row.get("host_veth"))):
         row = {**row, **dict.fromkeys(("address", "mtu", "subnet", "bridge", "host_veth"))}
     columns = _OF_ATTACHMENT.split(", ")
     places = ", ".join("?" * len(columns))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.system.plugin import former
 from tests.system.plugin.conftest import REFERENCE, Node, network, promising
 from tests.system.plugin.runtimes import CACHE, attach, keep
 from tests.system.plugin.uplinks import chain, ledger, on_uplink
@@ -119,6 +120,23 @@ def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(node: Node, how: str
     rebuilt(node)
     assert [entry["container"] for entry in ledger(node)["attachments"]] == ["B-1"]
     assert program(node, "reconcile") == (0, "nothing to repair\n")
+
+
+@pytest.mark.parametrize("of", ["cluster-a", "cluster-z"])
+def test_a_store_of_a_version_before_is_put_aside_wherever_it_is_damaged(node: Node, of: str) -> None:
+    configuration = on_uplink("100M", "200M")
+    result = attach(node, "A-1", configuration)
+    before = state(node)
+    former.keep(node)
+    store = f"/run/concorde/{of}/leases.sqlite"
+    if of != "cluster-a":  # of a network that is gone
+        node.run("cp", "-a", "/run/concorde/cluster-a", f"/run/concorde/{of}")
+    damage(node, "garbage in the middle", store)
+    error = node.call("ADD", "A-2", on_uplink("10M"))
+    assert error["code"] == 107, error
+    assert f"kept: {store}.damaged-1\n" in rebuilt(node)
+    assert state(node) == before
+    assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
 
 
 @pytest.mark.parametrize("command", ["rm -r /run/concorde", ": > " + LEDGER, "rm " + LEDGER])

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from concorde import addresses
 from concorde.cni import ALREADY_ATTACHED, NO_FREE_ADDRESS, CniError
-from concorde.leases import Lease, Link, Terms
-from concorde.node import ledger
+from concorde.leases import Lease, Link, Terms, lease_of
 from concorde.node.ledger import Ledger
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,20 +118,20 @@ ROW: dict[str, Any] = {
     ids=str,
 )  # fmt: skip
 def test_a_row_that_no_add_wrote_is_none(changed: dict[str, Any]) -> None:
-    assert vars(ledger.lease_of(tuple(ROW.values())).terms)["rate"] == 3
+    assert vars(lease_of(tuple(ROW.values())).terms)["rate"] == 3
     with pytest.raises((AttributeError, TypeError, ValueError)):
-        ledger.lease_of(tuple({**ROW, **changed}.values()))
+        lease_of(tuple({**ROW, **changed}.values()))
 
 
 def test_a_row_says_what_a_lease_holds_and_the_least_and_last_address_are_some() -> None:
-    lease = ledger.lease_of(tuple(ROW.values()))
+    lease = lease_of(tuple(ROW.values()))
     assert lease.link is not None
     promised = {"guarantee": 1, "ceiling": 2, "answers": 5}
     assert vars(lease.terms) == {"enforcement": "pod", **promised, "rate": 3, "burst": 4}
     assert (lease.link.mtu, lease.link.bridge, lease.link.host_veth) == (1450, "cni-a", "veth1")
     for address in (0, (1 << 32) - 1):
-        found = ledger.lease_of(tuple({**ROW, "address": address}.values())).link
+        found = lease_of(tuple({**ROW, "address": address}.values())).link
         assert found is not None
         assert found.address == address
     without = {**ROW, "address": None, "mtu": None, "subnet": None, "bridge": None, "host_veth": None}
-    assert ledger.lease_of(tuple(without.values())).link is None
+    assert lease_of(tuple(without.values())).link is None

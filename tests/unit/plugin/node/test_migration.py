@@ -128,6 +128,55 @@ def test_a_damaged_store_is_named_and_nothing_is_changed(tmp_path: Path) -> None
     assert (tmp_path / "node/ledger.sqlite").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "address = 'x'", "address = NULL", "address = 1 << 40", "container = x'ff'", "mtu = 'x'",
+        "enforcement = 'other'", "container = '', address = 1 << 40", "container = '', address = NULL",
+    ],
+)  # fmt: skip
+def test_a_row_that_no_version_wrote_is_damage(tmp_path: Path, change: str) -> None:
+    former(tmp_path)
+    file = sqlite3.connect(tmp_path / "b/leases.sqlite", isolation_level=None)
+    file.execute(f"UPDATE lease SET {change} WHERE container = 'B-1'")
+    file.close()
+    with pytest.raises(CniError, match=r"b/leases\.sqlite is damaged \(not a lease: ") as caught:
+        ledger.take_over(str(tmp_path))
+    assert caught.value.code == DAMAGED
+    assert state_files.are_former(str(tmp_path))
+
+
+def test_of_a_store_of_a_newer_version_nothing_is_lost(tmp_path: Path) -> None:
+    former(tmp_path)
+    file = sqlite3.connect(tmp_path / "b/leases.sqlite")
+    file.execute("PRAGMA user_version = 9")
+    file.close()
+    before = (tmp_path / "node/ledger.sqlite").read_bytes()
+    with pytest.raises(CniError, match=r"b/leases\.sqlite was made by a newer version") as caught:
+        ledger.take_over(str(tmp_path))
+    assert caught.value.code == UNUSABLE
+    assert (tmp_path / "node/ledger.sqlite").read_bytes() == before
+
+
+def test_two_with_one_name_of_a_port_are_both_taken_over(tmp_path: Path) -> None:
+    former(tmp_path)
+    file = sqlite3.connect(tmp_path / "b/leases.sqlite", isolation_level=None)
+    file.execute(
+        "UPDATE lease SET host_veth = ? WHERE container = 'B-1'", (names.host_veth("a", "A-0", "eth0"),)
+    )
+    file.close()
+    ledger.take_over(str(tmp_path))
+    leases = Ledger(str(tmp_path / "node")).leases()
+    assert [lease.link is not None for lease in leases.values()] == [True, True, False, False]
+
+
+def test_a_directory_that_rebuild_put_aside_is_no_network(tmp_path: Path) -> None:
+    former(tmp_path)
+    aside = Path(state_files.set_aside(str(tmp_path / "b")))
+    assert (aside / "leases.sqlite").exists()
+    assert state_files.former_stores(str(tmp_path)) == [("a", str(tmp_path / "a/leases.sqlite"))]
+
+
 KILLED = """\
 import os, sys
 from concorde import database
