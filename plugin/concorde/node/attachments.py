@@ -147,7 +147,6 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
     """Could a promise be kept now? Raises CniError 50 in words; `beforehand` as in verbs.status."""
     from . import ledger, shares
 
-    tools.find("nft")
     with NodeLock(network.node_directory):
         book = ledger.Ledger(network.node_directory, reading=beforehand)
         trees, entries = book.trees(), book.entries()

@@ -6,6 +6,8 @@ is listed. Should that fail, because something is missing or in the way, all is 
 
 from __future__ import annotations
 
+from edge import netlink as nl
+
 from .. import batches, links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
 from . import connections, htb, nfnetlink, tables, tunnels, uplinks
@@ -177,11 +179,8 @@ def open_port(entry: Entry) -> None:
 
 def _if_there(change: Callable[[str, str], None], port: str, address: str) -> None:
     """Change a port that may have gone meanwhile: its link ends with the pod's network, at any moment."""
-    try:
+    with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):
         change(port, address)
-    except OSError as error:
-        if error.errno != rtnetlink.NO_SUCH_DEVICE:
-            raise
 
 
 def require_ours(uplink: str, state: State, unknown: bool = False) -> None:

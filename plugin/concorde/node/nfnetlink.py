@@ -131,7 +131,7 @@ def _generation(asked: socket) -> bytes:
 def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int]]:
     """Key and counter of each element of a set; none where there is no such set."""
     body = _header(_FAMILIES[family]) + _of_set(name)
-    try:
+    with nl.Ignoring(NO_SUCH_THING):
         for message in nl.ask(_GET_ELEMENTS, nl.DUMP, body, asked):
             for content in nl.every(nl.attributes(message, 4).get(_ELEMENTS, b"")):
                 element = nl.attributes(content)
@@ -139,9 +139,6 @@ def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int
                 if expression.get(_NAME) == b"counter\0":
                     key = nl.attributes(element[_KEY])[_VALUE]
                     yield key, unpack_from("!Q", nl.attributes(expression[_OF_EXPRESSION])[_PACKETS])[0]
-    except OSError as error:
-        if error.errno != NO_SUCH_THING:
-            raise
 
 
 def _header(family: int, resource: int = 0) -> bytes:
