@@ -1,0 +1,1 @@
+"""Which node of a cluster has which block of pod addresses."""

@@ -1,0 +1,190 @@
+"""Which block of pod addresses a node gets: configs, their order for a node, and what is given already.
+
+Pure: a scenario and the controller of a live cluster ask the same. The rules are those of ClusterCIDRConfig
+("allocation rules" of GKE on Bare Metal); where it says nothing, of Kubernetes' KEP-2593. Configs may
+overlap: a block is given only if it overlaps nothing that any node has, and nothing reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Optional
+
+from edge.addresses.selectors import NAME_FIELD, Selector
+from edge.addresses.space import Network, Space
+
+
+class Range(NamedTuple):
+    """A network that is divided into blocks of one size."""
+
+    network: Network
+    mask: int  # prefix length of a block
+
+    @property
+    def possible(self) -> int:
+        """How many blocks it has, given or not."""
+        return 1 << (self.mask - self.network.prefixlen)
+
+    @property
+    def host_bits(self) -> int:
+        """Bits of an address within a block."""
+        return self.network.max_prefixlen - self.mask
+
+    def has(self, block: Network) -> bool:
+        """Whether a block is one of its blocks."""
+        return (
+            block.version == self.network.version
+            and block.prefixlen == self.mask
+            and block.network_address in self.network
+        )
+
+
+class Config(NamedTuple):
+    """Ranges for the nodes that a selector matches: IPv4's, IPv6's, or one of each in this order."""
+
+    name: str
+    ranges: tuple[Range, ...]
+    selector: Selector = Selector()
+
+    def rank(self, matched: int) -> tuple[int, int, int, str, int, str]:
+        """Return what configs for a node are sorted by; the first comes first."""
+        return (
+            -matched,
+            min(one.possible for one in self.ranges),
+            self.ranges[0].host_bits,
+            str(self.selector),
+            int(self.ranges[0].network.network_address),
+            self.name,
+        )
+
+
+class Node(NamedTuple):
+    """A node, and the blocks that it has already."""
+
+    name: str
+    labels: Mapping[str, str]
+    blocks: tuple[Network, ...] = ()
+
+
+class Given(NamedTuple):
+    """What a node has, and of which config; empty if it is no config's."""
+
+    config: str
+    blocks: tuple[Network, ...]
+
+
+class NoBlockError(Exception):
+    """No config has a block for a node; the message says why, config by config, and what would help."""
+
+
+class Allocator:
+    """The blocks of one cluster; ``reserved`` is given to nobody, such as the range of services.
+
+    ``versions`` are the families that the server keeps: a config with another one gives nothing.
+    """
+
+    def __init__(self, reserved: Iterable[Network] = (), versions: tuple[int, ...] = (4, 6)) -> None:
+        self.configs: dict[str, Config] = {}
+        self.given: dict[str, Given] = {}
+        self._withdrawn: dict[str, str] = {}
+        self._versions = versions
+        self._spaces = {4: Space(32), 6: Space(128)}
+        for network in reserved:
+            self._spaces[network.version].take(network)
+
+    def add(self, config: Config) -> None:
+        """Give blocks of a config, too."""
+        self.configs[config.name] = config
+
+    def withdraw(self, name: str, why: str) -> None:
+        """Give nothing more of a config; what nodes have of it they keep."""
+        self._withdrawn[name] = why
+
+    def remove(self, name: str) -> None:
+        """Forget a config. Raises ValueError while a node has a block of it."""
+        nodes = self.nodes_of(name)
+        if nodes:
+            raise ValueError(f"{name}: has {len(nodes)} nodes, {nodes[0]} among them")
+        self.configs.pop(name, None)
+        self._withdrawn.pop(name, None)
+
+    def nodes_of(self, name: str) -> list[str]:
+        """Return the nodes that have blocks of a config."""
+        return [node for node, given in self.given.items() if given.config == name]
+
+    def occupy(self, node: Node, config: str = "") -> Given:
+        """Take the blocks that a node has, wherever they lie; of the config that is named, or fits best."""
+        self.release(node.name)
+        for block in node.blocks:
+            self._spaces[block.version].take(block)
+        if not config:
+            fitting = (one for _, one in self._ordered(node) if _is_of(node.blocks, one))
+            others = (one for one in self.configs.values() if _is_of(node.blocks, one))
+            config = next((one.name for found in (fitting, others) for one in found), "")
+        self.given[node.name] = Given(config, node.blocks)
+        return self.given[node.name]
+
+    def allocate(self, node: Node) -> Given:
+        """Give a node what it is due, or return what it has. Raises NoBlockError."""
+        if node.name in self.given:
+            return self.given[node.name]
+        for _, config in self._ordered(node):
+            blocks = None if self._refusal(config) else self._lowest(config)
+            if blocks:
+                return self.occupy(node._replace(blocks=blocks), config.name)
+        raise NoBlockError(self._why_not(node))
+
+    def release(self, name: str) -> None:
+        """Take back what a node had, which is gone; nothing if it had nothing."""
+        given = self.given.pop(name, None)
+        for block in given.blocks if given else ():
+            self._spaces[block.version].release(block)
+
+    def free(self, name: str) -> int:
+        """Return how many more nodes get a block of a config."""
+        config = self.configs[name]
+        return min(self._spaces[one.network.version].free(one.network, one.mask) for one in config.ranges)
+
+    def _ordered(self, node: Node) -> list[tuple[int, Config]]:
+        labels = {**node.labels, NAME_FIELD: node.name}
+        found = ((config.selector.matched(labels), config) for config in self.configs.values())
+        matching = [(matched, config) for matched, config in found if matched is not None]
+        return sorted(matching, key=lambda each: each[1].rank(each[0]))
+
+    def _lowest(self, config: Config) -> Optional[tuple[Network, ...]]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return a block of each family, or None: both or neither."""
+        blocks = tuple(
+            block
+            for one in config.ranges
+            if (block := self._spaces[one.network.version].lowest(one.network, one.mask))
+        )
+        return blocks if len(blocks) == len(config.ranges) else None
+
+    def _refusal(self, config: Config) -> str:
+        """Return why a config gives nothing to anybody; empty if it does."""
+        for one in config.ranges:
+            if one.network.version not in self._versions:
+                return f"is for IPv{one.network.version} too, which this server does not keep for nodes"
+        return self._withdrawn.get(config.name, "")
+
+    def _why_not(self, node: Node) -> str:
+        labels = {**node.labels, NAME_FIELD: node.name}
+        if not self.configs:
+            return "there is no config yet: make one"
+        return "; ".join(f"{one.name} {self._reason(one, labels)}" for one in self.configs.values())
+
+    def _reason(self, config: Config, labels: Mapping[str, str]) -> str:
+        missing = config.selector.missing(labels)
+        if missing:
+            return f"is for nodes with {', '.join(map(str, missing))}: label the node so"
+        return self._refusal(config) or (
+            f"has no block left: {len(self.nodes_of(config.name))} nodes have one of "
+            f"{min(one.possible for one in config.ranges)}; make a config with another range"
+        )
+
+
+def _is_of(blocks: tuple[Network, ...], config: Config) -> bool:
+    """Whether a node's blocks, one a family, are a config's."""
+    return len(blocks) == len(config.ranges) and all(
+        any(one.has(block) for one in config.ranges) for block in blocks
+    )

@@ -1,0 +1,151 @@
+"""ClusterCIDRConfig as it is written in a manifest, and what is wrong with one.
+
+The vendor's kind is namespaced (``baremetal.cluster.gke.io/v1alpha1``), ours is not; their fields are the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, NamedTuple, Optional
+
+from edge.addresses.allocation import Config, Range
+from edge.addresses.selectors import Requirement, Selector
+
+KIND = "ClusterCIDRConfig"
+VENDOR, OURS = "baremetal.cluster.gke.io/v1alpha1", "addresses.contmec.dev/v1alpha1"
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+# A block of /31 has no address for a bridge and a pod between the subnet's own two (RFC 3021: links of two).
+LONGEST = {4: 30, 6: 126}
+# More blocks than 2 to the power of this are not kept track of (KEP-2593; kube-controller-manager's limit).
+MOST_BITS_IPV6 = 16
+_NETWORKS: dict[int, type[IPv4Network] | type[IPv6Network]] = {4: IPv4Network, 6: IPv6Network}
+
+
+class Problem(NamedTuple):
+    """What is wrong with a field, like ``spec.ipv4.cidr``."""
+
+    path: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}"
+
+
+class BadConfigError(ValueError):
+    """A config that cannot be used; ``problems`` are all of them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+def parse(document: Mapping[str, Any]) -> Config:
+    """Return what a manifest or an object asks for. Raises BadConfigError with all that is wrong."""
+    problems: list[Problem] = []
+    spec = _mapping(document.get("spec"), "spec", problems)
+    ranges = [
+        found
+        for field, version in (("ipv4", 4), ("ipv6", 6))
+        if field in spec and (found := _range(spec[field], f"spec.{field}", version, problems))
+    ]
+    if not ranges and not problems:
+        problems.append(Problem("spec", "must have ipv4, ipv6 or both"))
+    if len(ranges) == 2 and ranges[0].host_bits != ranges[1].host_bits:
+        mask = ranges[1].network.max_prefixlen - ranges[0].host_bits
+        problems.append(
+            Problem("spec.ipv6.perNodeMaskSize", f"must be {mask}: both families have blocks of equal size")
+        )
+    selector = _selector(spec.get("nodeSelector"), problems)
+    if problems:
+        raise BadConfigError(problems)
+    return Config(called(document), tuple(ranges), selector)
+
+
+def called(document: Mapping[str, Any]) -> str:
+    """Return how a config is called: its name, with the namespace before it where it has one."""
+    metadata = document.get("metadata") or {}
+    return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+
+
+def _range(written: object, path: str, version: int, problems: list[Problem]) -> Optional[Range]:  # noqa: UP045
+    family = _mapping(written, path, problems)
+    network, mask = family.get("cidr"), family.get("perNodeMaskSize")
+    try:
+        found = _NETWORKS[version](str(network))
+    except ValueError as error:
+        problems.append(Problem(f"{path}.cidr", _why(network, version, error)))
+        return None
+    longest = LONGEST[version]
+    if not isinstance(mask, int) or isinstance(mask, bool) or not found.prefixlen <= mask <= longest:
+        what = f"must be an integer from {found.prefixlen}, the range's own, to {longest}"
+        problems.append(Problem(f"{path}.perNodeMaskSize", what))
+        return None
+    if version == 6 and mask - found.prefixlen > MOST_BITS_IPV6:
+        what = (
+            f"must be at most {found.prefixlen + MOST_BITS_IPV6}: {MOST_BITS_IPV6} more than the range's own"
+        )
+        problems.append(Problem(f"{path}.perNodeMaskSize", what))
+        return None
+    return Range(found, mask)
+
+
+def _why(network: object, version: int, error: ValueError) -> str:
+    try:
+        loose = _NETWORKS[version](str(network), strict=False)
+    except ValueError:
+        example = "10.61.4.0/25" if version == 4 else "fd62::/112"
+        return f"must be an IPv{version} network like {example}, not {str(network)[:60]!r}"
+    return f"has host bits set: {loose} is meant" if str(error) else ""
+
+
+def _selector(written: object, problems: list[Problem]) -> Selector:
+    path = "spec.nodeSelector"
+    if written is None:
+        return Selector()
+    selector = _mapping(written, path, problems)
+    labels = _mapping(selector.get("matchLabels", {}), f"{path}.matchLabels", problems)
+    terms = _sequence(selector.get("nodeSelectorTerms", []), f"{path}.nodeSelectorTerms", problems)
+    return Selector(
+        tuple(Requirement(key, "In", (str(value),)) for key, value in sorted(labels.items())),
+        tuple(
+            _term(term, f"{path}.nodeSelectorTerms[{number}]", problems) for number, term in enumerate(terms)
+        ),
+    )
+
+
+def _term(written: object, path: str, problems: list[Problem]) -> tuple[Requirement, ...]:
+    term = _mapping(written, path, problems)
+    found = []
+    for field in ("matchExpressions", "matchFields"):
+        for number, one in enumerate(_sequence(term.get(field, []), f"{path}.{field}", problems)):
+            found.append(_requirement(one, f"{path}.{field}[{number}]", problems))
+    return tuple(found)
+
+
+def _requirement(written: object, path: str, problems: list[Problem]) -> Requirement:
+    asked = _mapping(written, path, problems)
+    values = _sequence(asked.get("values", []), f"{path}.values", problems)
+    operator = str(asked.get("operator"))
+    if operator not in OPERATORS:
+        problems.append(Problem(f"{path}.operator", f"must be one of {', '.join(OPERATORS)}"))
+    wanted = {"In": 1, "NotIn": 1, "Gt": 1, "Lt": 1}.get(operator, 0)
+    if bool(values) != bool(wanted) or (operator in ("Gt", "Lt") and len(values) != 1):
+        must = {"In": "have values", "NotIn": "have values", "Gt": "be one integer", "Lt": "be one integer"}
+        problems.append(Problem(f"{path}.values", f"must {must.get(operator, 'be empty')} for {operator}"))
+    return Requirement(str(asked.get("key", "")), operator, tuple(map(str, values)))
+
+
+def _mapping(written: object, path: str, problems: list[Problem]) -> Mapping[str, Any]:
+    if isinstance(written, Mapping):
+        return written
+    problems.append(Problem(path, "must be an object"))
+    return {}
+
+
+def _sequence(written: object, path: str, problems: list[Problem]) -> Sequence[Any]:
+    if isinstance(written, list):
+        return written
+    problems.append(Problem(path, "must be a list"))
+    return []

@@ -1,0 +1,77 @@
+"""Which nodes a config is for: what it asks of their labels, as Kubernetes' node selectors do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+NAME_FIELD = "metadata.name"  # the only field that Kubernetes lets a node selector ask for
+
+
+class Requirement(NamedTuple):
+    """What is asked of one label: a NodeSelectorRequirement."""
+
+    key: str
+    operator: str  # In, NotIn, Exists, DoesNotExist, Gt or Lt
+    values: tuple[str, ...] = ()
+
+    def is_met(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels has what is asked."""
+        value = labels.get(self.key)
+        if self.operator in ("In", "NotIn"):
+            return (value in self.values) == (self.operator == "In")
+        if self.operator in ("Exists", "DoesNotExist"):
+            return (value is not None) == (self.operator == "Exists")
+        try:
+            number, limit = int(value or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False
+        return number > limit if self.operator == "Gt" else number < limit
+
+    def __str__(self) -> str:
+        """What is asked, as ``kubectl --selector`` takes it."""
+        short = {"Exists": self.key, "DoesNotExist": f"!{self.key}"}
+        compared = {"Gt": ">", "Lt": "<"}
+        if self.operator in short:
+            return short[self.operator]
+        if self.operator in compared:
+            return f"{self.key}{compared[self.operator]}{','.join(self.values)}"
+        if self.operator == "In" and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
+
+
+class Selector(NamedTuple):
+    """Labels that a node must all have, and terms of which it must meet one, if there are any."""
+
+    labels: tuple[Requirement, ...] = ()
+    terms: tuple[tuple[Requirement, ...], ...] = ()
+
+    def matched(self, labels: Mapping[str, str]) -> Optional[int]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return how many requirements a node meets by its best term; None if it is none of these nodes.
+
+        Terms are alternatives, as in Kubernetes' node affinity; its own allocator once asked for all of them
+        (kubernetes#116419).
+        """
+        if not all(one.is_met(labels) for one in self.labels):
+            return None
+        met = [len(term) for term in self.terms if term and all(one.is_met(labels) for one in term)]
+        if self.terms and not met:
+            return None
+        return len(self.labels) + max(met, default=0)
+
+    def missing(self, labels: Mapping[str, str]) -> list[Requirement]:
+        """Return what a node lacks: of the labels, and of the term that it is nearest to."""
+        lacked = [one for one in self.labels if not one.is_met(labels)]
+        terms = [[one for one in term if not one.is_met(labels)] for term in self.terms if term]
+        return lacked + min(terms, key=len, default=[])
+
+    def __str__(self) -> str:
+        """The selector's text: requirements sorted, joined by commas; terms by " or "."""
+        parts = [_text(self.labels)] if self.labels else []
+        parts += sorted(_text(term) for term in self.terms if term)
+        return " or ".join(parts)
+
+
+def _text(requirements: tuple[Requirement, ...]) -> str:
+    return ",".join(sorted(map(str, requirements)))

@@ -1,0 +1,106 @@
+"""Free address space of one family: which block is the lowest that nobody has.
+
+A binary trie over the addresses' bits that knows for every prefix the largest free block below it, so that a
+block is found, taken and given back in as many steps as an address has bits, however many are taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import IPv4Network, IPv6Network
+from typing import Optional, Union
+
+Network = Union[IPv4Network, IPv6Network]
+
+
+class Space:
+    """What is taken of 2 to the power of ``bits`` addresses; a block may be taken more than once.
+
+    A prefix is a number: a 1, and then its bits. So its halves are ``2 * n`` and ``2 * n + 1``, and 1 is all.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+        self._taken: Counter[int] = Counter()
+        # The length of the largest free block below a prefix; more than ``bits``: there is none. A prefix
+        # that is not in here is wholly free.
+        self._largest: dict[int, int] = {}
+
+    def take(self, block: Network) -> None:
+        """Take a block, wherever it lies, and whoever has taken it before."""
+        prefix = self._prefix(block)
+        self._taken[prefix] += 1
+        self._largest[prefix] = self._bits + 1
+        self._tell_upwards(prefix)
+
+    def release(self, block: Network) -> None:
+        """Give a block back, once for each time that it was taken. Raises KeyError if it is not."""
+        prefix = self._prefix(block)
+        if not self._taken[prefix]:
+            raise KeyError(str(block))
+        self._taken[prefix] -= 1
+        if not self._taken[prefix]:
+            del self._taken[prefix]
+            self._remember(prefix)
+            self._tell_upwards(prefix)
+
+    def lowest(self, within: Network, length: int) -> Optional[Network]:  # noqa: UP045
+        """Return the lowest block of a prefix length in a network that overlaps nothing taken, or None."""
+        prefix = self._prefix(within)
+        if self._covered(prefix) or self._free_below(prefix) > length:
+            return None
+        while prefix.bit_length() - 1 < length:
+            prefix *= 2
+            if self._free_below(prefix) > length:
+                prefix += 1
+        return self._network(prefix, within)
+
+    def free(self, within: Network, length: int) -> int:
+        """Return how many blocks of a prefix length are left in a network; takes time as more is taken."""
+        prefix = self._prefix(within)
+        return 0 if self._covered(prefix) else self._count(prefix, length)
+
+    def _count(self, prefix: int, length: int) -> int:
+        own = prefix.bit_length() - 1
+        largest = self._free_below(prefix)
+        if largest > length:
+            return 0
+        if largest == own:
+            return 1 << (length - own)
+        return self._count(2 * prefix, length) + self._count(2 * prefix + 1, length)
+
+    def _covered(self, prefix: int) -> bool:
+        """Whether somebody has taken this or a larger block around it."""
+        while prefix and not self._taken[prefix]:
+            prefix >>= 1
+        return prefix > 0
+
+    def _free_below(self, prefix: int) -> int:
+        return self._largest.get(prefix, prefix.bit_length() - 1)
+
+    def _tell_upwards(self, prefix: int) -> None:
+        while prefix > 1:
+            prefix >>= 1
+            before = self._free_below(prefix)
+            if self._taken[prefix]:
+                return
+            self._remember(prefix)
+            if self._free_below(prefix) == before:
+                return
+
+    def _remember(self, prefix: int) -> None:
+        """Learn from its halves what is free below a prefix that nobody has taken as a whole."""
+        half = prefix.bit_length()
+        halves = self._free_below(2 * prefix), self._free_below(2 * prefix + 1)
+        if half == self._bits + 1 or halves == (half, half):
+            self._largest.pop(prefix, None)
+        else:
+            self._largest[prefix] = min(halves)
+
+    def _prefix(self, block: Network) -> int:
+        length = block.prefixlen
+        return 1 << length | int(block.network_address) >> (self._bits - length)
+
+    def _network(self, prefix: int, like: Network) -> Network:
+        length = prefix.bit_length() - 1
+        return type(like)(((prefix - (1 << length)) << (self._bits - length), length))
