@@ -1,0 +1,76 @@
+"""What ``kubectl apply -k edge/deploy/addresses`` brings: kinds, rights, and nothing besides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from edge.addresses import kinds
+from testbed import resources
+
+DEPLOY = resources.EDGE / "deploy" / "addresses"
+
+
+def manifests() -> dict[str, list[dict[str, Any]]]:
+    """What the kustomization lists, by kind."""
+    found = defaultdict(list)
+    for file in YAML(typ="safe").load(DEPLOY / "kustomization.yaml")["resources"]:
+        document = YAML(typ="safe").load(DEPLOY / file)
+        found[document["kind"]].append(document)
+    return found
+
+
+def test_kustomization_lists_every_manifest() -> None:
+    files = [path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml"]
+    listed = YAML(typ="safe").load(DEPLOY / "kustomization.yaml")["resources"]
+    assert sorted(listed) == sorted(str(path.relative_to(DEPLOY)) for path in files)
+
+
+def test_both_groups_have_the_same_kind_in_their_scopes() -> None:
+    ours, vendors = manifests()["CustomResourceDefinition"]
+    for definition, group, scope in ((ours, kinds.OURS, "Cluster"), (vendors, kinds.VENDOR, "Namespaced")):
+        spec = definition["spec"]
+        assert f"{spec.pop('group')}/{spec['versions'][0]['name']}" == group
+        assert spec.pop("scope") == scope
+        assert spec["names"]["kind"] == kinds.KIND
+        assert definition["metadata"]["name"] == f"{spec['names']['plural']}.{group.partition('/')[0]}"
+    assert ours["spec"] == vendors["spec"]
+
+
+def test_the_schema_has_the_bounds_that_the_program_has() -> None:
+    (version,) = manifests()["CustomResourceDefinition"][0]["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert {
+        number: spec[f"ipv{number}"]["properties"]["perNodeMaskSize"]["maximum"] for number in (4, 6)
+    } == kinds.LONGEST
+    term = spec["nodeSelector"]["properties"]["nodeSelectorTerms"]["items"]["properties"]
+    operator = term["matchExpressions"]["items"]["properties"]["operator"]
+    assert tuple(operator["enum"]) == kinds.OPERATORS
+
+
+def test_the_controller_may_ask_no_more_than_it_needs() -> None:
+    (role,) = manifests()["ClusterRole"]
+    assert {
+        f"{group}/{resource}": rule["verbs"]
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    } == {
+        "/nodes": ["get", "list", "watch", "patch"],
+        "/events": ["create", "patch"],
+        **{
+            f"{kind.partition('/')[0]}/clustercidrconfigs{part}": verbs
+            for kind in (kinds.OURS, kinds.VENDOR)
+            for part, verbs in (("", ["get", "list", "watch", "patch"]), ("/status", ["patch"]))
+        },
+    }
+    (account,) = manifests()["ServiceAccount"]
+    for binding in manifests()["ClusterRoleBinding"] + manifests()["RoleBinding"]:
+        (subject,) = binding["subjects"]
+        assert (subject["name"], subject["namespace"]) == (
+            account["metadata"]["name"],
+            account["metadata"]["namespace"],
+        )
+    assert account["automountServiceAccountToken"] is False  # whoever else uses it
