@@ -113,4 +113,4 @@ def test_the_page_shows_what_its_commands_print(etcd: str) -> None:
 def test_the_page_has_commands_of_each_step() -> None:
     verbs = [command.words[1] for command in commands()]
     assert verbs.count("up") == verbs.count("down") == 2
-    assert verbs.count("exec") >= 16
+    assert verbs.count("exec") >= 12

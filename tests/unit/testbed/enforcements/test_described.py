@@ -12,7 +12,6 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.scenario import descriptions, render_yaml
 from testbed.scenario.descriptions import PLACEHOLDERS
 from testbed.scenario.faults import render_path
-from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
 
@@ -143,12 +142,3 @@ def test_what_is_recorded_of_a_description_is_all_of_it() -> None:
     text = render_yaml(described(said).addressing.scenario)
     assert "  name: own\n" in text
     assert "type: x\n" in text
-
-
-@pytest.mark.parametrize(
-    ("language", "file"), [("sh", "bin/mine"), ("json", "mine.conflist"), ("yaml", "mine.yaml")]
-)
-def test_the_docs_show_the_example_as_it_is_run(language: str, file: str) -> None:
-    page = (ROOT / "docs" / "tutorial" / "own-network.md").read_text(encoding="utf-8")
-    shown = page.partition(f"```{language}\n")[2].partition("```")[0]
-    assert shown == (ROOT / "docs" / "examples" / "network" / file).read_text(encoding="utf-8")

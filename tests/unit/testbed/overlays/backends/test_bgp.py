@@ -10,34 +10,7 @@ from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
 BOTH = ("clusters.a.backend=bgp", "clusters.b.backend=bgp")
-WHOLE = """\
-log stderr all;
-router id 192.168.56.13;
-protocol device { scan time 2; }
-protocol direct { ipv4; interface "eth0"; }
-protocol static { ipv4; route 172.16.1.0/24 blackhole; }
-protocol kernel {
-  kernel table 101;
-  persist;
-  scan time 2;
-  graceful restart;
-  ipv4 { import none; export where source = RTS_BGP; };
-}
-template bgp nodes {
-  local 192.168.56.13 port 179 as 64512;
-  multihop;
-  connect delay time 2;
-  connect retry time 5;
-  error wait time 5,30;
-  hold time 9;
-  keepalive time 3;
-  graceful restart on;
-  ipv4 { import where net !~ [ 172.16.1.0/24+ ];
-    export where source = RTS_STATIC; next hop self; gateway recursive; };
-}
-protocol bgp 'master-01' from nodes { neighbor 192.168.56.11 port 179 as 64512; passive; }
-protocol bgp 'worker-02' from nodes { neighbor 192.168.56.14 port 179 as 64512; }
-"""
+WHOLE = (ROOT / "docs" / "examples" / "bird.conf").read_text(encoding="utf-8")
 
 
 def birds(*overrides: str) -> dict[str, Bird]:
@@ -46,11 +19,8 @@ def birds(*overrides: str) -> dict[str, Bird]:
 
 
 def test_a_bird_announces_its_own_subnet_and_hears_those_of_all_others() -> None:
+    """And the page about it shows just that."""
     assert birds()["a"].configuration("worker-01") == WHOLE
-
-
-def test_the_page_about_it_shows_just_that() -> None:
-    assert WHOLE in (ROOT / "docs" / "reference" / "backends.md").read_text(encoding="utf-8")
 
 
 def test_two_clusters_of_a_node_share_no_table_port_or_file() -> None:
