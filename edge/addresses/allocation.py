@@ -128,11 +128,22 @@ class Allocator:
         """Give a node what it is due, or return what it has. Raises NoBlockError."""
         if node.name in self.given:
             return self.given[node.name]
-        for _, config in self._ordered(node):
-            blocks = None if self._refusal(config) else self._lowest(config)
+        offered = self.offer(node)
+        if offered is None:
+            raise NoBlockError(self._why_not(node))
+        return self.occupy(node._replace(blocks=offered.blocks), offered.config)
+
+    def offer(self, node: Node) -> Optional[Given]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return what a node would be given now, whatever it has; None if there is nothing for it."""
+        for config in self.giving(node):
+            blocks = self._lowest(config)
             if blocks:
-                return self.occupy(node._replace(blocks=blocks), config.name)
-        raise NoBlockError(self._why_not(node))
+                return Given(config.name, blocks)
+        return None
+
+    def giving(self, node: Node) -> list[Config]:
+        """Return the configs that give to a node, as far as they have blocks; it is offered the first's."""
+        return [config for _, config in self._ordered(node) if not self._refusal(config)]
 
     def release(self, name: str) -> None:
         """Take back what a node had, which is gone; nothing if it had nothing."""
@@ -144,6 +155,25 @@ class Allocator:
         """Return how many more nodes get a block of a config."""
         config = self.configs[name]
         return min(self._spaces[one.network.version].free(one.network, one.mask) for one in config.ranges)
+
+    def free_in(self, one: Range, count: Optional[int] = None) -> list[Network]:  # noqa: UP045
+        """Return a range's free blocks, or the lowest ``count``; those side by side as larger networks."""
+        return self._spaces[one.network.version].runs(
+            one.network, one.mask, one.possible if count is None else count
+        )
+
+    def fitting(self, node: Node) -> int:
+        """Return how many more nodes like this one get blocks, of their best config and then the others."""
+        total, taken = 0, []
+        for config in self.giving(node):
+            count = self.free(config.name)
+            for block in [block for one in config.ranges for block in self.free_in(one, count)]:
+                self._spaces[block.version].take(block)
+                taken.append(block)
+            total += count
+        for block in taken:
+            self._spaces[block.version].release(block)
+        return total
 
     def _ordered(self, node: Node) -> list[tuple[int, Config]]:
         labels = {**node.labels, NAME_FIELD: node.name}

@@ -28,6 +28,15 @@ class Requirement(NamedTuple):
             return False
         return number > limit if self.operator == "Gt" else number < limit
 
+    def example(self) -> dict[str, str]:
+        """Return a label that meets it; none where its absence does."""
+        if self.operator == "In":
+            return {self.key: self.values[0]}
+        if self.operator == "Exists":
+            return {self.key: ""}
+        step = {"Gt": 1, "Lt": -1}.get(self.operator)
+        return {self.key: str(int(self.values[0]) + step)} if step else {}
+
     def __str__(self) -> str:
         """What is asked, as ``kubectl --selector`` takes it."""
         short = {"Exists": self.key, "DoesNotExist": f"!{self.key}"}
@@ -65,6 +74,15 @@ class Selector(NamedTuple):
         lacked = [one for one in self.labels if not one.is_met(labels)]
         terms = [[one for one in term if not one.is_met(labels)] for term in self.terms if term]
         return lacked + min(terms, key=len, default=[])
+
+    def example(self) -> Optional[dict[str, str]]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return the labels of a node that it is for, as few as there can be; None if none were found."""
+        for term in self.terms or ((),):
+            asked = (one.example() for one in (*self.labels, *term))
+            labels = {key: value for found in asked for key, value in found.items()}
+            if self.matched(labels) is not None:
+                return labels
+        return None
 
     def __str__(self) -> str:
         """The selector's text: requirements sorted, joined by commas; terms by " or "."""

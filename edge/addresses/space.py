@@ -60,6 +60,26 @@ class Space:
         prefix = self._prefix(within)
         return 0 if self._covered(prefix) else self._count(prefix, length)
 
+    def runs(self, within: Network, length: int, count: int) -> list[Network]:
+        """Return the lowest ``count`` free blocks of a length; those side by side as larger networks."""
+        prefix = self._prefix(within)
+        found: list[int] = []
+        if not self._covered(prefix):
+            self._gather(prefix, length, count, found)
+        return [self._network(one, within) for one in found]
+
+    def _gather(self, prefix: int, length: int, count: int, found: list[int]) -> int:
+        """Add what is free below a prefix to ``found``; return how many blocks are still to be found."""
+        own = prefix.bit_length() - 1
+        largest = self._free_below(prefix)
+        if not count or largest > length:
+            return count
+        if largest == own and 1 << (length - own) <= count:
+            found.append(prefix)
+            return count - (1 << (length - own))
+        rest = self._gather(2 * prefix, length, count, found)
+        return self._gather(2 * prefix + 1, length, rest, found)
+
     def _count(self, prefix: int, length: int) -> int:
         own = prefix.bit_length() - 1
         largest = self._free_below(prefix)
