@@ -15,7 +15,7 @@ from rich.tree import Tree
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
-from testbed.scenario import Scenario
+from testbed.scenario import Cluster, Scenario
 from testbed.scenario.units import format_bps
 
 # Pixels: of a pod's height, of what is around it, of a line of text and about a character of it.
@@ -46,7 +46,7 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
     """Return a scenario as a tree: zones if there are some, nodes, and what runs there."""
     found = Tree(Text.assemble((scenario.name, "bold"), f": enforcement {scenario.kept_by}"))
     for name, cluster in scenario.clusters.items():
-        pods = f"pods {cluster.pod_cidr}"
+        pods = _pods(cluster)
         found.add(verbatim(f"cluster {name}: master {cluster.master}, {pods}, backend {cluster.backend}"))
     for zone, nodes in _zones(scenario).items():
         above = found.add(verbatim(": ".join(_zone(scenario, zone)))) if zone else found
@@ -134,9 +134,15 @@ def _column(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> list
 def _key(scenario: Scenario, top: int) -> Iterator[Box]:
     x = GAP
     for name, cluster in scenario.clusters.items():
-        lines = (f"cluster {name}: {cluster.backend}", f"pods {cluster.pod_cidr}")
+        lines = (f"cluster {name}: {cluster.backend}", _pods(cluster))
         yield Box(x, top, _wide(lines) + 2 * GAP, HEIGHT, lines, _colour(scenario, name))
         x += _wide(lines) + 3 * GAP
+
+
+def _pods(cluster: Cluster) -> str:
+    """Say where a cluster's pods are, and how large the blocks are where that differs."""
+    ranges = [f"{one.cidr} by /{one.mask}" for one in cluster.pod_cidrs or ()]
+    return f"pods {', '.join(ranges) or cluster.pod_cidr}"
 
 
 def _wide(lines: Iterable[str]) -> int:

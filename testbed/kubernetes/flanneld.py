@@ -36,8 +36,8 @@ def refused(addressing: Addressing) -> Iterator[Fault]:
 def render_network(addressing: Addressing, cluster: str) -> str:
     """Return a cluster's ``net-conf.json``; its backend is one that flanneld knows."""
     backend = of_cluster(addressing, cluster).flannel()
-    own = addressing.scenario.clusters[cluster]
-    return json.dumps({"Network": str(own.pod_cidr), "Backend": backend}, indent=1)
+    network = addressing.flannel_network(cluster)
+    return json.dumps({"Network": str(network), "Backend": backend}, indent=1)
 
 
 def arguments(addressing: Addressing, cluster: str, node: str) -> list[str]:

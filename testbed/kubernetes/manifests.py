@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.enforcements.enforcement import Enforcement, offer, request
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, blocks
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.images import TRAFFIC
 from testbed.supplies.versions import Version
@@ -60,10 +60,11 @@ def master(addressing: Addressing, cluster: str) -> Manifest:
 
 def _node(addressing: Addressing, cluster: str, name: str) -> Manifest:
     subnet = str(addressing.pod_subnet(cluster, name))
+    labels = blocks.labels_of(addressing.scenario, name)
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name_of(name), "labels": {"kubernetes.io/hostname": name_of(name)}},
+        "metadata": {"name": name_of(name), "labels": labels},
         "spec": {"podCIDR": subnet, "podCIDRs": [subnet]},
     }
 

@@ -91,8 +91,8 @@ class PodNetwork(ABC):
         return []
 
     def routes(self, node: str) -> Sequence[IPv4Network]:
-        """Return the networks that a node then has routes into: that of all the cluster's pods."""
-        return [self.own.pod_cidr]
+        """Return the networks that a node then has routes into: those of all the cluster's pods."""
+        return self.addressing.pod_networks(self.cluster)
 
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return what runs on a node, in the order in which it is started; after all of the above."""
@@ -144,7 +144,7 @@ class PodNetwork(ABC):
         """Return what flannel writes of a node's subnet for CNI plugins."""
         subnet = self.addressing.pod_subnet(self.cluster, node)
         return (
-            f"FLANNEL_NETWORK={self.own.pod_cidr}\n"
+            f"FLANNEL_NETWORK={self.addressing.flannel_network(self.cluster)}\n"
             f"FLANNEL_SUBNET={subnet.network_address + 1}/{subnet.prefixlen}\n"
             f"FLANNEL_MTU={self.addressing.overlay_mtu(self.cluster)}\n"
             "FLANNEL_IPMASQ=false\n"

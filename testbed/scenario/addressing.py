@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from testbed.scenario import enforcements, networks
+from testbed.scenario.blocks import Blocks, allocate, around, together
 from testbed.scenario.model import Scenario, Transfer
 from testbed.scenario.words import Address, Interface, Name, Part
 
@@ -118,7 +119,19 @@ class Addressing:
         The master has the first subnet, so that the paper's workers get 172.16.1.0/24 and 172.16.2.0/24
         (figs. 4 to 6).
         """
-        return self._subnets[cluster, node]
+        return self.blocks(cluster).given[node]
+
+    def blocks(self, cluster: str) -> Blocks:
+        """Return which of a cluster's nodes has which subnet, of what, and who has none."""
+        return self._blocks[cluster]
+
+    def pod_networks(self, cluster: str) -> Sequence[IPv4Network]:
+        """Return the networks in which a cluster's pods are, as few as can be."""
+        return self._pod_networks[cluster]
+
+    def flannel_network(self, cluster: str) -> IPv4Network:
+        """Return the one network that flannel knows of a cluster: the smallest with all subnets."""
+        return self._flannel_networks[cluster]
 
     def network(self, cluster: str) -> networks.Network:
         """Return what kind a cluster's pod network is."""
@@ -218,14 +231,16 @@ class Addressing:
         }
 
     @cached_property
-    def _subnets(self) -> dict[tuple[str, str], IPv4Network]:
-        found = {}
-        for name, cluster in self.scenario.clusters.items():
-            step = 1 << (32 - cluster.node_prefix)
-            first = int(cluster.pod_cidr.network_address)
-            for index, node in enumerate(cluster.nodes):
-                found[name, node] = IPv4Network((first + step * index, cluster.node_prefix))
-        return found
+    def _blocks(self) -> dict[str, Blocks]:
+        return {name: allocate(self.scenario, one) for name, one in self.scenario.clusters.items()}
+
+    @cached_property
+    def _pod_networks(self) -> dict[str, list[IPv4Network]]:
+        return {name: together(one.pod_networks) for name, one in self.scenario.clusters.items()}
+
+    @cached_property
+    def _flannel_networks(self) -> dict[str, IPv4Network]:
+        return {name: around(one.pod_networks) for name, one in self.scenario.clusters.items()}
 
     @cached_property
     def _ports(self) -> dict[str, int]:

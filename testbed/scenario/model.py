@@ -26,9 +26,25 @@ from testbed.scenario import settings as settings_of_parts
 from testbed.scenario.descriptions import Description
 from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
-from testbed.scenario.words import Address, Interface, Name, Network, Part, Rate, Seconds, Share, Title
+from testbed.scenario.words import (
+    Address,
+    Interface,
+    Label,
+    LabelValue,
+    Name,
+    Network,
+    Network6,
+    Part,
+    Rate,
+    Seconds,
+    Share,
+    Title,
+)
 
 Scaled = TypeVar("Scaled", bound=BaseModel)
+
+NODE_PREFIX = 24  # of a subnet, where a scenario says one range of pods and no size
+MOST_POD_CIDRS = 100  # of a cluster: each of its nodes is compared with all
 
 # A part is known once it is imported or registered. The model checks names by these, and imports no part.
 ENFORCEMENTS: Registry[Any] = Registry("enforcement", word="enforcement")  # testbed.scenario.enforcements
@@ -104,6 +120,9 @@ class Node(Part):
     machine: Machine | None = Field(None, description="its size as a virtual machine; without one, as all")
     zone: Name | None = Field(None, description="where it is; with zones every node is in one")
     rate: Rate | None = Field(None, description="speed of its own link, both ways; none: underlay.rate")
+    labels: dict[Label, LabelValue] | None = Field(
+        None, description="by which pod_cidrs are chosen for it; its name and zone are labels by themselves"
+    )
 
 
 class Flannel(Part):
@@ -149,6 +168,25 @@ class Bgp(Part):
     )
 
 
+class PodCidr6(Part):
+    """The IPv6 range beside an IPv4 one, with blocks as large. Nodes get these, and pods get IPv4 alone."""
+
+    cidr: Network6 = Field(description="what is divided into blocks")
+    mask: int = Field(description="prefix length of a node's block")
+
+
+class PodCidr(Part):
+    """A range of pod addresses and the nodes that get blocks of it: a ClusterCIDRConfig in fewer words."""
+
+    name: Name = Field(description="how it is called; no two of a cluster have the same")
+    cidr: Network = Field(description="what is divided into blocks")
+    mask: int = Field(description="prefix length of a node's block")
+    ipv6: PodCidr6 | None = Field(None, description="the IPv6 range, if nodes are to have one of each family")
+    nodes: dict[Label, LabelValue] = Field(
+        {}, description="labels, all of which a node must have to get a block of it; none: any node"
+    )
+
+
 class Cluster(Part):
     """One master, its workers, one pod network. A worker may belong to several clusters."""
 
@@ -156,8 +194,18 @@ class Cluster(Part):
     workers: list[Name] = Field(
         min_length=1, description="nodes that run its pods; a node may be a worker of several clusters"
     )
-    pod_cidr: Network = Field(description="the cluster's pods; each node gets one subnet of it")
-    node_prefix: int = Field(24, ge=8, le=30, description="prefix length of a node's pod subnet")
+    pod_cidr: Network | None = Field(
+        None, description="the cluster's pods; each node gets one subnet of it; or else pod_cidrs"
+    )
+    node_prefix: int | None = Field(
+        None, ge=8, le=30, description="prefix length of a node's pod subnet; without one 24, with pod_cidr"
+    )
+    pod_cidrs: list[PodCidr] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_POD_CIDRS,
+        description="the cluster's pods, where nodes differ in size: ranges, chosen by nodes' labels",
+    )
     flannel: Flannel = Field(Flannel(), description="its overlay; clusters that share a node differ in VNI")
     backend: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
         "vxlan",
@@ -178,6 +226,23 @@ class Cluster(Part):
         if "backend" in value:
             raise ValueError("network is the former name of backend: set only one of them")
         return {("backend" if key == "network" else key): word for key, word in value.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_prefix(cls, value: object) -> object:
+        """Let a cluster with one size of subnets that says none have the usual one."""
+        if not isinstance(value, dict) or value.get("pod_cidr") is None:
+            return value
+        if value.get("node_prefix") is not None:
+            return value
+        return {**value, "node_prefix": NODE_PREFIX}
+
+    @property
+    def pod_networks(self) -> tuple[IPv4Network, ...]:
+        """Where its pods' addresses are, as it says."""
+        if self.pod_cidr is not None:
+            return (self.pod_cidr,)
+        return tuple(one.cidr for one in self.pod_cidrs or ())
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ class Network:
     overhead: int = 0  # bytes that a pod's packet grows by on the underlay
     has_vtep: bool = False  # whether pods' packets pass a VXLAN device on their nodes
     needs_neighbours: bool = False  # whether routes lead to other nodes, which must be on the same layer 2
+    # Whether it knows but one network of all pods, as flannel does.
+    knows_one_network: bool = True
     settings: Part | None = None  # its own, where a scenario says nothing; handed to what makes it
 
     def once(self, scenario: Scenario, cluster: str) -> Sequence[Once]:
@@ -178,4 +180,4 @@ register(Vxlan("vxlan", overhead=50, has_vtep=True))
 register(VxlanMiss("vxlan-miss", overhead=50, has_vtep=True))
 register(Network("host-gw", needs_neighbours=True))
 register(Ipip("ipip", overhead=IPV4_HEADER))
-register(BgpRouted("bgp", needs_neighbours=True))
+register(BgpRouted("bgp", needs_neighbours=True, knows_one_network=False))

@@ -2,25 +2,22 @@
 
 Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
 exist only look at those that do, so one wrong name gives one fault. What is sent has rules of its own, in
-``traffic_rules``.
+``traffic_rules``, and so have pods' addresses, in ``block_rules``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
-from testbed.scenario import enforcements, links, networks, traffic_rules
+from testbed.scenario import block_rules, enforcements, links, networks, traffic_rules
 from testbed.scenario.addressing import Addressing, first_of_pods
+from testbed.scenario.block_rules import PROBES, RESERVED_ADDRESSES
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.model import Scenario, Zone
 from testbed.scenario.units import format_rate
 
-# Addresses a pod never gets: the subnet's own, the gateway's (paper, section 3.3.1), the broadcast address.
-RESERVED_ADDRESSES = 3
-# A node's probes, a sender and a receiver, with which a run finds out what the machine can carry.
-PROBES = 2
 # What the plugin takes for a promise: less is surely a slip of the unit, more no link carries.
 LOWEST_RATE, HIGHEST_RATE = 10**3, 10**12
 # A cluster's bridge is called cni-<name>, and Linux interface names have 15 characters (IFNAMSIZ - 1).
@@ -49,7 +46,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _clusters,
         _networks,
         _pods,
-        _subnets,
+        *block_rules.RULES,
         _ranges,
         _containers,
         _names,
@@ -73,17 +70,6 @@ def _clusters(scenario: Scenario) -> Iterator[Fault]:
             elif worker in named:
                 yield Fault((*at, "workers", index), f"{worker!r} is named twice in this cluster")
             named.add(worker)
-        if cluster.node_prefix <= cluster.pod_cidr.prefixlen:
-            yield Fault(
-                (*at, "node_prefix"),
-                f"a node's /{cluster.node_prefix} does not fit the cluster's {cluster.pod_cidr}; "
-                f"it must be longer than /{cluster.pod_cidr.prefixlen}",
-            )
-        elif len(cluster.nodes) > 2 ** (cluster.node_prefix - cluster.pod_cidr.prefixlen):
-            yield Fault(
-                (*at, "pod_cidr"),
-                f"{cluster.pod_cidr} has no /{cluster.node_prefix} for each of {len(cluster.nodes)} nodes",
-            )
     yield from _settings(scenario)
     yield from _overlays(scenario)
 
@@ -207,17 +193,21 @@ def _shaping(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _networks(scenario: Scenario) -> Iterator[Fault]:
-    networks: list[tuple[Path, IPv4Network]] = [(("underlay", "cidr"), scenario.underlay.cidr)]
-    networks += [(("clusters", name, "pod_cidr"), c.pod_cidr) for name, c in scenario.clusters.items()]
-    networks += [(("container_cidr",), scenario.container_cidr)]
-    for first, second in _overlapping([network for _, network in networks]):
-        (at, a), (later, b) = networks[first], networks[second]
-        yield Fault(later, f"{b} overlaps {render_path(at)} {a}")
+    """No two overlap, but ranges of one cluster, of which each address is given once all the same."""
+    networks: list[tuple[str, Path, IPv4Network | IPv6Network]] = [
+        ("", ("underlay", "cidr"), scenario.underlay.cidr),
+        *block_rules.ranges(scenario),
+        ("", ("container_cidr",), scenario.container_cidr),
+    ]
+    for first, second in _overlapping([network for _, _, network in networks]):
+        (one, at, a), (other, later, b) = networks[first], networks[second]
+        if one != other or not one:
+            yield Fault(later, f"{b} overlaps {render_path(at)} {a}")
     if scenario.underlay.cidr.num_addresses - RESERVED_ADDRESSES < len(scenario.nodes):
         yield Fault(("underlay", "cidr"), f"{scenario.underlay.cidr} cannot hold {len(scenario.nodes)} nodes")
 
 
-def _overlapping(networks: list[IPv4Network]) -> list[tuple[int, int]]:
+def _overlapping(networks: list[IPv4Network | IPv6Network]) -> list[tuple[int, int]]:
     """Return by their indices which networks overlap: every one that does, but not with all others.
 
     Two that overlap are one within the other. So in the order of their addresses, the larger first, each can
@@ -225,10 +215,10 @@ def _overlapping(networks: list[IPv4Network]) -> list[tuple[int, int]]:
     """
     pairs = []
     around: list[int] = []
-    for index in sorted(
-        range(len(networks)), key=lambda i: (networks[i].network_address, networks[i].prefixlen)
-    ):
-        while around and networks[around[-1]].broadcast_address < networks[index].network_address:
+    spans = [(one.version, int(one.network_address), -int(one.broadcast_address)) for one in networks]
+    for index in sorted(range(len(networks)), key=spans.__getitem__):
+        version, begin, _ = spans[index]
+        while around and (spans[around[-1]][0], -spans[around[-1]][2]) < (version, begin):
             around.pop()
         if around:
             pairs.append((min(around[-1], index), max(around[-1], index)))
@@ -258,19 +248,6 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
         if pod.ceiling and pod.ceiling < pod.promised:
             of = "the guarantee" + (" and answers" if pod.answers else "")
             yield Fault((*at, "ceiling"), f"a ceiling below {of} would break the promise")
-
-
-def _subnets(scenario: Scenario) -> Iterator[Fault]:
-    counts = Counter((pod.cluster, pod.node) for pod in scenario.pods.values())
-    for name, cluster in scenario.clusters.items():
-        room = 2 ** (32 - cluster.node_prefix) - RESERVED_ADDRESSES - PROBES
-        for node in cluster.workers:
-            pods = counts[name, node]
-            if pods > room:
-                yield Fault(
-                    ("clusters", name, "node_prefix"),
-                    f"a /{cluster.node_prefix} has room for {room} pods; {node!r} is to run {pods}",
-                )
 
 
 def _ranges(scenario: Scenario) -> Iterator[Fault]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_interface, ip_network
 from typing import Annotated
 
 from pydantic import (
@@ -34,6 +34,19 @@ def _no_number(value: object) -> object:
     return value
 
 
+def _without_host_bits(value: object) -> object:
+    """Refuse an address of a network in its place, and say which is meant."""
+    if not isinstance(_no_number(value), str):
+        return value
+    try:
+        meant = ip_network(str(value), strict=False)
+    except ValueError:
+        return value  # no network at all, which is said elsewhere
+    if meant.network_address != ip_interface(str(value)).ip:
+        raise ValueError(f"has host bits set: {meant} is meant")
+    return value
+
+
 Rate = Annotated[
     int,
     BeforeValidator(parse_rate),
@@ -56,9 +69,15 @@ Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Network = Annotated[
     IPv4Network,
-    BeforeValidator(_no_number),
+    BeforeValidator(_without_host_bits),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "description": "an IPv4 network: 172.16.0.0/16"}),
+]
+Network6 = Annotated[
+    IPv6Network,
+    BeforeValidator(_without_host_bits),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "description": "an IPv6 network: fd62::/112"}),
 ]
 Address = Annotated[
     IPv4Address,
@@ -68,6 +87,11 @@ Address = Annotated[
 ]
 # The kernel's rule (dev_valid_name in net/core/dev.c), less what is special to ip and tc on a command line.
 Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
+# Of a node (k8s.io/apimachinery/pkg/util/validation: IsQualifiedName, IsValidLabelValue).
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+Label = Annotated[str, StringConstraints(pattern=rf"^({_DOMAIN}/)?{_LABEL}$")]
+LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
 
 
 class Part(BaseModel):

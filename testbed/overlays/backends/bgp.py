@@ -35,8 +35,11 @@ class Bird(PodNetwork):
     """One cluster's BIRDs."""
 
     def links(self, node: str) -> str:
-        """Return the rule by which the cluster's table is looked up; BIRD writes the routes."""
-        return f"rule add to {self.own.pod_cidr} lookup {self.table} priority {self.table}\n"
+        """Return the rules by which the cluster's table is looked up; BIRD writes the routes."""
+        return "".join(
+            f"rule add to {network} lookup {self.table} priority {self.table}\n"
+            for network in self.addressing.pod_networks(self.cluster)
+        )
 
     def daemons(self, node: str) -> Sequence[Daemon]:
         """Return BIRD."""
@@ -56,9 +59,10 @@ class Bird(PodNetwork):
         ]
 
     def wanted(self, node: str, found: Mapping[str, KernelState]) -> Iterator[str]:
-        """Yield the rule, and the routes that BIRD writes."""
+        """Yield the rules, and the routes that BIRD writes."""
         table = str(self.table)
-        yield kernel_state.rule(str(self.own.pod_cidr), table)
+        for network in self.addressing.pod_networks(self.cluster):
+            yield kernel_state.rule(str(network), table)
         for subnet, via in self.ways(node):
             yield kernel_state.route(subnet, via, self.addressing.uplink(node), table)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
 from typing import Any
 
 from edge.overlay import leases
@@ -86,7 +87,7 @@ class Resolved(Overlay):
         addressing, vtep = self.addressing, self.addressing.vtep(self.cluster)
         yield from self.wanted_device(node)
         if self._asks:
-            yield kernel_state.route(str(self.own.pod_cidr), "", vtep)
+            yield kernel_state.route(self._network, "", vtep)
         for other in self.own.nodes:
             mac = found[other].macs.get(vtep, "")
             subnet = addressing.pod_subnet(self.cluster, other)
@@ -129,8 +130,13 @@ class Resolved(Overlay):
 
     def interface(self, node: str) -> str:
         """Return the VTEP's address with its prefix: as long as all pods' network if they are neighbours."""
-        length = self.own.pod_cidr.prefixlen if self._asks else 32
+        length = self._network.prefixlen if self._asks else 32
         return f"{self.vtep_address(node)}/{length}"
+
+    @property
+    def _network(self) -> IPv4Network:
+        """Where all are that are asked for: with several ranges flannel's one network around them."""
+        return self.addressing.flannel_network(self.cluster)
 
     @property
     def _solicit(self) -> str:
@@ -175,7 +181,7 @@ class Resolved(Overlay):
         return {
             "device": addressing.vtep(self.cluster),
             "vni": self.own.flannel.vni,
-            "network": str(self.own.pod_cidr),
+            "network": str(self._network),
             "subnet": str(addressing.pod_subnet(self.cluster, node)),
             "address": str(addressing.address(node)),
             **self.resolve.model_dump(),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from testbed.scenario import Scenario, addressing
+from testbed.scenario import Scenario, addressing, blocks
 from testbed.scenario.addressing import FIRST_PORT, Addressing, Found
 from tests.unit.testbed.builders import addressed
 
@@ -127,9 +127,8 @@ class Counting:
     [
         ("IPv4Interface", lambda of: [of.nodes[name] for name in of.scenario.nodes]),
         ("IPv4Interface", lambda of: [of.container(name) for name in of.scenario.containers]),
-        ("IPv4Network", lambda of: [of.pod_subnet("a", name) for name in of.scenario.nodes]),
     ],
-    ids=["nodes", "containers", "pod subnets"],
+    ids=["nodes", "containers"],
 )
 def test_what_is_asked_of_every_node_is_computed_once(
     kind: str, ask: Callable[[Addressing], list[object]], monkeypatch: pytest.MonkeyPatch
@@ -140,6 +139,16 @@ def test_what_is_asked_of_every_node_is_computed_once(
     first, again = ask(many), ask(many)
     assert len(first) >= MANY - 1
     assert counting.times == len(first)
+    assert all(one is other for one, other in zip(first, again, strict=True))
+
+
+def test_pod_subnets_are_given_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = many_nodes()
+    counting = Counting(blocks.allocate)
+    monkeypatch.setattr(addressing, "allocate", counting)
+    first, again = ([many.pod_subnet("a", name) for name in many.scenario.nodes] for _ in range(2))
+    assert len(set(first)) == MANY
+    assert counting.times == 1
     assert all(one is other for one, other in zip(first, again, strict=True))
 
 

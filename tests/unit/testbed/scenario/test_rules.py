@@ -75,7 +75,9 @@ FAULTS = {
     "clusters.a.workers=[worker-01, worker-01]": "clusters.a.workers[1]: 'worker-01' is named twice",
     "clusters.b.flannel.vni=1": "clusters.b.flannel.vni: cluster 'a' shares a node and already has VNI 1",
     "clusters.b.pod_cidr=172.16.128.0/17": "clusters.b.pod_cidr: 172.16.128.0/17 overlaps clusters.a",
-    "clusters.b.pod_cidr=172.17.0.1/16": "clusters.b.pod_cidr: input is not a valid IPv4 network",
+    "clusters.b.pod_cidr=172.17.0.1/16": "clusters.b.pod_cidr: has host bits set: 172.17.0.0/16 is meant",
+    "clusters.b.pod_cidr=fd00::/64": "clusters.b.pod_cidr: input is not a valid IPv4 network",
+    "clusters.b.pod_cidr=": "clusters.b.pod_cidr: this field is required, or pod_cidrs",
     "clusters.b.pod_cidr=172.17.0.0/24": "clusters.b.node_prefix: a node's /24 does not fit",
     "clusters.b.pod_cidr=172.17.0.0/23": "clusters.b.pod_cidr: 172.17.0.0/23 has no /24 for each of 3 nodes",
     "clusters.a.node_prefix=30": "clusters.a.node_prefix: a /30 has room for",
@@ -100,6 +102,84 @@ FAULTS = {
     "disturbances[0].rate=1001G": "disturbances[0].rate: 1001G is more than 1T bits per second",
     "name=no spaces": "name: string should match pattern",
 }
+
+
+ALL = "{name: all, cidr: 172.17.0.0/16, mask: 24}"
+BOTH = "name: all, cidr: 172.17.0.0/16, mask: 24, ipv6"
+# What cluster b says of its pods, and what is wrong with it.
+POD_CIDRS = {
+    f"pod_cidr: 172.17.0.0/16, pod_cidrs: [{ALL}]": "pod_cidr: pod_cidrs says where the pods are: keep one",
+    f"node_prefix: 24, pod_cidrs: [{ALL}]": "node_prefix: each of pod_cidrs has its mask: remove this",
+    "pod_cidrs: []": "pod_cidrs: list should have at least 1 item",
+    f"pod_cidrs: [{', '.join([ALL] * 101)}]": "pod_cidrs: list should have at most 100 items",
+    f"pod_cidrs: [{ALL}, {{name: All, cidr: 172.19.0.0/16, mask: 24}}]": (
+        "pod_cidrs[1].name: the name is taken by clusters.b.pod_cidrs[0]"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16}]": "pod_cidrs[0].mask: this field is required",
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 15}]": (
+        "pod_cidrs[0].mask: must be an integer from 16, the range's own, to 30"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 31}]": (
+        "pod_cidrs[0].mask: must be an integer from 16, the range's own, to 30"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.1/16, mask: 24}]": (
+        "pod_cidrs[0].cidr: has host bits set: 172.17.0.0/16 is meant"
+    ),
+    f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::1/112', mask: 120}}}}]": (
+        "pod_cidrs[0].ipv6.cidr: has host bits set: fd00::/112 is meant"
+    ),
+    f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::/112', mask: 127}}}}]": (
+        "pod_cidrs[0].ipv6.mask: must be an integer from 112, the range's own, to 126"
+    ),
+    f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::/100', mask: 120}}}}]": (
+        "pod_cidrs[0].ipv6.mask: must be at most 116: 16 more than the range's own"
+    ),
+    f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::/112', mask: 121}}}}]": (
+        "pod_cidrs[0].ipv6.mask: must be 120: both families have blocks of equal size"
+    ),
+    "pod_cidrs: [{name: all, cidr: 192.168.56.128/25, mask: 28}]": (
+        "pod_cidrs[0].cidr: 192.168.56.128/25 overlaps underlay.cidr 192.168.56.0/24"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.16.128.0/17, mask: 24}]": (
+        "pod_cidrs[0].cidr: 172.16.128.0/17 overlaps clusters.a.pod_cidr 172.16.0.0/16"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.18.0.0/16, mask: 24}]": (
+        "container_cidr: 172.18.0.0/16 overlaps clusters.b.pod_cidrs[0].cidr 172.18.0.0/16"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/23, mask: 24}]": (
+        "pod_cidrs: 1 of 3 nodes get no block; 'worker-02': all has no block left: 2 nodes have one of 2"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 24, nodes: {size: small}}]": (
+        "pod_cidrs: 3 of 3 nodes get no block; 'master-02': all is for nodes with size=small: label the node"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 30}]": (
+        "pod_cidrs[0].mask: a /30 has room for 0 pods; 'worker-01' is to run 1"
+    ),
+    "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 24, nodes: {si ze: small}}]": (
+        "pod_cidrs[0].nodes.si ze: string should match pattern"
+    ),
+    f"pod_cidrs: [{ALL}, {{name: far, cidr: 172.20.0.0/24, mask: 24}}]": (
+        "pod_cidrs: flannel's network, the smallest around 172.17.0.0/16 and 172.20.0.0/24, is 172.16.0.0/13 "
+        "and overlaps container_cidr 172.18.0.0/16; choose ranges closer together, or backend bgp"
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "message"), POD_CIDRS.items(), ids=list(POD_CIDRS.values()))
+def test_a_fault_of_pods_addresses_is_named_with_its_path(said: str, message: str) -> None:
+    master = "master: master-02, workers: [worker-01, worker-02], flannel: {vni: 2}"
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [f"clusters.b={{{master}, {said}}}"])
+    where = "" if message.startswith("container") else "clusters.b."
+    assert f"{CONTMEC}: {where}{message}" in str(caught.value)
+
+
+def test_labels_that_a_node_has_by_itself_are_not_said() -> None:
+    for label, value in (("kubernetes.io/hostname", "worker-03"), ("topology.kubernetes.io/zone", "south")):
+        with pytest.raises(ScenarioError) as caught:
+            load(STATIONS, [f"nodes.worker-03.labels={{{label}: x}}"])
+        words = f"every node has this label by itself: {value}"
+        assert f"nodes.worker-03.labels.{label}: {words}" in str(caught.value)
 
 
 @pytest.mark.parametrize(("override", "message"), FAULTS.items(), ids=list(FAULTS))
