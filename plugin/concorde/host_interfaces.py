@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     class Known(Protocol):
         """What an attachment's row says of its ends; see node.records.Entry."""
 
-        way: str
+        host_interface: str
         port: str
         link: int
         host_mac: str
@@ -70,7 +70,7 @@ class Found:
         self.master = named(index=end.master) if end is not None and end.master else None
 
     @property
-    def way(self) -> str:
+    def host_interface(self) -> str:
         """Where its packets come into the node's routing."""
         if self.end is None:
             return ""
@@ -146,7 +146,7 @@ def indexes() -> dict[str, int]:
 
 def is_same(entry: Known) -> bool:
     """Whether what has the name of an attachment's end is that end; an older version wrote nothing down."""
-    now = named(entry.port or entry.way)
+    now = named(entry.port or entry.host_interface)
     if now is None:
         return False
     known = entry.link, entry.host_mac, entry.inside, entry.number

@@ -222,7 +222,7 @@ def _tell_attachments(
     refused: dict[tuple[str, str, str], int],
 ) -> None:
     for entry in entries:
-        terms, counters = promises.get(entry.key), within.get(_port(entry))
+        terms, counters = promises.get(entry.key), within.get(entry.end)
         if terms is not None and terms.guarantee is not None:
             families.guarantee.add(labelled(_who(entry)), terms.guarantee)
         if terms is not None and terms.answers is not None:
@@ -260,11 +260,7 @@ def _who(entry: Entry) -> Labels:
     namespace, slash, pod = entry.pod.partition("/")
     if not slash:  # no runtime told
         namespace, pod = "", entry.container
-    return ("network", entry.network), ("namespace", namespace), ("pod", pod), ("port", _port(entry))
-
-
-def _port(entry: Entry) -> str:
-    return entry.port or entry.way
+    return ("network", entry.network), ("namespace", namespace), ("pod", pod), ("port", entry.end)
 
 
 def _read(state: str) -> tuple[Tree | None, list[Entry], Promises]:
@@ -290,7 +286,7 @@ def _of_pods(entries: list[Entry]) -> tuple[dict[str, Counters], int]:
     from . import namespaces
 
     ends = namespaces.other_ends()
-    theirs = {port: ends[port] for port in map(_port, entries) if port in ends}
+    theirs = {port: ends[port] for port in (entry.end for entry in entries) if port in ends}
     try:
         classes_of = namespaces.within(theirs, of_classes)
     except PermissionError:

@@ -66,7 +66,7 @@ def _leave(book: Ledger, key: Key, stays: bool) -> None:
     if entry is None:
         return
     there = False
-    if entry.way and entry.mac and not entry.is_ours:
+    if entry.host_interface and entry.mac and not entry.is_ours:
         from .. import host_interfaces  # not above: few attachments are of a chain
 
         there = host_interfaces.is_same(entry)
@@ -180,7 +180,7 @@ def complete(book: Ledger) -> None:
 
     for entry in book.entries():
         is_learned = entry.is_ours or entry.link
-        if not entry.way or (entry.mac and is_learned):
+        if not entry.host_interface or (entry.mac and is_learned):
             continue
         known = addresses.pod_mac(entry.address) if entry.is_ours and entry.address is not None else ""
         entry.mac = entry.mac or known or rtnetlink.peer_address(entry.end)
@@ -207,7 +207,7 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None, ne
     entry.ceil = settings.tree.capacity
     if not (terms.guarantee or terms.answers):
         return entry
-    if entry.address is None or not entry.way:
+    if entry.address is None or not entry.host_interface:
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
     if switched:
         raise invalid("prevResult", f"a guarantee needs packets that the node routes, not {switched}")
@@ -251,7 +251,7 @@ def _of_previous(network: Configuration, lease: Lease, netns: str) -> tuple[Entr
     first, others = _addresses(network.previous)
     found = host_interfaces.of(network.previous, lease.interface, netns)
     key = network.name, lease.container, lease.interface
-    ends = found.way, found.port
+    ends = found.host_interface, found.port
     # What ADD was told, first: a pod with CAP_NET_ADMIN may have changed it since.
     mac = _mac(host_interfaces.told_mac(network.previous, lease.interface) or found.mac)
     entry = Entry(*key, lease.pod, first, *ends, None, 0, 0, mac=mac, others=others)

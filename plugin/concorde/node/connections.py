@@ -84,4 +84,6 @@ def learned(entry: Entry) -> list[Element]:
 
 
 def _of(entry: Entry, name: str) -> list[Element]:
-    return [("ip", name, f'"{entry.way}" . {address}') for address in entry.ipv4] if entry.way else []
+    if not entry.host_interface:
+        return []
+    return [("ip", name, f'"{entry.host_interface}" . {address}') for address in entry.ipv4]

@@ -150,13 +150,13 @@ _CHAINS = {
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's elements: none where nobody knows its port or its hardware address."""
-    if not entry.mac or not entry.way:
+    if not entry.mac or not entry.host_interface:
         return []
     if not entry.is_routed:
         port = f'"{entry.port}"'
         found = [("bridge", "addresses", address) for address in entry.ipv4]
         return [*_allowed("bridge", port, entry), *found, ("bridge", "guarded", port)]
-    port = f'"{entry.way}"'
+    port = f'"{entry.host_interface}"'
     allowed = [element for family in ROUTED for element in _allowed(family, port, entry)]
     guarded = [(family, "guarded", port) for family in ROUTED if (family, "guarded") in SETS]
     return [*allowed, *guarded, ("netdev", "ingress", port)]

@@ -370,19 +370,12 @@ class Ledger(Database):
         if self.find(entry.key) is not None:
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, []))
         columns = "network", "container", "interface", "pod", "address", *_ENTERED
-        row = [
-            *entry.key,
-            entry.pod,
-            entry.address,
-            entry.way,
-            *(getattr(entry, name) for name in _ENTERED[1:]),
-        ]
         try:
             self._database.execute(
-                f"INSERT INTO attachment ({', '.join(columns)}) VALUES ({', '.join('?' * len(row))})"
+                f"INSERT INTO attachment ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
                 " ON CONFLICT (network, container, interface) DO UPDATE SET "
                 + ", ".join(f"{name} = excluded.{name}" for name in columns[3:]),
-                row,
+                [getattr(entry, name) for name in columns],
             )
         except Conflict as error:
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, self.entries())) from error

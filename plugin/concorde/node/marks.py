@@ -115,18 +115,17 @@ def _control_ports(ports: Sequence[int]) -> list[Rule]:
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's elements."""
-    if not entry.way:
+    if not entry.host_interface:
         return []
-    found = [("ip", "ways", f'"{entry.way}" . {address}') for address in entry.ipv4]
+    end = f'"{entry.host_interface}"'
+    found = [("ip", "ways", f"{end} . {address}") for address in entry.ipv4]
     if entry.minor is None:
         return found
     for family, its in (("ip", entry.ipv4), ("ip6", entry.ipv6)):
         for address in its:
-            found.append(
-                (family, "efforts", f'"{entry.way}" . {address} : {handle(best_effort(entry.minor))}')
-            )
+            found.append((family, "efforts", f"{end} . {address} : {handle(best_effort(entry.minor))}"))
     if entry.rate and entry.address is not None:
-        who = f'"{entry.way}" . {addresses.dotted(entry.address)}'
+        who = f"{end} . {addresses.dotted(entry.address)}"
         of = "promises" if entry.guarantee else "answers"
         found.append(("ip", of, f"{who} : {handle(entry.minor)}"))
         found.append(("ip", "spoken", who + _limit(entry.rate)))

@@ -100,8 +100,8 @@ class Entry:
     take on the uplink, `ceil` what the pod may use there, all in bits per second of layer 2 in full frames:
     rate and ceil are 0 where the network's pods have no part in the tree. `minor` is the number of its
     classes, None where it has none, in the tree of `uplink` and `direction`. With `peer` the promise is for
-    what goes to that one alone, else to anybody. `way` is the interface its packets enter the node's routing
-    by (empty if nobody knows one), and `port` its port of a bridge (empty if it has none); `address` is None
+    what goes to that one alone, else to anybody. `host_interface` is where its packets enter the node's
+    routing (empty if nobody knows), and `port` its port of a bridge (empty if it has none); `address` is None
     when another plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further
     addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
 
@@ -117,7 +117,7 @@ class Entry:
         interface: str,
         pod: str,
         address: int | None,
-        way: str,
+        host_interface: str,
         port: str,
         guarantee: int | None,
         rate: int,
@@ -140,7 +140,7 @@ class Entry:
         self.interface = interface
         self.pod = pod
         self.address = address
-        self.way = way
+        self.host_interface = host_interface
         self.port = port
         self.guarantee = guarantee
         self.rate = rate
@@ -166,7 +166,7 @@ class Entry:
     @property
     def end(self) -> str:
         """The node's end of its interface, by which it is guarded; empty if it has none."""
-        return self.port or self.way
+        return self.port or self.host_interface
 
     @property
     def ipv4(self) -> list[str]:
@@ -187,7 +187,7 @@ class Entry:
     @property
     def is_routed(self) -> bool:
         """Whether its frames enter the node by a veth of its own, which is no bridge's port."""
-        return bool(self.way and self.mac and not self.port)
+        return bool(self.host_interface and self.mac and not self.port)
 
     @property
     def is_ours(self) -> bool:
@@ -197,7 +197,7 @@ class Entry:
     @property
     def has_classes(self) -> bool:
         """Whether the tree has classes for it: where its packets can be told from others'."""
-        return bool(self.ceil and self.way and self.address is not None)
+        return bool(self.ceil and self.host_interface and self.address is not None)
 
     @property
     def key(self) -> Key:

@@ -87,16 +87,17 @@ def fragments(family: str, refuse: str, tracked: bool) -> list[Rule]:
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's elements: each has a limit of its own."""
-    if not entry.way:
+    if not entry.host_interface:
         return []
+    end = f'"{entry.host_interface}"'
     found = [
-        (family, name, f'"{entry.way}" . {address}')
+        (family, name, f"{end} . {address}")
         for family, own in (("ip", entry.ipv4), ("ip6", entry.ipv6))
         for address in own
         for name in ("new_hops", "fragments")
     ]
     # What is sent from there goes to the node, and never further.
-    return [*found, *(("ip6", "fragments", f'"{entry.way}" . {local}') for local in entry.link_local)]
+    return [*found, *(("ip6", "fragments", f"{end} . {local}") for local in entry.link_local)]
 
 
 def narrow() -> list[str]:

@@ -117,17 +117,18 @@ _OUT_OF_AN_OVERLAY = _forms("iifname @vteps", "out of an overlay")
 
 def elements(entry: Entry) -> list[Element]:
     """An attachment's elements: where what is refused to it is counted."""
-    if not entry.way:
+    if not entry.host_interface:
         return []
-    found = [("ip", "refused", f'"{entry.way}" . {address}') for address in entry.ipv4]
-    found += [("ip6", "ways", f'"{entry.way}" . {address}') for address in entry.ipv6]
+    end = f'"{entry.host_interface}"'
+    found = [("ip", "refused", f"{end} . {address}") for address in entry.ipv4]
+    found += [("ip6", "ways", f"{end} . {address}") for address in entry.ipv6]
     ipv6 = [*entry.ipv6, *entry.link_local]
-    return [*found, *(("ip6", "refused", f'"{entry.way}" . {address}') for address in ipv6)]
+    return [*found, *(("ip6", "refused", f"{end} . {address}") for address in ipv6)]
 
 
 def shared(entry: Entry) -> list[Element]:
     """Elements that several attachments have in common."""
-    return [("ip", "bridges", f'"{entry.way}"')] if entry.is_ours else []
+    return [("ip", "bridges", f'"{entry.host_interface}"')] if entry.is_ours else []
 
 
 def devices(found: list[Element]) -> list[str]:

@@ -120,7 +120,7 @@ def _install(
     enforcement = enforcements.load(lease.terms.enforcement)
     link = lease.link
     entry = attachments.entry_of(configuration, lease, settings, netns)
-    if not entry.way:
+    if not entry.host_interface:
         from ..chain import UNGUARDED
 
         raise invalid("prevResult", f"{lease.interface} has no end on the node: {UNGUARDED}")

@@ -204,7 +204,7 @@ def test_who_follows_another_plugin_lives_as_long_as_the_nodes_end_leads_to_it(
     found = lives(Kept(follows=True, prevResult=told, netns=netns), {})
     assert (found is not None) is there
     assert found is None or (found.lease.link, found.lease.terms.enforcement) == (None, "none")
-    assert found is None or found.found is None or not ends or found.found.way == "br0"
+    assert found is None or found.found is None or not ends or found.found.host_interface == "br0"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ MAC = "0a:58:ac:10:01:02"
 
 
 def entry(name: str = "A-1", rate: int = GIGA, address: int = 0xAC100102, **keys: Any) -> Entry:
-    given: dict[str, Any] = {"network": "cluster-a", "pod": "", "way": "cni-a", "port": "veth1", "mac": MAC}
-    values = {**given, "ceil": 9 * GIGA, "uplink": "eth0", **keys}
+    where = {"host_interface": "cni-a", "port": "veth1", "mac": MAC}
+    values = {"network": "cluster-a", "pod": "", **where, "ceil": 9 * GIGA, "uplink": "eth0", **keys}
     return Entry(
         container=name, interface="eth0", address=address, guarantee=rate or None, rate=rate, **values
     )

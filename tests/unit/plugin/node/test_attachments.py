@@ -128,23 +128,24 @@ def test_of_an_interface_that_others_made_kernel_and_result_tell(cables: Cables)
     for netns in ("/run/netns/8", "/run/netns/gone", ""):
         one = attachments.entry_of(configuration(prevResult=told), lease(link=None), None, netns)
         assert (one.address, one.others) == (addresses.parse("10.1.0.5"), "fd00::1 10.1.0.6")
-        assert (one.way, one.port, one.mac, one.is_ours) == ("br0", "veth7", OTHER_MAC, False)
+        assert (one.host_interface, one.port, one.mac, one.is_ours) == ("br0", "veth7", OTHER_MAC, False)
         assert (one.link, one.host_mac, one.number) == (7, "host 7", 8)
         known = (2, "inode of /run/netns/8") if netns == "/run/netns/8" else (0, "")
         assert (one.inside, one.namespace) == known
 
 
 @pytest.mark.parametrize(
-    ("master", "way", "port"), [(0, "cali1", ""), (3, "br0", "cali1"), (5, "cali1", ""), (6, "cali1", "")]
+    ("master", "host_interface", "port"),
+    [(0, "cali1", ""), (3, "br0", "cali1"), (5, "cali1", ""), (6, "cali1", "")],
 )
 @pytest.mark.parametrize("ends", [("br0", "cali1", "bwp1"), ("bwp1",), ()])
 def test_an_ends_place_in_the_result_says_nothing(
-    ends: tuple[str, ...], master: int, way: str, port: str, cables: Cables
+    ends: tuple[str, ...], master: int, host_interface: str, port: str, cables: Cables
 ) -> None:
     cables.pair(9, "cali1", 8, OTHER_MAC, master=master)
     told = configuration(prevResult=previous("10.1.0.5/24", ends=ends))
     one = attachments.entry_of(told, lease(link=None), None, "/run/netns/8")
-    assert (one.way, one.port, one.end) == (way, port, "cali1")
+    assert (one.host_interface, one.port, one.end) == (host_interface, port, "cali1")
     if master == 5:
         with pytest.raises(CniError, match=r"not ovs-system \(openvswitch\)"):
             attachments.entry_of(told, lease(GIGA, link=None), settings(), "/run/netns/8")
@@ -158,7 +159,7 @@ def test_what_has_no_end_on_the_node_leads_to_no_device_of_the_nodes(kind: str, 
     cables.add(2, "eth0", at=8, kind=kind, mac=MAC, peer=3, number=99)
     told = configuration(prevResult=previous("10.1.0.5/24", mac="", ends=("br0",)))
     one = attachments.entry_of(told, lease(link=None), None, "/run/netns/8")
-    assert (one.way, one.port, one.mac, one.link) == ("", "", MAC, 0)
+    assert (one.host_interface, one.port, one.mac, one.link) == ("", "", MAC, 0)
 
 
 def test_an_end_within_a_third_namespace_is_not_the_nodes_link_of_that_number(cables: Cables) -> None:
@@ -167,7 +168,7 @@ def test_an_end_within_a_third_namespace_is_not_the_nodes_link_of_that_number(ca
     cables.add(2, "eth0", at=7, kind="veth", mac=MAC, peer=9, number=3)
     told = configuration(prevResult=previous("10.1.0.5/24", mac=""))
     one = attachments.entry_of(told, lease(link=None), None, "/run/netns/7")
-    assert (one.way, one.mac) == ("", MAC)
+    assert (one.host_interface, one.mac) == ("", MAC)
 
 
 @pytest.mark.parametrize(

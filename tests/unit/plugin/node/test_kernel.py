@@ -77,7 +77,7 @@ def test_overlays_that_are_there_take_offloaded_packets_apart_if_the_tree_does(n
 
 
 def test_a_chain_of_an_attachment_is_nfts_and_all_else_goes_without_it(noting: NotingKernel) -> None:
-    routed = entry(rate=0, port="", way="cali1", minor=None)
+    routed = entry(rate=0, port="", host_interface="cali1", minor=None)
     chains = [element for element in tables.elements(routed) if element[1] == tables.INGRESS]
     assert chains
     kernel.enter(None, routed, 0)

@@ -95,6 +95,9 @@ def test_every_older_version_is_taken_over(tmp_path: Path, of_ledger: int, of_st
     assert [(one.container, one.guarantee, one.rate, one.minor, one.pod) for one in book.entries()] == [
         ("A-0", 1000, 1034, 16, "x/a0"), ("B-1", None, 0, None, ""),
     ]  # fmt: skip
+    assert [(one.host_interface, one.port) for one in book.entries()] == [
+        ("cni-a", names.host_veth("a", "A-0", "eth0")), ("cni-b", "veth7"),
+    ]  # fmt: skip
     tree = book.tree()
     assert tree is not None
     assert book.promised(tree) == 1034

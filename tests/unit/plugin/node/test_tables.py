@@ -84,7 +84,7 @@ def test_each_address_of_a_pods_has_its_share_and_link_local_ones_are_not_routed
 
 
 def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
-    routed = entry(port="", way="veth9")
+    routed = entry(port="", host_interface="veth9")
     every = ["ip", "ip6", "bridge", "netdev", "inet", "arp"]
     assert tables.families([routed], ipv6=True) == every
     assert {family for family, _, _ in tables.elements(routed)} == {*every} - {"bridge"}
@@ -100,7 +100,7 @@ def test_a_routed_veth_is_guarded_by_a_chain_of_its_own() -> None:
 
 def test_nobodys_port_is_guarded_whose_hardware_address_is_unknown() -> None:
     assert {family for family, _, _ in tables.elements(entry(mac=""))} == {"ip"}
-    assert tables.elements(entry(mac="", way="", port="")) == []
+    assert tables.elements(entry(mac="", host_interface="", port="")) == []
 
 
 def test_without_control_ports_no_rule_names_any() -> None:
