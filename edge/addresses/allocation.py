@@ -7,7 +7,7 @@ overlap: a block is given only if it overlaps nothing that any node has, and not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Optional
 
 from edge.addresses.selectors import NAME_FIELD, Selector
@@ -64,6 +64,12 @@ class Node(NamedTuple):
     name: str
     labels: Mapping[str, str]
     blocks: tuple[Network, ...] = ()
+    created: str = ""  # as an API writes it: UTC in whole seconds, so texts are in the order of times
+
+    @property
+    def turn(self) -> tuple[str, str]:
+        """What nodes of which none came first are sorted by."""
+        return (self.created, self.name)
 
 
 class Given(NamedTuple):
@@ -80,48 +86,51 @@ class NoBlockError(Exception):
 class Allocator:
     """The blocks of one cluster; ``reserved`` is given to nobody, such as the range of services.
 
-    ``versions`` are the families that the server keeps: a config with another one gives nothing.
+    A server that is not ``dual_stack`` keeps one block a node: configs of both families give nothing there.
     """
 
-    def __init__(self, reserved: Iterable[Network] = (), versions: tuple[int, ...] = (4, 6)) -> None:
+    def __init__(self, reserved: Iterable[Network] = (), dual_stack: bool = True) -> None:
         self.configs: dict[str, Config] = {}
         self.given: dict[str, Given] = {}
+        self._nodes: dict[str, dict[str, None]] = {}  # of a config; "" has those that are no config's
         self._withdrawn: dict[str, str] = {}
-        self._versions = versions
+        self._dual_stack = dual_stack
         self._spaces = {4: Space(32), 6: Space(128)}
         for network in reserved:
             self._spaces[network.version].take(network)
 
     def add(self, config: Config) -> None:
-        """Give blocks of a config, too."""
+        """Give blocks of a config, too; what nodes have of it that was no config's is its own from now on."""
+        if self.configs.get(config.name) == config:
+            return
+        self.remove(config.name)
         self.configs[config.name] = config
+        for node in [one for one in self.nodes_of("") if _is_of(self.given[one].blocks, config)]:
+            self._attribute(node, config.name)
 
     def withdraw(self, name: str, why: str) -> None:
         """Give nothing more of a config; what nodes have of it they keep."""
         self._withdrawn[name] = why
 
     def remove(self, name: str) -> None:
-        """Forget a config. Raises ValueError while a node has a block of it."""
-        nodes = self.nodes_of(name)
-        if nodes:
-            raise ValueError(f"{name}: has {len(nodes)} nodes, {nodes[0]} among them")
+        """Forget a config that is gone; what nodes still have of it they keep, and it is no config's."""
+        for node in list(self.nodes_of(name)):
+            self._attribute(node, "")
         self.configs.pop(name, None)
         self._withdrawn.pop(name, None)
 
-    def nodes_of(self, name: str) -> list[str]:
-        """Return the nodes that have blocks of a config."""
-        return [node for node, given in self.given.items() if given.config == name]
+    def nodes_of(self, name: str) -> Collection[str]:
+        """Return the nodes that have blocks of a config, now and later; of "": blocks of no config."""
+        return self._nodes.setdefault(name, {}).keys()
 
     def occupy(self, node: Node, config: str = "") -> Given:
         """Take the blocks that a node has, wherever they lie; of the config that is named, or fits best."""
         self.release(node.name)
         for block in node.blocks:
             self._spaces[block.version].take(block)
-        if not config:
-            fitting = (one for _, one in self._ordered(node) if _is_of(node.blocks, one))
-            others = (one for one in self.configs.values() if _is_of(node.blocks, one))
-            config = next((one.name for found in (fitting, others) for one in found), "")
-        self.given[node.name] = Given(config, node.blocks)
+        of = config if config in self.configs else self._config_of(node)
+        self.given[node.name] = Given(of, node.blocks)
+        self._nodes.setdefault(of, {})[node.name] = None
         return self.given[node.name]
 
     def allocate(self, node: Node) -> Given:
@@ -130,7 +139,7 @@ class Allocator:
             return self.given[node.name]
         offered = self.offer(node)
         if offered is None:
-            raise NoBlockError(self._why_not(node))
+            raise NoBlockError(self.why_not(node))
         return self.occupy(node._replace(blocks=offered.blocks), offered.config)
 
     def offer(self, node: Node) -> Optional[Given]:  # noqa: UP045 (nodes may have Python 3.9)
@@ -141,6 +150,10 @@ class Allocator:
                 return Given(config.name, blocks)
         return None
 
+    def has_blocks(self) -> bool:
+        """Whether there is a node that would be given something."""
+        return any(self._lowest(one) for one in self.configs.values() if not self._refusal(one))
+
     def giving(self, node: Node) -> list[Config]:
         """Return the configs that give to a node, as far as they have blocks; it is offered the first's."""
         return [config for _, config in self._ordered(node) if not self._refusal(config)]
@@ -148,7 +161,10 @@ class Allocator:
     def release(self, name: str) -> None:
         """Take back what a node had, which is gone; nothing if it had nothing."""
         given = self.given.pop(name, None)
-        for block in given.blocks if given else ():
+        if given is None:
+            return
+        del self._nodes[given.config][name]
+        for block in given.blocks:
             self._spaces[block.version].release(block)
 
     def free(self, name: str) -> int:
@@ -190,14 +206,31 @@ class Allocator:
         )
         return blocks if len(blocks) == len(config.ranges) else None
 
+    def _config_of(self, node: Node) -> str:
+        """Return whose blocks a node's are: of the configs that have them the best one; "" without any."""
+        labels = {**node.labels, NAME_FIELD: node.name}
+        having = (one for one in self.configs.values() if _is_of(node.blocks, one))
+        found = ((one, one.selector.matched(labels)) for one in having)
+        ranked = [(matched is None, one.rank(matched or 0), one.name) for one, matched in found]
+        return min(ranked)[-1] if ranked else ""
+
+    def _attribute(self, node: str, config: str) -> None:
+        given = self.given[node]
+        del self._nodes[given.config][node]
+        self._nodes.setdefault(config, {})[node] = None
+        self.given[node] = given._replace(config=config)
+
     def _refusal(self, config: Config) -> str:
         """Return why a config gives nothing to anybody; empty if it does."""
-        for one in config.ranges:
-            if one.network.version not in self._versions:
-                return f"is for IPv{one.network.version} too, which this server does not keep for nodes"
+        if len(config.ranges) > 1 and not self._dual_stack:
+            return (
+                "is for IPv4 and IPv6, and this server keeps one block a node: "
+                "start it with the feature gate IPv6DualStack, or make a config with one family"
+            )
         return self._withdrawn.get(config.name, "")
 
-    def _why_not(self, node: Node) -> str:
+    def why_not(self, node: Node) -> str:
+        """Return why a node is offered nothing, config by config, and what would help."""
         labels = {**node.labels, NAME_FIELD: node.name}
         if not self.configs:
             return "there is no config yet: make one"
