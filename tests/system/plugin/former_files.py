@@ -47,7 +47,7 @@ def main(state: str, version: int) -> None:
             insert(file, "tree", {**vars(tree), "ports": " ".join(map(str, tree.ports))})
         for entry in entries:
             if version > 1 or entry.minor is not None:
-                insert(file, "entry", vars(entry))
+                insert(file, "entry", {**vars(entry), "way": entry.host_interface})
         file.close()
 
 
