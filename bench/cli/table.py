@@ -317,7 +317,7 @@ MACHINES = (
     ),
     Verb(
         "deploy.images",
-        "Assemble the images for clusters that exist: the installer's and those of bench's pods.",
+        "Assemble the images for clusters that exist: installer, bench's pods, controller of addresses.",
         "cli.verbs.machines:provide_images",
     ),
     Verb(

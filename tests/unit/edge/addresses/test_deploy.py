@@ -74,3 +74,30 @@ def test_the_controller_may_ask_no_more_than_it_needs() -> None:
             account["metadata"]["namespace"],
         )
     assert account["automountServiceAccountToken"] is False  # whoever else uses it
+
+
+def test_the_lease_it_asks_for_is_the_one_that_it_may_have() -> None:
+    (role,), (pod,) = manifests()["Role"], pods()
+    (name,) = [one for rule in role["rules"] for one in rule.get("resourceNames", [])]
+    assert f"--lease={role['metadata']['namespace']}/{name}" in pod["containers"][0]["args"]
+
+
+def test_it_runs_where_no_pod_network_is_and_without_rights_on_the_node() -> None:
+    (pod,) = pods()
+    assert pod["hostNetwork"] is True
+    tolerated = {one["key"]: set(one) for one in pod["tolerations"]}
+    assert tolerated["node.kubernetes.io/not-ready"] == {"key", "operator"}  # whatever the effect
+    assert {"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"} < set(tolerated)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert "volumes" not in pod
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def pods() -> list[dict[str, Any]]:
+    """What the Deployments run."""
+    return [one["spec"]["template"]["spec"] for one in manifests()["Deployment"]]
