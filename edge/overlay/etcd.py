@@ -14,9 +14,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Network
 
+from edge.http import AwayError, Json, Question, Server, UnfitError
 from edge.overlay import leases
-from edge.overlay.http import Question, Server
-from edge.overlay.leases import AwayError, Json, Lease, UnfitError
+from edge.overlay.leases import Lease
 
 DIRECTORY = "/coreos.com/network"
 CONFIGURATION = f"{DIRECTORY}/config"

@@ -12,18 +12,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
+
+from edge.http import UnfitError, json_object
 
 BACKEND = "vxlan"
 _KEY = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})-(\d{1,2})")
-Json = dict[str, Any]
 T = TypeVar("T", IPv4Address, IPv4Network)
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
-
-
-class UnfitError(ValueError):
-    """What a store holds is no lease; the message says in which way."""
 
 
 class Lease(NamedTuple):
@@ -37,10 +34,6 @@ class Lease(NamedTuple):
     def vtep(self) -> IPv4Address:
         """The VTEP's own address: the subnet's first."""
         return self.subnet.network_address
-
-
-class AwayError(Exception):
-    """A store does not answer, or not as it should; the message says how."""
 
 
 class Store(Protocol):
@@ -106,17 +99,6 @@ def text_of(lease: Lease) -> str:
     data = {"VtepMAC": lease.mac}
     value = {"PublicIP": str(lease.address), "BackendType": BACKEND, "BackendData": data}
     return json.dumps(value, separators=(",", ":"))
-
-
-def json_object(text: str | bytes, what: str) -> Json:
-    """Return the object that a text is. Raises UnfitError with that text's name."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnfitError(f"{what} is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UnfitError(f"{what} is not a JSON object")
-    return value
 
 
 def _address(text: object) -> IPv4Address:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from edge.http import AwayError, Json, Question, Server, UnfitError
 from edge.overlay import leases
-from edge.overlay.http import Question, Server
-from edge.overlay.leases import AwayError, Json, Lease, UnfitError
+from edge.overlay.leases import Lease
 
 _PREFIX = "flannel.alpha.coreos.com/"
 ADDRESS, BACKEND = f"{_PREFIX}public-ip", f"{_PREFIX}backend-type"

@@ -16,13 +16,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
+from edge.http import AwayError, Server
+from edge.log import Logger
 from edge.overlay import etcd
 from edge.overlay.answering import MISS, Answering, DeviceGoneError, Replica
-from edge.overlay.http import Server
 from edge.overlay.kernel import Device, Ears, OverrunError
-from edge.overlay.leases import AwayError, Lease, Store, report
+from edge.overlay.leases import Lease, Store, report
 from edge.overlay.node_annotations import Annotations
 from edge.overlay.settings import ANSWER, Settings, of_arguments
 
@@ -32,43 +33,6 @@ FIRST_WAIT, LAST_WAIT = 0.05, 1.0
 BREATH_SECONDS = 0.02
 # How often the kernel's entries are looked at though nothing has happened, and soon when a change failed.
 LOOK_SECONDS, SOON_SECONDS = 30.0, 0.5
-LINES_A_SECOND, MOST_REMEMBERED = 100, 1000  # of the log
-
-
-class Logger:
-    """A program's log, a line an event; how many more there were in a second is one line."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream, self._lock = stream, threading.Lock()
-        self._second, self._written, self._left_out = 0, 0, 0
-        self._said: set[str] = set()
-
-    def __call__(self, text: str) -> None:
-        """Write one line, with the time of day before it."""
-        with self._lock:
-            now = time.time()
-            if int(now) != self._second:
-                if self._left_out:
-                    self._write(now, f"and {self._left_out} lines more")
-                self._second, self._written, self._left_out = int(now), 0, 0
-            if self._written >= LINES_A_SECOND:
-                self._left_out += 1
-                return
-            self._written += 1
-            self._write(now, text)
-
-    def once(self, text: str) -> None:
-        """Write a line, unless it was written before."""
-        if text not in self._said:
-            if len(self._said) >= MOST_REMEMBERED:
-                self._said.clear()
-            self._said.add(text)
-            self(text)
-
-    def _write(self, now: float, text: str) -> None:
-        clock = time.strftime("%H:%M:%S", time.localtime(now))
-        self._stream.write(f"{clock}.{int(now % 1 * 1000):03d} {text}\n")
-        self._stream.flush()
 
 
 class Mailbox:

@@ -7,8 +7,9 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edge.http import json_object
 from edge.overlay.answering import AHEAD, MISS, Generation
-from edge.overlay.leases import json_object, parsed
+from edge.overlay.leases import parsed
 
 IGNORE, ANSWER = "ignore", "answer"
 

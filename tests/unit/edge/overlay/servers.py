@@ -6,8 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from edge.overlay.http import Question, Server
-from edge.overlay.leases import AwayError, Json
+from edge.http import AwayError, Json, Question, Server
 
 
 def coded(text: str) -> str:

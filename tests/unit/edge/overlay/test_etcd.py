@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from edge.http import AwayError, Json, Question
 from edge.overlay import etcd, leases
 from edge.overlay.etcd import CONFIGURATION, SUBNETS, Etcd
-from edge.overlay.http import Question
-from edge.overlay.leases import AwayError, Json, Lease
+from edge.overlay.leases import Lease
 from tests.unit.edge.overlay.kernels import NETWORK, OWN, lease
 from tests.unit.edge.overlay.servers import Scripted, Silent, stored
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from edge.http import UnfitError
 from edge.overlay import leases
-from edge.overlay.leases import Lease, UnfitError
+from edge.overlay.leases import Lease
 from tests.unit.edge.overlay.kernels import OWN, lease
 
 # As it stands in the etcd of the first flannel's users.

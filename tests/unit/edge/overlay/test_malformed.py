@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from edge import netlink
+from edge.http import AwayError, Json, UnfitError
 from edge.overlay import leases
 from edge.overlay.etcd import SUBNETS, Etcd
-from edge.overlay.leases import AwayError, Json, UnfitError
 from tests import cases
 from tests.unit.edge.overlay.kernels import (
     INDEX,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from edge.overlay.leases import AwayError, Json, Lease, UnfitError
+from edge.http import AwayError, Json, UnfitError
+from edge.overlay.leases import Lease
 from edge.overlay.node_annotations import BACKEND, DATA, Annotations, of_lease, of_node
 from tests.unit.edge.overlay.kernels import OWN, lease
 from tests.unit.edge.overlay.servers import Nodes

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from edge.http import AwayError
+from edge.log import LINES_A_SECOND, Logger
 from edge.overlay import resolver
-from edge.overlay.leases import AwayError, Lease
-from edge.overlay.resolver import LINES_A_SECOND, Logger, Mailbox
+from edge.overlay.leases import Lease
+from edge.overlay.resolver import Mailbox
 from tests.unit.edge.overlay.kernels import lease
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from edge.http import UnfitError
 from edge.overlay import resolver
-from edge.overlay.leases import UnfitError
 from edge.overlay.settings import UnsoundError, load, parse
 
 SOUND: dict[str, Any] = {

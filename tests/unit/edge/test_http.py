@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from edge.overlay.http import Question, Server
-from edge.overlay.leases import AwayError
+from edge.http import AwayError, Question, Server
 from tests.waiting import PATIENCE
 
 OVER = threading.Event()
