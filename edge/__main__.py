@@ -7,9 +7,15 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from edge.overlay import etcd, resolver  # noqa: E402 (it is found only now)
+from edge.addresses import controller  # noqa: E402 (it is found only now)
+from edge.overlay import etcd, resolver  # noqa: E402
 
-PROGRAMS = {"resolver": resolver.main, "store": etcd.show, "leave": resolver.leave}
+PROGRAMS = {
+    "resolver": resolver.main,
+    "store": etcd.show,
+    "leave": resolver.leave,
+    "addresses": controller.main,
+}
 
 
 def main() -> int:

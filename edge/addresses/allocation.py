@@ -65,6 +65,7 @@ class Node(NamedTuple):
     labels: Mapping[str, str]
     blocks: tuple[Network, ...] = ()
     created: str = ""  # as an API writes it: UTC in whole seconds, so texts are in the order of times
+    uid: str = ""  # another one of the same name has another
 
     @property
     def turn(self) -> tuple[str, str]:
@@ -94,7 +95,7 @@ class Allocator:
         self.given: dict[str, Given] = {}
         self._nodes: dict[str, dict[str, None]] = {}  # of a config; "" has those that are no config's
         self._withdrawn: dict[str, str] = {}
-        self._dual_stack = dual_stack
+        self.dual_stack = dual_stack
         self._spaces = {4: Space(32), 6: Space(128)}
         for network in reserved:
             self._spaces[network.version].take(network)
@@ -109,7 +110,7 @@ class Allocator:
             self._attribute(node, config.name)
 
     def withdraw(self, name: str, why: str) -> None:
-        """Give nothing more of a config; what nodes have of it they keep."""
+        """Give nothing more of a config, as long as there is a reason; what nodes have of it they keep."""
         self._withdrawn[name] = why
 
     def remove(self, name: str) -> None:
@@ -152,11 +153,11 @@ class Allocator:
 
     def has_blocks(self) -> bool:
         """Whether there is a node that would be given something."""
-        return any(self._lowest(one) for one in self.configs.values() if not self._refusal(one))
+        return any(self._lowest(one) for one in self.configs.values() if not self.refusal(one))
 
     def giving(self, node: Node) -> list[Config]:
         """Return the configs that give to a node, as far as they have blocks; it is offered the first's."""
-        return [config for _, config in self._ordered(node) if not self._refusal(config)]
+        return [config for _, config in self._ordered(node) if not self.refusal(config)]
 
     def release(self, name: str) -> None:
         """Take back what a node had, which is gone; nothing if it had nothing."""
@@ -220,9 +221,9 @@ class Allocator:
         self._nodes.setdefault(config, {})[node] = None
         self.given[node] = given._replace(config=config)
 
-    def _refusal(self, config: Config) -> str:
+    def refusal(self, config: Config) -> str:
         """Return why a config gives nothing to anybody; empty if it does."""
-        if len(config.ranges) > 1 and not self._dual_stack:
+        if len(config.ranges) > 1 and not self.dual_stack:
             return (
                 "is for IPv4 and IPv6, and this server keeps one block a node: "
                 "start it with the feature gate IPv6DualStack, or make a config with one family"
@@ -240,7 +241,7 @@ class Allocator:
         missing = config.selector.missing(labels)
         if missing:
             return f"is for nodes with {', '.join(map(str, missing))}: label the node so"
-        return self._refusal(config) or (
+        return self.refusal(config) or (
             f"has no block left: {len(self.nodes_of(config.name))} nodes have one of "
             f"{min(one.possible for one in config.ranges)}; make a config with another range"
         )

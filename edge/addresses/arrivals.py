@@ -46,7 +46,7 @@ class Arrivals:
                 self._has(node, of.get(node.name, ""))
             else:
                 self._asks(node)
-        self._serve()
+        self.serve()
         return {name: self.allocator.given[name] for name in self.promised}
 
     def came(self, node: Node) -> Gifts:
@@ -64,22 +64,31 @@ class Arrivals:
             self._has(node)
         else:
             self._asks(node)
-        return self._serve() if known else {}
+        return self.serve() if known else {}
 
     def gone(self, name: str) -> Gifts:
         """Take back what a node had that is not there any more; one that is being deleted still is."""
         had = name in self.allocator.given
         self._forget(name)
-        return self._serve() if had else {}
+        return self.serve() if had else {}
 
     def config_came(self, config: Config) -> Gifts:
         """Give blocks of a config, too."""
         self.allocator.add(config)
-        return self._serve()
+        return self.serve()
 
     def config_gone(self, name: str) -> None:
         """Forget a config; before that it waits for ``allocator.nodes_of`` it, withdrawn."""
         self.allocator.remove(name)
+
+    def keeps_one_family(self, name: str) -> Gifts:
+        """Learn that the server keeps one block a node; what a node was promised it did not get."""
+        self.allocator.dual_stack = False
+        node = self.promised.get(name)
+        if node is not None:
+            self._forget(name)
+            self.waiting[name] = node
+        return self.serve()
 
     def why(self, name: str) -> str:
         """Return why a node waits, config by config, and what would help."""
@@ -100,14 +109,14 @@ class Arrivals:
 
     def _is_promised(self, node: Node) -> bool:
         promised = self.promised.get(node.name)
-        return promised is not None and promised.created == node.created
+        return promised is not None and (promised.created, promised.uid) == (node.created, node.uid)
 
     def _forget(self, name: str) -> None:
         self.waiting.pop(name, None)
         self.promised.pop(name, None)
         self.allocator.release(name)
 
-    def _serve(self) -> Gifts:
+    def serve(self) -> Gifts:
         """Give to those who wait, in their order, until there is nothing to give."""
         gifts: Gifts = {}
         if self.allocator.has_blocks():
@@ -140,6 +149,7 @@ def as_node(written: Mapping[str, Any]) -> Node:
         metadata.get("labels") or {},
         tuple(map(_block, said)),
         metadata.get("creationTimestamp") or "",
+        metadata.get("uid") or "",
     )
 
 

@@ -1,0 +1,304 @@
+"""What a controller knows of a cluster's nodes and configs, and what is therefore to be done.
+
+Pure: it is told what the API says (``take``) and what became of what was to be given (``conclude``), and says
+what is to be given, marked and told. Nothing is given before all kinds were listed once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Optional
+
+from edge.addresses import kinds
+from edge.addresses.allocation import Allocator, Config, Node
+from edge.addresses.arrivals import Arrivals, Gifts, as_node
+from edge.addresses.space import Network
+from edge.http import Json
+
+# Stands in a config as long as nodes have blocks of it: its deletion waits for them.
+FINALIZER = "addresses.contmec.dev/nodes"
+# The spec by which a config gave first, as JSON: what nodes have of it does not change with it.
+FIRST_SPEC = "addresses.contmec.dev/spec"
+MOST_LISTED = 1000  # nodes in a config's status, by name: an object has at most 1.5 MB
+READY = "Ready"
+
+
+class Listed(NamedTuple):
+    """All objects of a kind, which may be none."""
+
+    kind: str
+    objects: list[Json]
+
+
+class Changed(NamedTuple):
+    """One object that came, changed or is gone."""
+
+    kind: str
+    document: Json
+    gone: bool
+
+
+class Gift(NamedTuple):
+    """Blocks that are to be written into a Node; ``again``: it may have been written already."""
+
+    node: str
+    uid: str
+    blocks: tuple[Network, ...]
+    again: bool = False
+
+
+class Outcome(NamedTuple):
+    """What became of a gift. ``certain``: it is written, or the node has others or is gone; else who knows?
+
+    ``one_family``: the server would have kept the first block alone, so nothing was written.
+    """
+
+    gift: Gift
+    certain: bool
+    problem: str = ""
+    one_family: bool = False
+
+
+class Held(NamedTuple):
+    """A config's object, what it asks for, and why it gives nothing; without a reason it gives."""
+
+    kind: str
+    document: Json
+    config: Optional[Config]  # noqa: UP045 (nodes may have Python 3.9)
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """What nodes are told it is called."""
+        return kinds.called(self.document)
+
+    @property
+    def first(self) -> str:
+        """The spec by which it gave first, if that is known."""
+        return str((self.document["metadata"].get("annotations") or {}).get(FIRST_SPEC, ""))
+
+    @property
+    def finalizers(self) -> list[str]:
+        """Who must have done something before it may be gone."""
+        return list(self.document["metadata"].get("finalizers") or ())
+
+
+class Books:
+    """The books of one cluster; ``node_kind`` and ``config_kinds`` are their paths in the API.
+
+    ``in_flight`` are gifts, by node and uid, that may be written at any time.
+    """
+
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        node_kind: str,
+        config_kinds: Iterable[str],
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.arrivals = arrivals
+        self.configs: dict[str, Held] = {}
+        self._node_kind, self._log = node_kind, log
+        self._nodes: dict[str, Node] = {}
+        self._documents: dict[str, dict[str, Json]] = {kind: {} for kind in config_kinds}
+        self._missing = {node_kind, *self._documents}  # kinds that were not listed yet
+        self.in_flight: set[tuple[str, str]] = set()
+        self._gifts: dict[str, Gift] = {}
+        self._judge_again = False
+
+    @property
+    def allocator(self) -> Allocator:
+        """Who has what."""
+        return self.arrivals.allocator
+
+    def take(self, news: Listed | Changed) -> None:
+        """Take into account what the API says."""
+        if news.kind == self._node_kind:
+            self._take_nodes(news)
+        else:
+            self._take_configs(news)
+        if isinstance(news, Listed) and news.kind in self._missing:
+            self._missing.remove(news.kind)
+            if not self._missing:
+                self._judge()
+                self._promise(self.arrivals.listed(self._nodes.values()))
+
+    def gifts(self) -> list[Gift]:
+        """Return what is to be given now; each is in flight until its outcome is concluded."""
+        if self._judge_again and not self._missing:
+            self._judge()
+            self._promise(self.arrivals.serve())
+        found = [gift for gift in self._gifts.values() if gift[:2] not in self.in_flight]
+        self._gifts.clear()
+        self.in_flight.update(gift[:2] for gift in found)
+        return found
+
+    def conclude(self, outcome: Outcome) -> Optional[Gift]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Take an outcome into account; return what is to be tried again after a while.
+
+        What a node has now is seen when the API's changes say so. Until then nobody else gets it.
+        """
+        gift = outcome.gift
+        self.in_flight.discard(gift[:2])
+        promised = self.arrivals.promised.get(gift.node)
+        if promised is None or promised.uid != gift.uid or outcome.certain:
+            return None
+        if outcome.one_family:
+            self._log("the server keeps one block a node: configs of two families give nothing")
+            self._promise(self.arrivals.keeps_one_family(gift.node))
+            self._judge_again = True
+            return None
+        self.in_flight.add(gift[:2])
+        return gift._replace(again=True)
+
+    def _promise(self, gifts: Gifts) -> None:
+        for name, given in gifts.items():
+            self._gifts[name] = Gift(name, self.arrivals.promised[name].uid, given.blocks)
+
+    def _take_nodes(self, news: Listed | Changed) -> None:
+        if isinstance(news, Changed):
+            node = self._node(news.document)
+            if node is not None:
+                self._take_node(node, news.gone, "deletionTimestamp" in news.document["metadata"])
+            return
+        self._nodes = {}
+        for document in news.objects:
+            node = self._node(document)
+            if node is not None and not self._is_late(node, "deletionTimestamp" in document["metadata"]):
+                self._nodes[node.name] = node
+        self.allocator.dual_stack = True  # it may be another server
+        if not self._missing:
+            self._promise(self.arrivals.listed(self._nodes.values()))
+            self._judge_again = True
+
+    def _take_node(self, node: Node, gone: bool, deleting: bool) -> None:
+        known = self._nodes.get(node.name)
+        if gone:
+            if known is None or known.uid == node.uid:
+                self._nodes.pop(node.name, None)
+                self._if_ready(lambda: self.arrivals.gone(node.name))
+        elif self._is_late(node, deleting):
+            self._nodes.pop(node.name, None)
+            self._if_ready(lambda: self.arrivals.gone(node.name))
+        else:
+            self._nodes[node.name] = node
+            self._if_ready(lambda: self.arrivals.came(node))
+
+    def _if_ready(self, change: Callable[[], Gifts]) -> None:
+        if not self._missing:
+            self._promise(change())
+
+    def _is_late(self, node: Node, deleting: bool) -> bool:
+        """Whether a node is being deleted that has nothing, and for which nothing is on its way."""
+        promised = self.arrivals.promised.get(node.name)
+        return deleting and not node.blocks and (promised is None or promised.uid != node.uid)
+
+    def _node(self, document: Json) -> Optional[Node]:  # noqa: UP045
+        try:
+            return as_node(document)
+        except ValueError as error:
+            self._log(f"node {document['metadata']['name']}: {error}")
+            return None
+
+    def _take_configs(self, news: Listed | Changed) -> None:
+        documents = self._documents[news.kind]
+        if isinstance(news, Listed):
+            documents.clear()
+            documents.update((kinds.called(one), one) for one in news.objects)
+        elif news.gone:
+            documents.pop(kinds.called(news.document), None)
+        else:
+            documents[kinds.called(news.document)] = news.document
+        self._judge_again = True
+
+    def _judge(self) -> None:
+        """Say of each config whether it gives, and why not."""
+        self._judge_again = False
+        held = [
+            _held(kind, document)
+            for kind, documents in self._documents.items()
+            for _, document in sorted(documents.items())
+        ]
+        self.configs = {one.name: one for one in held}
+        usable = {one.name: one.config for one in held if one.config}
+        for name in self.allocator.configs.keys() - usable.keys():
+            self.arrivals.config_gone(name)
+        for name, config in usable.items():
+            self.allocator.add(config)
+            self.allocator.withdraw(name, self.configs[name].message)
+
+    def marks(self) -> Iterator[tuple[Held, Json]]:
+        """Yield configs whose metadata are to be changed, and into what."""
+        for held in self.configs.values():
+            ours = FINALIZER in held.finalizers
+            if "deletionTimestamp" in held.document["metadata"]:
+                if ours and not self.allocator.nodes_of(held.name):
+                    yield held, without_mark(held.document)
+            elif held.config and not (ours and held.first):
+                others = [one for one in held.finalizers if one != FINALIZER]
+                first = held.first or _text(held.document["spec"])
+                yield held, {"finalizers": [*others, FINALIZER], "annotations": {FIRST_SPEC: first}}
+
+    def status(self, held: Held, before: Json, now: str) -> Json:
+        """Return what a config's status is to be; ``now`` is for what is different from before."""
+        nodes = sorted(self.allocator.nodes_of(held.name)) if held.config else []
+        free = self.allocator.free(held.name) if held.config and not held.reason else 0
+        condition = {"type": READY, **self._condition(held, free, len(nodes))}
+        condition["observedGeneration"] = held.document["metadata"].get("generation", 1)
+        last: Json = next((one for one in before.get("conditions") or () if one.get("type") == READY), {})
+        same = last.get("status") == condition["status"] and "lastTransitionTime" in last
+        condition["lastTransitionTime"] = last["lastTransitionTime"] if same else now
+        return {
+            "given": len(nodes),
+            "free": free,
+            "nodes": [
+                {"name": name, "blocks": [str(block) for block in self.allocator.given[name].blocks]}
+                for name in nodes[:MOST_LISTED]
+            ],
+            "conditions": [condition],
+        }
+
+    def _condition(self, held: Held, free: int, given: int) -> Json:
+        if held.reason:
+            return {"status": "False", "reason": held.reason, "message": held.message}
+        config = self.allocator.configs[held.name]
+        if len(config.ranges) > 1 and not self.allocator.dual_stack:
+            why = self.allocator.refusal(config)
+            return {"status": "False", "reason": "OneFamily", "message": why}
+        if not free:
+            return {
+                "status": "False",
+                "reason": "Exhausted",
+                "message": f"{given} nodes have its blocks, and none is left: make one with another range",
+            }
+        listed = f"; status names the first {MOST_LISTED}" if given > MOST_LISTED else ""
+        return {"status": "True", "reason": "Giving", "message": f"{given} given, {free} free{listed}"}
+
+
+def without_mark(document: Json) -> Json:
+    """Return a config's metadata without what a controller put there."""
+    finalizers = [one for one in document["metadata"].get("finalizers") or () if one != FINALIZER]
+    return {"finalizers": finalizers, "annotations": {FIRST_SPEC: None}}
+
+
+def _held(kind: str, document: Json) -> Held:
+    """Judge a config by itself."""
+    metadata = document["metadata"]
+    first = (metadata.get("annotations") or {}).get(FIRST_SPEC, "")
+    try:
+        spec = json.loads(first) if first else document.get("spec")
+        config = kinds.parse({"metadata": metadata, "spec": spec})
+    except ValueError as error:
+        return Held(kind, document, None, "BadSpec", str(error)[:1000])
+    if "deletionTimestamp" in metadata:
+        return Held(kind, document, config, "Deleting", "is being deleted, and waits for its nodes")
+    if first and first != _text(document.get("spec")):
+        why = f"its spec was changed, which it must not be: write back {first[:600]}, or make another config"
+        return Held(kind, document, config, "SpecChanged", why)
+    return Held(kind, document, config)
+
+
+def _text(spec: object) -> str:
+    return json.dumps(spec, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,332 @@
+"""The program: gives each Node of a cluster its block of pod addresses, as ClusterCIDRConfigs say.
+
+``/usr/bin/python3 -IS PATH/edge addresses --api URL ...``. Several may run; one leads. It lists and watches,
+decides in one thread, writes with many, and goes on for ever. A term ends when the lease could not be renewed
+in time; all is listed anew in the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from ipaddress import ip_network
+from typing import NamedTuple
+
+from edge.addresses.allocation import Allocator
+from edge.addresses.arrivals import Arrivals
+from edge.addresses.books import Books, Gift, Held, Listed, Outcome, without_mark
+from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster, News
+from edge.addresses.leader import PART, Leader, Tenure, new_holder
+from edge.addresses.space import Network
+from edge.http import AwayError, Json, Server
+from edge.log import Logger
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+LEASE, LEASE_SECONDS, AT_ONCE = "kube-system/concorde-addresses", 6, 16
+TICK_SECONDS = 0.1
+# What is written about configs and nodes, at most: a config's status, an event about a node once more, and
+# nodes that are looked at for what an event about them would say.
+STATUS_SECONDS, AGAIN_SECONDS, CHANGED_SECONDS, EVENTS_A_TICK = 1.0, 600.0, 30.0, 2
+FIRST_RETRY, LAST_RETRY = 0.1, 5.0
+WAITS = "CIDRNotAvailable"  # as kube-controller-manager calls it
+
+
+class Options(NamedTuple):
+    """What the program is told when it is started."""
+
+    url: str
+    identity: str
+    authority: str
+    token: str
+    reserved: tuple[Network, ...]
+    lease: str
+    lease_seconds: int
+    at_once: int
+    leave: bool
+
+    def server(self) -> Server:
+        """Return the API. Raises ValueError for no URL, OSError for missing files."""
+        return Server(self.url, self.identity, self.authority, self.token, self.at_once + 4)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until a signal ends it: 0; or return 2 for options that cannot be."""
+    log = Logger(sys.stderr)
+    options = parse(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        tenure = Tenure(options.lease_seconds, new_holder())
+        leader = Leader(options.server(), options.lease, tenure, log)
+    except ValueError as error:
+        log(f"--api: {error}")
+        return 2
+    except OSError as error:
+        log(f"--identity, --authority: {error}")
+        return 2
+    if options.leave:
+        return leave(Cluster(options.server(), options.lease_seconds), log)
+    while leader.wait(stop):
+        log(f"{tenure.holder} leads")
+        Term(options, leader, log).run(stop)
+        leader.resign() if stop.is_set() else log("leads no more")
+    return 0
+
+
+class Term:
+    """What is done from when a lease is got until it is lost."""
+
+    def __init__(self, options: Options, leader: Leader, log: Logger) -> None:
+        self._server = options.server()
+        self._spare = options.lease_seconds * (1 - PART)  # in which what was begun is over
+        self._cluster = Cluster(self._server, self._spare)
+        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, log)
+        self._leader, self._log = leader, log
+        self._inbox: queue.SimpleQueue[News | Outcome] = queue.SimpleQueue()
+        self._givers = ThreadPoolExecutor(options.at_once, "give")
+        self._later: list[tuple[float, Gift]] = []
+        self._tries: dict[str, int] = {}
+        self._teller = Teller(self._books, self._cluster, log)
+
+    def run(self, stop: threading.Event) -> None:
+        """Give blocks until the lease is lost, or ``stop`` is set; nothing is on its way any more then."""
+        over = threading.Event()
+        threads = [threading.Thread(target=self._leader.keep, args=(over,), daemon=True)]
+        for kind in KINDS:
+            arguments = (kind, self._inbox.put, self._log)
+            threads.append(threading.Thread(target=self._cluster.follow, args=arguments, daemon=True))
+        for thread in threads:
+            thread.start()
+        try:
+            while not over.is_set() and not stop.is_set():
+                self._turn()
+        finally:
+            over.set()
+            self._givers.shutdown(cancel_futures=True)
+            self._teller.close()
+            if self._books.in_flight:
+                time.sleep(self._spare)  # what was not answered may yet be written
+            self._server.close()
+
+    def _turn(self) -> None:
+        """Take what is there, and do what follows from it."""
+        try:
+            self._take(self._inbox.get(timeout=TICK_SECONDS))
+            while True:
+                self._take(self._inbox.get_nowait())
+        except queue.Empty:
+            pass
+        for gift in self._books.gifts():
+            self._give(gift)
+        while self._later and self._later[0][0] <= time.monotonic():
+            self._give(heapq.heappop(self._later)[1])
+        self._teller.turn()
+
+    def _take(self, what: News | Outcome) -> None:
+        if not isinstance(what, Outcome):
+            if isinstance(what, Listed) and what.kind == NODES:
+                self._cluster.forget_families()
+            self._books.take(what)
+            return
+        if what.problem:
+            self._log.once(what.problem)
+        gift = self._books.conclude(what)
+        if gift is None:
+            self._tries.pop(what.gift.uid, None)
+            return
+        tries = self._tries[gift.uid] = self._tries.get(gift.uid, 0) + 1
+        wait = min(FIRST_RETRY * 2 ** min(tries, 10), LAST_RETRY)
+        heapq.heappush(self._later, (time.monotonic() + wait, gift))
+
+    def _give(self, gift: Gift) -> None:
+        future = self._givers.submit(self._cluster.give, gift, self._leader.leads)
+        future.add_done_callback(self._given)
+
+    def _given(self, future: Future[Outcome]) -> None:
+        if not future.cancelled():
+            self._inbox.put(future.result())
+
+
+class Teller:
+    """Says in configs and events what nodes got and why others wait: never more than a little at a time."""
+
+    def __init__(self, books: Books, cluster: Cluster, log: Logger) -> None:
+        self._books, self._cluster, self._log = books, cluster, log
+        self._writers = ThreadPoolExecutor(2, "tell")
+        self._busy: dict[str, Future[None]] = {}  # by what is written about
+        self._marked: set[tuple[str, str]] = set()  # configs and their versions
+        self._statuses: dict[str, tuple[float, Json]] = {}  # by uid: when, and what was written
+        self._reasons: dict[str, str] = {}  # by uid: of which an event was written
+        self._order: deque[str] = deque()  # nodes that wait
+        self._said: dict[str, tuple[float, str, str]] = {}  # when, to which node, and what
+
+    def turn(self) -> None:
+        """Say what is due."""
+        self._busy = {about: future for about, future in self._busy.items() if not future.done()}
+        for held, metadata in self._books.marks():
+            version = (held.name, held.document["metadata"]["resourceVersion"])
+            if version not in self._marked and self._begin(held.name, self._mark, held, metadata):
+                self._marked.add(version)
+        for held in self._books.configs.values():
+            self._status(held)
+        self._events()
+
+    def close(self) -> None:
+        """End what is being written."""
+        self._writers.shutdown(cancel_futures=True)
+
+    def _begin(self, about: str, write: Callable[..., None], *arguments: object) -> bool:
+        """Begin to write, unless something about the same is being written; tell whether it was begun."""
+        if about in self._busy:
+            return False
+        self._busy[about] = self._writers.submit(write, *arguments)
+        return True
+
+    def _mark(self, held: Held, metadata: Json) -> None:
+        try:
+            self._cluster.mark(held, metadata)
+        except AwayError as error:
+            self._log.once(str(error))
+            self._marked.discard((held.name, held.document["metadata"]["resourceVersion"]))
+
+    def _status(self, held: Held) -> None:
+        uid, now = held.document["metadata"]["uid"], time.monotonic()
+        when, before = self._statuses.get(uid, (0.0, held.document.get("status") or {}))
+        if now - when < STATUS_SECONDS:
+            return
+        status = self._books.status(held, before, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        if status != before and self._begin(held.name, self._tell, held, status):
+            self._statuses[uid] = (now, status)
+
+    def _tell(self, held: Held, status: Json) -> None:
+        uid = held.document["metadata"]["uid"]
+        try:
+            self._cluster.tell(held, status)
+            (condition,) = status["conditions"]
+            if condition["status"] == "False" and self._reasons.get(uid) != condition["reason"]:
+                self._cluster.event(_about_config(held), condition["reason"], condition["message"])
+            self._reasons[uid] = condition["reason"]
+        except AwayError as error:
+            self._log.once(str(error))
+            self._statuses.pop(uid, None)
+
+    def _events(self) -> None:
+        """Look at a few of the nodes that wait, and say why they do if that is news, or was said long ago."""
+        waiting = self._books.arrivals.waiting
+        if len(self._said) > 2 * len(waiting) + 100:
+            self._said = {name: said for name, said in self._said.items() if name in waiting}
+        new = [name for name in waiting if name not in self._said][:EVENTS_A_TICK]
+        old = [self._order.popleft() for _ in range(min(EVENTS_A_TICK, len(self._order)))]
+        self._order.extend(name for name in (*old, *new) if name in waiting and name not in self._order)
+        for name in (*new, *old):
+            if name in waiting:
+                self._event(name, waiting[name].uid)
+
+    def _event(self, name: str, uid: str) -> None:
+        why, now = self._books.arrivals.why(name), time.monotonic()
+        when, whom, said = self._said.get(name, (0.0, "", ""))
+        due = AGAIN_SECONDS if why == said else CHANGED_SECONDS
+        if (whom != uid or now - when >= due) and self._begin(f"{name}/", self._say, name, why):
+            self._said[name] = (now, uid, why)
+
+    def _say(self, name: str, why: str) -> None:
+        # As Kubernetes' own programs do: describe looks for a node's events by its name.
+        about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}
+        try:
+            self._cluster.event(about, WAITS, why)
+        except AwayError as error:
+            self._log.once(str(error))
+            self._said.pop(name, None)
+
+
+def _about_config(held: Held) -> Json:
+    metadata = held.document["metadata"]
+    about = {key: metadata[key] for key in ("name", "namespace", "uid") if metadata.get(key)}
+    group = held.kind.removeprefix("/apis/").rpartition("/")[0]
+    return {"apiVersion": group, "kind": "ClusterCIDRConfig", **about}
+
+
+def leave(cluster: Cluster, log: Logger) -> int:
+    """Take our marks from all configs, so that they and their kinds can be deleted; nodes keep theirs.
+
+    Returns 1 if the API does not answer.
+    """
+    try:
+        for held in cluster.configs():
+            cluster.mark(held, without_mark(held.document))
+    except AwayError as error:
+        log(str(error))
+        return 1
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return what arguments say; what cannot be ends the program with status 2 and a word on it."""
+    parser = argparse.ArgumentParser(
+        prog="edge addresses",
+        description="Give each Node of a cluster its block of pod addresses, as ClusterCIDRConfigs say.",
+    )
+    add = parser.add_argument
+    add("--api", metavar="URL", default="", help="the API server, like https://192.168.56.2:6443")
+    add("--identity", metavar="PEM", default="", help="a file with the key and the certificate to ask with")
+    add("--authority", metavar="PEM", default="", help="a file with the certificate that vouches for the API")
+    add("--token", metavar="FILE", default="", help="a file with a token to ask with; read at each question")
+    add("--in-cluster", action="store_true", help="API, authority and token as a pod has them, unless given")
+    add(
+        "--reserved", metavar="CIDR", action="append", default=[], type=_network,
+        help="a range of which nodes get nothing, such as services' and machines'; any number of times",
+    )  # fmt: skip
+    add(
+        "--lease", metavar="NAMESPACE/NAME", default=LEASE, type=_lease,
+        help="the Lease by which one leads; its namespace must be there (%(default)s)",
+    )  # fmt: skip
+    add(
+        "--lease-seconds", metavar="N", default=LEASE_SECONDS, type=_positive,
+        help="after so long another may lead in place of one that ended without a word (%(default)s)",
+    )  # fmt: skip
+    add("--at-once", metavar="N", default=AT_ONCE, type=_positive, help="patches at a time (%(default)s)")
+    add(
+        "--leave", action="store_true",
+        help="only take finalizers off configs, so that they can be deleted; nodes keep what they have",
+    )  # fmt: skip
+    told = parser.parse_args(arguments)
+    if told.in_cluster:
+        host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+        told.api = told.api or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        told.authority = told.authority or f"{ACCOUNT}/ca.crt"
+        told.token = told.token or f"{ACCOUNT}/token"
+    if not told.api:
+        parser.error("--api or --in-cluster: one of them must say where the API is")
+    return Options(
+        told.api, told.identity, told.authority, told.token, tuple(told.reserved),
+        told.lease, told.lease_seconds, told.at_once, told.leave,
+    )  # fmt: skip
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _lease(text: str) -> str:
+    if text.count("/") != 1 or not all(text.split("/")):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like {LEASE}")
+    return text
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number from 1")
+    return int(text)
