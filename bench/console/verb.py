@@ -95,6 +95,11 @@ class Verb(NamedTuple):
         """What a study alone may be asked for."""
         return tuple(option.flag.removeprefix("--") for option in self.options if option.into == "choices")
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Those of the choices that are there or not."""
+        return tuple(name for name in self.choices if f"--{name}" not in self.valued())
+
     def places(self) -> list[Option]:
         """Return the words that it needs, in order."""
         return [option for option in self.options if option.place]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,6 @@ OWN_OPTIONS = {
     "repetitions": re.compile(r"measurement\.repetitions=([1-9][0-9]{0,8})"),
     "enforcement": re.compile(r"enforcement=([\w./-]+)"),
 }
-FLAGS = ("attack-own-pods",)  # whatever value they have, it is not written
 
 
 def figures(name: str, asked: Asked | None) -> str:
@@ -60,13 +59,16 @@ def _own_options(overrides: Sequence[str]) -> tuple[tuple[str, ...], dict[str, s
     return tuple(rest), own
 
 
-def study(request: StudyRequest, command: str) -> str:
-    """Return the command that asks for the same study; ``command`` is the verb that runs it."""
+def study(request: StudyRequest, command: str, flags: Collection[str] = ()) -> str:
+    """Return the command that asks for the same study; ``command`` is the verb that runs it.
+
+    ``flags`` are the study's choices that are there or not.
+    """
     options = request.model_dump(exclude_defaults=True, exclude={"study", "choices"})
     choices: Mapping[str, Any] = request.choices
     if command != request.study:  # no verb with options of its own
         choices = {"choose": tuple(f"{key}={one}" for key, values in choices.items() for one in values)}
-    return shlex.join([PROGRAM, *command.split(), *_options(choices), *_options(options)])
+    return shlex.join([PROGRAM, *command.split(), *_options(choices, flags), *_options(options)])
 
 
 def as_run(request: Request, run_id: str) -> Request:
@@ -89,13 +91,12 @@ def known(recording: Recording, record: RunRecord) -> Request:
     return Request(scenario=record.run_id, provider=provider, orchestrator=orchestrator)
 
 
-def _options(fields: Mapping[str, Any]) -> list[str]:
-    return [word for name, value in fields.items() for word in _option(OPTIONS.get(name, name), value)]
-
-
-def _option(name: str, value: Any) -> Iterator[str]:
-    for each in value if isinstance(value, tuple) else (value,):
-        yield from (f"--{name}",) if name in FLAGS else (f"--{name}", str(each))
+def _options(fields: Mapping[str, Any], flags: Collection[str] = ()) -> list[str]:
+    words = []
+    for name, value in fields.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{OPTIONS.get(name, name)}", *([] if name in flags else [str(each)])]
+    return words
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,12 @@ def after_run(
     return of_step(next_steps.of_run(request, recording.scenario(), summary, {*ruled_out, *excluded}))
 
 
-def of_step(step: NextStep) -> Following:
-    """Return what ``next_steps`` decides in words."""
+def of_step(step: NextStep, flags: Collection[str] = ()) -> Following:
+    """Return what ``next_steps`` decides in words; ``flags`` as of the study that it may ask for again."""
     if isinstance(step.ask, Request):
         command = bench(step.ask)
     elif isinstance(step.ask, StudyRequest):
-        command = study(step.ask, step.ask.study)
+        command = study(step.ask, step.ask.study, flags)
     else:
         command = shlex.join([PROGRAM, *step.ask])
     return Following(command, step.reason)

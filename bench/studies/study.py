@@ -134,6 +134,11 @@ class Study(ABC):
         """The verb that runs it."""
         return self.verb.name if self.verb else f"study {self.name}"
 
+    @property
+    def flags(self) -> Sequence[str]:
+        """What it alone may be asked for and is there or not."""
+        return self.verb.flags if self.verb else ()
+
     def index_file(self, directory: Path) -> Path:
         """Return the path of the index, by which a study's directory is known, too."""
         return directory / f"{self.name}.json"

@@ -139,7 +139,7 @@ def show(study: Study, directory: Path, reports: str) -> int:
         say(f"page:       {page}")
     outcome = study.outcome(directory)
     if step := study.next_step(directory, reports):
-        lead(commands.of_step(step))
+        lead(commands.of_step(step, study.flags))
     return statuses.STATUS_OF_VERDICT[outcome]
 
 
@@ -157,7 +157,7 @@ def document_of(study: Study, directory: Path, reports: str) -> Document:
         "paths": {**documents.paths(files), "pages": [str(page.absolute()) for page in pages]},
         "index": atomic.read_json(index),
         "promised": [case._asdict() for case in study.promised(directory)],
-        "next": documents.following(commands.of_step(step)) if step else None,
+        "next": documents.following(commands.of_step(step, study.flags)) if step else None,
         "runs": [
             documents.run(Recording(directory / row.recording), summary)
             for row, summary in zip(study.rows(directory), study.summaries(directory), strict=True)

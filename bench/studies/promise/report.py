@@ -25,7 +25,7 @@ from bench.recording import atomic
 from bench.recording.directory import UNFINISHED, UNKNOWN, Recording, commit_of, part_of
 from bench.recording.records import StudyRequest
 from bench.studies import study
-from bench.studies.promise import PROFILES, Profile
+from bench.studies.promise import PROFILES, VERB, Profile
 from bench.studies.promise.check import Number, State
 from bench.studies.promise.index import Promise, Result
 from bench.studies.study import REQUEST
@@ -95,7 +95,7 @@ def report(directory: Path, found: Promise) -> dict[str, Any]:
             "links": found.link_bps,  # of each node
             "tools": _texts(environment, "tools"),
         },
-        "reproduce": [commands.study(atomic.read(directory / REQUEST, StudyRequest), "promise")],
+        "reproduce": [commands.study(atomic.read(directory / REQUEST, StudyRequest), VERB.name, VERB.flags)],
         "profiles": [_profile(profile, found.of(profile)) for profile in found.profiles],
     }
 

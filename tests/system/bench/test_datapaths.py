@@ -21,10 +21,10 @@ from bench.studies.backends import measuring, results
 from bench.studies.backends.index import NODES, read
 from bench.studies.backends.measuring import PAIR
 from bench.studies.backends.probes import nodes, packets, scenarios
+from bench.studies.backends.probes.membership import Membership
 from bench.studies.backends.records import Streams
 from bench.studies.backends.study import BackendsStudy
 from testbed.overlays import registry
-from testbed.overlays.membership import Membership
 from testbed.scenario.addressing import Addressing
 from testbed.supplies import packages
 from testbed.testbed import Testbed

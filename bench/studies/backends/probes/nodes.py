@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from bench.measurement.probe import SilenceError, Talk, talking
 from bench.studies.backends.probes import PROGRAMS, scenarios
+from bench.studies.backends.probes.membership import Membership
 from bench.studies.backends.probes.scenarios import network_of
 from bench.studies.backends.records import DaemonUse, Entries, Event, Nodes, Streams
 from testbed.access.place import in_parallel
 from testbed.links import underlay
 from testbed.overlays import registry
-from testbed.overlays.membership import Membership
 from testbed.overlays.pod_network import Daemon
 from testbed.providers import Together
 from testbed.scenario.addressing import Addressing

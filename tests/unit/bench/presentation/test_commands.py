@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.analysis.next_steps import NextStep
 from bench.pipeline import analyse
 from bench.presentation import commands
 from bench.recording import atomic, requests
 from bench.recording.directory import Recording
 from bench.recording.records import Beginning, Request, StudyRequest
+from bench.studies import known
 from tests.unit.bench.builders import DATA
 from tests.unit.bench.presentation.conftest import TypeIn
 
@@ -107,3 +109,13 @@ def test_a_study_is_asked_for_again_by_its_verb(command: str, type_in: TypeIn) -
         reports="some where",
     )
     assert type_in(commands.study(asked, command)) == asked
+
+
+def test_what_a_study_asks_for_or_not_is_typed_without_a_value(type_in: TypeIn) -> None:
+    asked = StudyRequest(
+        study="promise", choices={"network": ("node",), "attack-own-pods": ("yes",)}, kubeconfigs=("one",)
+    )
+    flags = known.named("promise").flags
+    assert type_in(commands.study(asked, "promise", flags)) == asked
+    again = commands.of_step(NextStep(asked, "whether it holds"), flags)
+    assert type_in(again.command) == asked

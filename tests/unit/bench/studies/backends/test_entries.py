@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.overlays.membership import difference, removal
+from bench.studies.backends.probes.membership import difference, removal
 
 BEFORE = """\
 link add flannel.1 type vxlan id 1

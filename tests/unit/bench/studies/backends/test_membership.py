@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.studies.backends.probes import scenarios
-from testbed.overlays.membership import Membership
+from bench.studies.backends.probes.membership import Membership
 from testbed.scenario.addressing import Addressing
 from tests.doubles import RecordingNode
 
