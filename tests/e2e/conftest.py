@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ import pytest
 from testbed import doctor, resources
 from testbed.access.place import Node
 from testbed.assembly import assemble
+from testbed.kubernetes.client import Client
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests import waiting
@@ -62,6 +64,39 @@ def pair() -> Iterator[Testbed]:
     scenario = load(SCENARIOS / "contmec.yaml", overrides, scale=0.05)
     with brought_up(scenario) as testbed:
         yield testbed
+
+
+@contextmanager
+def prompt(client: Client, namespace: str) -> Iterator[None]:
+    """Let a kubelet before 1.21 say at once that a pod is ready, or gone: it looks when the pod changes.
+
+    By itself it says so up to a minute later, or ten seconds.
+    """
+    ended = threading.Event()
+
+    def touch() -> None:
+        count = 0
+        while not ended.wait(1):
+            count += 1
+            pods = client.get("pods", f"--namespace={namespace}")["items"]
+            if late := [pod["metadata"]["name"] for pod in pods if is_late(pod)]:
+                change = ["label", "--overwrite", f"--namespace={namespace}", "pods", *late]
+                client.run(*change, f"looked={count}", check=False)
+
+    thread = threading.Thread(target=touch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def is_late(pod: dict[str, Any]) -> bool:
+    """Whether a pod has started or is to end, and the API does not know that it is ready or gone."""
+    states = pod["status"].get("containerStatuses", [])
+    ending = "deletionTimestamp" in pod["metadata"]
+    return ending or any(state.get("started") and not state["ready"] for state in states)
 
 
 @pytest.fixture

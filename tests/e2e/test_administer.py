@@ -29,7 +29,7 @@ from testbed.scenario import load
 from testbed.supplies import images
 from testbed.testbed import Testbed
 from tests.e2e import versions
-from tests.e2e.conftest import PATIENCE_SECONDS, brought_up, until
+from tests.e2e.conftest import PATIENCE_SECONDS, brought_up, prompt, until
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs" / "howto" / "administer.md"
@@ -216,36 +216,12 @@ class Administered:
         selected = "--selector=app.kubernetes.io/name=concorde"
         return self.client.run("logs", "--namespace=concorde", selected, check=False).stdout
 
-    @contextmanager
-    def prompt(self) -> Iterator[None]:
-        """Let a kubelet before 1.21 say at once that a pod is ready, or gone: it looks when the pod changes.
-
-        By itself it says so up to a minute later, or ten seconds.
-        """
-        ended = threading.Event()
-
-        def touch() -> None:
-            count = 0
-            while not ended.wait(1):
-                count += 1
-                if late := [pod["metadata"]["name"] for pod in self.pods() if is_late(pod)]:
-                    change = ["label", "--overwrite", "--namespace=concorde", "pods", *late]
-                    self.client.run(*change, f"looked={count}", check=False)
-
-        thread = threading.Thread(target=touch)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
     def rolled_out(self) -> None:
-        with self.prompt():
+        with prompt(self.client, "concorde"):
             self.type("kubectl -n concorde rollout status")
 
     def delete(self) -> None:
-        with self.prompt():
+        with prompt(self.client, "concorde"):
             self.type("kubectl delete -f")
 
     def version(self, node: str) -> str:
@@ -288,13 +264,6 @@ class Administered:
                 if one.arguments.get("K8S_POD_NAME") == pod:
                     return InNamespace(pod, cell, one.namespace, one.address, one.host_interface)
         raise LookupError(pod)
-
-
-def is_late(pod: dict[str, Any]) -> bool:
-    """Whether a pod has started or is to end, and the API does not know that it is ready or gone."""
-    states = pod["status"].get("containerStatuses", [])
-    ending = "deletionTimestamp" in pod["metadata"]
-    return ending or any(state.get("started") and not state["ready"] for state in states)
 
 
 @pytest.fixture(scope="module")

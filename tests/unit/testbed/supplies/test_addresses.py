@@ -11,7 +11,7 @@ from testbed import resources
 from testbed.supplies import addresses
 
 
-@pytest.mark.long
+@pytest.mark.long(one_in=0)
 def test_its_python_runs_its_program_and_needs_nothing_of_this_machine(tmp_path: Path) -> None:
     for entry in addresses.files():
         file = tmp_path / entry.path
