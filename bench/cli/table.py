@@ -12,6 +12,7 @@ from bench.console.verb import (
     PROVIDER,
     REPORTS,
     RESUME,
+    RUN,
     SCALE,
     SCENARIO,
     SCENARIOS,
@@ -93,6 +94,13 @@ MEASURING = (
         ends=JUDGED,
     ),
     Verb(
+        "plan",
+        "Say what a run of a scenario would be, and how many more nodes get pod addresses; start nothing.",
+        "cli.verbs.experiments:plan",
+        (SCENARIOS, *RUN),
+        alone="scenario",
+    ),
+    Verb(
         "new",
         "Write a scenario of your own, with comments, to be changed and run.",
         "cli.verbs.scenarios:write_new",
@@ -165,6 +173,21 @@ RECORDINGS = (
     ),
     reproduction.BUNDLE,
     reproduction.REPRODUCE,
+)
+
+ADDRESSES = Verb(
+    "addresses",
+    "Show which node has which block of pod addresses, what is free, and how many more nodes fit.",
+    "cli.verbs.addresses:show",
+    (
+        text("scenario", SCENARIO, values.scenarios),
+        text("kubeconfig", "of a cluster that exists, instead: FILE[@CONTEXT]; nothing is written there"),
+        SET,
+        flag("all_", "each node of a large cluster, and not only who waits and the fullest blocks"),
+        text("draw", "draw the ranges as SVG into this file, too"),
+        JSON,
+    ),
+    alone="scenario",
 )
 
 TESTBEDS = (
@@ -258,6 +281,7 @@ TESTBEDS = (
             flag("destroy", "with vagrant: remove the machines, with all that is on them"),
         ),
     ),
+    ADDRESSES,
 )
 
 MACHINES = (

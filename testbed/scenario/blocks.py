@@ -7,15 +7,18 @@ all nodes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
-from ipaddress import IPv4Network, collapse_addresses
-from typing import Any, NamedTuple, cast
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from typing import Any, NamedTuple, TypeVar, cast
 
 from edge.addresses import kinds
 from edge.addresses.allocation import Allocator, Config, NoBlockError, Node, Range
+from edge.addresses.inventory import Inventory
 from testbed.scenario.faults import Path
 from testbed.scenario.model import NODE_PREFIX, Cluster, PodCidr, PodCidr6, Scenario
+
+N = TypeVar("N", bound=IPv4Network | IPv6Network)
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 # Where a manifest's fields are in a scenario; the longer ones first, as each is the beginning of others.
@@ -84,18 +87,44 @@ def configs(cluster: Cluster) -> list[Config]:
 
 def allocate(scenario: Scenario, cluster: Cluster) -> Blocks:
     """Return who gets which block of a cluster, nodes in their order. Raises as ``configs``."""
+    allocator, refused = _allocated(scenario, cluster)
+    given = {node: allocator.given[node.lower()] for node in cluster.nodes if node not in refused}
+    return Blocks(
+        {node: cast(IPv4Network, one.blocks[0]) for node, one in given.items()},
+        {node: one.config for node, one in given.items()},
+        refused,
+    )
+
+
+def inventory(scenario: Scenario, name: str) -> Inventory:
+    """Return what the nodes of a cluster have, and how many pods each is to run. Raises as ``configs``."""
+    cluster = scenario.clusters[name]
+    allocator, refused = _allocated(scenario, cluster)
+    return Inventory(
+        name,
+        allocator,
+        [_node(scenario, node) for node in cluster.nodes],
+        Counter(pod.node.lower() for pod in scenario.pods.values() if pod.cluster == name),
+        {node.lower(): why for node, why in refused.items()},
+    )
+
+
+def _allocated(scenario: Scenario, cluster: Cluster) -> tuple[Allocator, dict[str, str]]:
+    """Return what has given each node of a cluster its block, and which got none and why."""
     allocator = Allocator()
     for config in configs(cluster):
         allocator.add(config)
-    blocks, names, refused = {}, {}, {}
+    refused = {}
     for node in cluster.nodes:
         try:
-            given = allocator.allocate(Node(node.lower(), labels_of(scenario, node)))
+            allocator.allocate(_node(scenario, node))
         except NoBlockError as error:
             refused[node] = str(error)
-        else:
-            names[node], blocks[node] = given.config, cast(IPv4Network, given.blocks[0])
-    return Blocks(blocks, names, refused)
+    return allocator, refused
+
+
+def _node(scenario: Scenario, name: str) -> Node:
+    return Node(name.lower(), labels_of(scenario, name))
 
 
 def together(networks: Sequence[IPv4Network]) -> list[IPv4Network]:
@@ -103,12 +132,9 @@ def together(networks: Sequence[IPv4Network]) -> list[IPv4Network]:
     return list(collapse_addresses(networks))
 
 
-def around(networks: Sequence[IPv4Network]) -> IPv4Network:
-    """Return the smallest network that has all of these."""
-
-    def both(one: IPv4Network, other: IPv4Network) -> IPv4Network:
-        while not other.subnet_of(one):
-            one = one.supernet()
-        return one
-
-    return reduce(both, networks)
+def around(networks: Sequence[N]) -> N:
+    """Return the smallest network that has all of these, which are of one family."""
+    first, last = min(networks), max(networks, key=lambda one: int(one.broadcast_address))
+    while last.broadcast_address not in first:
+        first = cast(N, first.supernet())
+    return first

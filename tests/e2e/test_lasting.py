@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from edge.addresses.kinds import KIND, OURS
 from testbed import lasting
 from testbed.access.local import ENVIRONMENT, Local
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
@@ -19,7 +21,9 @@ from testbed.providers.helpers import LIFETIME_SECONDS, PersistedPods
 from testbed.supplies import binaries
 from tests.e2e.conftest import invoke
 from tests.leftovers import added, host_state
+from tests.paths import ROOT
 
+KINDS = ROOT / "edge" / "deploy" / "addresses" / "kinds"
 CLUSTER = "e2e-cluster"
 NAME = "e2e-there"
 SCENARIO = """
@@ -181,6 +185,28 @@ def test_down_frees_the_cluster_and_leaves_nothing_here(up: Cluster) -> None:
     assert not up.has_namespace()
     assert up.remembered() == []
     assert f"no testbed '{NAME}' is up" in up.invoke("exec", "A-1", "--name", NAME, "--", "true").stderr
+
+
+def test_addresses_are_shown_of_no_config_and_then_of_one(cluster: Cluster) -> None:
+    shown = cluster.invoke("addresses", "--kubeconfig", str(cluster.kubeconfig))
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^worker-01 +no config +172\.16\.1\.0/24 ", shown.stdout, re.MULTILINE)
+    assert "this cluster knows no ClusterCIDRConfig" in shown.stdout
+    try:
+        cluster.client.run("apply", f"--filename={KINDS}")
+        cluster.client.run("wait", "--for=condition=Established", "crd", "--all")
+        spec = {"ipv4": {"cidr": "172.16.0.0/20", "perNodeMaskSize": 24}}
+        kind = {"apiVersion": OURS, "kind": KIND, "metadata": {"name": "all"}, "spec": spec}
+        cluster.client.apply([kind])
+        told = cluster.invoke("addresses", "--kubeconfig", str(cluster.kubeconfig), "--json")
+        (found,) = json.loads(told.stdout)["clusters"]
+        assert [(node["node"], node["config"], node["blocks"]) for node in found["nodes"]] == [
+            ("worker-01", "all", ["172.16.1.0/24"]),
+            ("worker-02", "all", ["172.16.2.0/24"]),
+        ]
+        assert found["notes"] == []
+    finally:
+        cluster.client.run("delete", "--ignore-not-found", f"--filename={KINDS}")
 
 
 def test_what_a_cluster_no_longer_has_is_gone(cluster: Cluster) -> None:

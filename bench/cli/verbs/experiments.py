@@ -1,4 +1,4 @@
-"""Verbs that run experiments, and show what came of them: bench, figures."""
+"""Verbs that run experiments, and show what comes and came of them: bench, plan, figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import SMALLER, Request, excluded
 from testbed.assembly import admit
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, blocks
 from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def bench(
     return _answer(wanted, auto, allowance, document)
 
 
+def plan(scenario: Sequence[str], **options: Unpack[asked.Options]) -> int:
+    """Say what a run of scenarios would be, as ``bench`` does with ``dry``."""
+    wanted, auto = _wanted(scenario, (), "", None, options)
+    return _say_planned(wanted, [requests.read(request) for request in wanted], auto)
+
+
 def _answer(wanted: Sequence[Request], auto: bool, allowance: retries.Allowance, document: Document) -> int:
     """Run all that is asked for, fill in what programs are told, and return the worst exit status."""
     answers = [_answered(_calibrated(request) if auto else request, allowance) for request in wanted]
@@ -99,7 +105,20 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
             f"{one.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
             f"{'; at the scale that a calibration finds' if auto else ''}"
         )
+        _say_room(one)
     return HELD
+
+
+def _say_room(scenario: Scenario) -> None:
+    """Say which nodes get no block of pod addresses, and how many more get one, where blocks differ."""
+    several = [name for name, cluster in scenario.clusters.items() if cluster.pod_cidrs is not None]
+    if several:
+        from bench.presentation import addresses
+
+        for name in several:
+            inventory = blocks.inventory(scenario, name)
+            for line in (*addresses.waiting(inventory), *addresses.coming(inventory)):
+                say(f"cluster {name}: {line}")
 
 
 def _resumed(run: str, reports: Path, document: Document, dry: bool) -> int:

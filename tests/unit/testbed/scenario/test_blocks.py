@@ -113,3 +113,14 @@ def test_flannel_knows_the_smallest_network_around_all_ranges() -> None:
         "10.0.0.0/23",
         "10.0.3.0/25",
     ]
+
+
+def test_an_inventory_has_each_node_with_its_block_and_its_pods() -> None:
+    one = addressed("contmec", SIZES, "nodes.worker-01={labels: {size: small}}").scenario
+    found = blocks.inventory(one, "a")
+    assert [(row.node, row.config, str(row.blocks[0]), row.pods) for row in found.rows()] == [
+        ("master-01", "large", "172.16.0.0/24", 0),
+        ("worker-01", "small", "172.16.32.0/27", 2),
+        ("worker-02", "one", "172.16.33.0/29", 2),
+    ]
+    assert (found.cluster, dict(found.waiting)) == ("a", {})
