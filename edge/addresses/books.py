@@ -124,6 +124,7 @@ class Books:
             if not self._missing:
                 self._judge()
                 self._promise(self.arrivals.listed(self._nodes.values()))
+                self._report()
 
     def gifts(self) -> list[Gift]:
         """Return what is to be given now; each is in flight until its outcome is concluded."""
@@ -172,6 +173,12 @@ class Books:
         if not self._missing:
             self._promise(self.arrivals.listed(self._nodes.values()))
             self._judge_again = True
+            self._report()
+
+    def _report(self) -> None:
+        others = self.allocator.nodes_of("")
+        if others:
+            self._log(f"{len(others)} nodes have blocks of no config, and keep them, such as {min(others)}")
 
     def _take_node(self, node: Node, gone: bool, deleting: bool) -> None:
         known = self._nodes.get(node.name)

@@ -21,12 +21,13 @@ NODES = "/api/v1/nodes"
 PLURAL = "clustercidrconfigs"
 CONFIGS = tuple(f"/apis/{group}/{PLURAL}" for group in (kinds.OURS, kinds.VENDOR))
 KINDS = (NODES, *CONFIGS)
-PAGE = 500  # objects of a list that are asked for at once
+PAGE = 250  # objects of a list that are asked for at once
 LIST_SECONDS = 30.0
 # A server says a bookmark about each minute; one that is silent for longer is gone.
 SILENCE_SECONDS, WATCH_SECONDS = 90.0, 300
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0
 ABSENT_SECONDS = 1.0  # how often it is looked whether a kind is there now
+NEEDED = ("name", "uid", "labels", "creationTimestamp", "deletionTimestamp")
 COMPONENT = "concorde-addresses"
 News = Union[Listed, Changed]
 
@@ -76,7 +77,7 @@ class Cluster:
                     raise
                 put(Listed(kind, []))
                 return ""
-            found += answer.get("items") or []
+            found += [_needed(kind, one) for one in answer.get("items") or ()]
             token = answer["metadata"].get("continue")
             if not token:
                 put(Listed(kind, found))
@@ -99,7 +100,7 @@ class Cluster:
                 return ""  # what changed since is not known any more
             version = str(document["metadata"]["resourceVersion"])
             if what != "BOOKMARK":
-                put(Changed(kind, document, what == "DELETED"))
+                put(Changed(kind, _needed(kind, document), what == "DELETED"))
         return version
 
     def forget_families(self) -> None:
@@ -209,6 +210,17 @@ class Cluster:
         if not self._written(Question("POST", events, made)):
             self._server.ask(Question("PATCH", f"{events}/{name}", news, MERGE))
         self._counts[name] = self._counts.get(name, 0) + 1
+
+
+def _needed(kind: str, document: Json) -> Json:
+    """Return what is needed of an object: a Node's images and conditions are the most of it by far."""
+    if kind != NODES:
+        return document
+    metadata, spec = document["metadata"], document.get("spec") or {}
+    return {
+        "metadata": {key: metadata[key] for key in NEEDED if key in metadata},
+        "spec": {key: spec[key] for key in ("podCIDR", "podCIDRs") if key in spec},
+    }
 
 
 def _written_in(node: Json) -> list[str]:

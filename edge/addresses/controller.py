@@ -15,10 +15,12 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import ip_network
+from itertools import islice
 from typing import NamedTuple
 
 from edge.addresses.allocation import Allocator
@@ -66,21 +68,36 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        tenure = Tenure(options.lease_seconds, new_holder())
-        leader = Leader(options.server(), options.lease, tenure, log)
+        server = options.server()
     except ValueError as error:
         log(f"--api: {error}")
         return 2
     except OSError as error:
         log(f"--identity, --authority: {error}")
         return 2
-    if options.leave:
-        return leave(Cluster(options.server(), options.lease_seconds), log)
+    try:
+        if options.leave:
+            return leave(Cluster(server, options.lease_seconds), log)
+        lead(options, server, stop, log)
+    finally:
+        server.close()
+    return 0
+
+
+def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -> None:
+    """Give blocks whenever the lease is held, until ``stop`` is set."""
+    tenure = Tenure(options.lease_seconds, new_holder())
+    leader = Leader(server, options.lease, tenure, log)
     while leader.wait(stop):
         log(f"{tenure.holder} leads")
-        Term(options, leader, log).run(stop)
-        leader.resign() if stop.is_set() else log("leads no more")
-    return 0
+        try:
+            Term(options, leader, log).run(stop)
+        except Exception:  # of any kind: who ended would leave all nodes without
+            log(traceback.format_exc())
+            stop.wait(LAST_RETRY)
+        if not stop.is_set():
+            log("leads no more")
+    leader.resign()
 
 
 class Term:
@@ -90,7 +107,7 @@ class Term:
         self._server = options.server()
         self._spare = options.lease_seconds * (1 - PART)  # in which what was begun is over
         self._cluster = Cluster(self._server, self._spare)
-        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, log)
+        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, log.once)
         self._leader, self._log = leader, log
         self._inbox: queue.SimpleQueue[News | Outcome] = queue.SimpleQueue()
         self._givers = ThreadPoolExecutor(options.at_once, "give")
@@ -114,23 +131,26 @@ class Term:
             over.set()
             self._givers.shutdown(cancel_futures=True)
             self._teller.close()
-            if self._books.in_flight:
+            self._take_all()
+            if self._later:
                 time.sleep(self._spare)  # what was not answered may yet be written
             self._server.close()
 
     def _turn(self) -> None:
         """Take what is there, and do what follows from it."""
-        try:
+        with suppress(queue.Empty):
             self._take(self._inbox.get(timeout=TICK_SECONDS))
-            while True:
-                self._take(self._inbox.get_nowait())
-        except queue.Empty:
-            pass
+            self._take_all()
         for gift in self._books.gifts():
             self._give(gift)
         while self._later and self._later[0][0] <= time.monotonic():
             self._give(heapq.heappop(self._later)[1])
         self._teller.turn()
+
+    def _take_all(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._take(self._inbox.get_nowait())
 
     def _take(self, what: News | Outcome) -> None:
         if not isinstance(what, Outcome):
@@ -165,13 +185,17 @@ class Teller:
         self._writers = ThreadPoolExecutor(2, "tell")
         self._busy: dict[str, Future[None]] = {}  # by what is written about
         self._marked: set[tuple[str, str]] = set()  # configs and their versions
-        self._statuses: dict[str, tuple[float, Json]] = {}  # by uid: when, and what was written
+        self._next = 0.0
+        self._statuses: dict[str, tuple[float, Json]] = {}  # by uid: when it was looked at, and what is told
         self._reasons: dict[str, str] = {}  # by uid: of which an event was written
-        self._order: deque[str] = deque()  # nodes that wait
+        self._order: dict[str, None] = {}  # nodes that wait, and the next to look at
         self._said: dict[str, tuple[float, str, str]] = {}  # when, to which node, and what
 
     def turn(self) -> None:
-        """Say what is due."""
+        """Say what is due; not more often than there is a tick."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + TICK_SECONDS
         self._busy = {about: future for about, future in self._busy.items() if not future.done()}
         for held, metadata in self._books.marks():
             version = (held.name, held.document["metadata"]["resourceVersion"])
@@ -205,7 +229,7 @@ class Teller:
         if now - when < STATUS_SECONDS:
             return
         status = self._books.status(held, before, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        if status != before and self._begin(held.name, self._tell, held, status):
+        if status == before or self._begin(held.name, self._tell, held, status):
             self._statuses[uid] = (now, status)
 
     def _tell(self, held: Held, status: Json) -> None:
@@ -225,11 +249,11 @@ class Teller:
         waiting = self._books.arrivals.waiting
         if len(self._said) > 2 * len(waiting) + 100:
             self._said = {name: said for name, said in self._said.items() if name in waiting}
-        new = [name for name in waiting if name not in self._said][:EVENTS_A_TICK]
-        old = [self._order.popleft() for _ in range(min(EVENTS_A_TICK, len(self._order)))]
-        self._order.extend(name for name in (*old, *new) if name in waiting and name not in self._order)
-        for name in (*new, *old):
+        new = islice((name for name in waiting if name not in self._said), EVENTS_A_TICK)
+        for name in (*new, *islice(self._order, EVENTS_A_TICK)):
+            self._order.pop(name, None)
             if name in waiting:
+                self._order[name] = None
                 self._event(name, waiting[name].uid)
 
     def _event(self, name: str, uid: str) -> None:
@@ -292,7 +316,8 @@ def parse(arguments: Sequence[str]) -> Options:
     )  # fmt: skip
     add(
         "--lease-seconds", metavar="N", default=LEASE_SECONDS, type=_positive,
-        help="after so long another may lead in place of one that ended without a word (%(default)s)",
+        help="after so long another leads in place of one that ended without a word; a quarter of it is what "
+        "a patch may take (%(default)s)",
     )  # fmt: skip
     add("--at-once", metavar="N", default=AT_ONCE, type=_positive, help="patches at a time (%(default)s)")
     add(

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from edge.http import AwayError, Json, Question, RefusedError, Server
 
@@ -41,8 +41,8 @@ class Leader:
         self._all, self._own = LEASES.format(namespace), f"{LEASES.format(namespace)}/{name}"
         self._name, self._namespace = name, namespace
         self._server, self._tenure, self._log = server, tenure, log
-        self._seen: tuple[str, str] = ("", "")  # whose it was, and its version
-        self._seen_at = 0.0
+        self._lease: Optional[Json] = None  # as it was seen last  # noqa: UP045 (nodes may have Python 3.9)
+        self._seen_at = 0.0  # when it was seen first like that
         self._until = 0.0
 
     def leads(self) -> bool:
@@ -53,84 +53,85 @@ class Leader:
         """Return when the lease is held, or ``stop`` is set; tell whether it is held."""
         waits = ""
         while not stop.is_set() and not self.leads():
-            try:
-                holder = self._try()
-                if holder and holder != waits:
-                    self._log(f"waiting: {holder} leads")
-                waits = holder
-            except AwayError as error:
-                if waits != "?":
-                    self._log(f"cannot get the lease {self._namespace}/{self._name}: {error}")
-                waits = "?"
+            waits = self._attempt(waits)
             if not self.leads():
                 stop.wait(self._tenure.seconds / RENEWALS / 2)
-        return self.leads()
+        return not stop.is_set()
 
     def keep(self, over: threading.Event) -> None:
         """Renew the lease until it cannot be, or ``over`` is set; it is set then."""
         while not over.wait(self._tenure.seconds / RENEWALS) and self.leads():
-            try:
-                if self._try():
-                    self._until = 0.0  # somebody took it
-            except AwayError as error:
-                self._log(f"cannot renew the lease: {error}")
+            self._attempt("")
         over.set()
 
     def resign(self) -> None:
         """Let somebody else lead at once."""
-        if self.leads():
+        if self._until and self._lease is not None:
             self._until = 0.0
             try:
-                lease = self._server.ask(Question("GET", self._own))
-                if lease["spec"].get("holderIdentity") == self._tenure.holder:
-                    lease["spec"]["holderIdentity"] = ""
-                    self._server.ask(Question("PUT", self._own, lease))
+                self._write({**self._lease["spec"], "holderIdentity": ""})
             except AwayError as error:
                 self._log(f"cannot give up the lease: {error}")
 
+    def _attempt(self, waits: str) -> str:
+        """Try to have the lease for longer; return why it is not had, and log that if it is not known."""
+        try:
+            why = self._try()
+        except Exception as error:  # of any kind: nobody else would ask for it
+            self._lease = None
+            why = f"{self._namespace}/{self._name}: {error if isinstance(error, AwayError) else repr(error)}"
+        if why and why != waits:
+            self._log(f"no lease: {why}")
+        return why
+
     def _try(self) -> str:
         """Take or renew the lease; return who else has it, or nothing. Raises AwayError."""
-        begun = time.monotonic()
-        try:
-            lease = self._server.ask(Question("GET", self._own))
-        except RefusedError as error:
-            if error.status != 404:
-                raise
-            lease = {"metadata": {"name": self._name, "namespace": self._namespace}}
-        spec = lease.get("spec") or {}
+        if not self.leads() or self._lease is None:
+            self._read()
+        spec = (self._lease or {}).get("spec") or {}
         holder = str(spec.get("holderIdentity") or "")
-        if holder not in ("", self._tenure.holder) and not self._is_over(lease, spec):
-            return holder
-        return self._take(lease, spec, begun)
-
-    def _is_over(self, lease: Json, spec: Any) -> bool:
-        seen = (str(spec.get("holderIdentity")), str(lease["metadata"].get("resourceVersion")))
-        if seen != self._seen:
-            self._seen, self._seen_at = seen, time.monotonic()
-        seconds = spec.get("leaseDurationSeconds")
-        return time.monotonic() - self._seen_at > (
-            seconds if isinstance(seconds, int) else self._tenure.seconds
-        )
-
-    def _take(self, lease: Json, spec: Any, begun: float) -> str:
+        if holder not in ("", self._tenure.holder) and not self._is_over(spec):
+            return f"{holder} leads"
+        begun = time.monotonic()
         now = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}.000000Z"
-        if spec.get("holderIdentity") != self._tenure.holder:
+        if holder != self._tenure.holder:
             changes = spec.get("leaseTransitions")
             spec = {
                 "holderIdentity": self._tenure.holder,
                 "acquireTime": now,
                 "leaseTransitions": changes + 1 if isinstance(changes, int) else 0,
             }
-        held = {**spec, "leaseDurationSeconds": max(1, round(self._tenure.seconds)), "renewTime": now}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease, "spec": held}
-        there = "resourceVersion" in lease["metadata"]
         try:
-            self._server.ask(
-                Question("PUT", self._own, lease) if there else Question("POST", self._all, lease)
-            )
+            self._write({**spec, "leaseDurationSeconds": round(self._tenure.seconds), "renewTime": now})
         except RefusedError as error:
             if error.status != 409:
                 raise
-            return "somebody else"
+            self._lease, self._until = None, 0.0
+            return "somebody else has just taken it"
         self._until = begun + self._tenure.seconds * PART
         return ""
+
+    def _read(self) -> None:
+        try:
+            lease = self._server.ask(Question("GET", self._own))
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+            self._lease = None
+            return
+        if self._lease is None or lease["metadata"] != self._lease["metadata"]:
+            self._lease, self._seen_at = lease, time.monotonic()
+
+    def _is_over(self, spec: Any) -> bool:
+        said = spec.get("leaseDurationSeconds")
+        seconds = said if isinstance(said, int) else self._tenure.seconds
+        return time.monotonic() - self._seen_at > seconds
+
+    def _write(self, spec: Json) -> None:
+        """Write the lease, if nobody has since it was seen. Raises AwayError, RefusedError 409 if so."""
+        if self._lease is None:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+            self._lease = self._server.ask(Question("POST", self._all, {**made, "spec": spec}))
+        else:
+            self._lease = self._server.ask(Question("PUT", self._own, {**self._lease, "spec": spec}))
