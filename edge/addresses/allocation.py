@@ -114,11 +114,11 @@ class Allocator:
         self._withdrawn[name] = why
 
     def remove(self, name: str) -> None:
-        """Forget a config that is gone; what nodes still have of it they keep, and it is no config's."""
-        for node in list(self.nodes_of(name)):
-            self._attribute(node, "")
+        """Forget a config that is gone; what nodes have of it they keep, as another's or as no config's."""
         self.configs.pop(name, None)
         self._withdrawn.pop(name, None)
+        for node in list(self.nodes_of(name)):
+            self._attribute(node, self._config_of(Node(node, {}, self.given[node].blocks)))
 
     def nodes_of(self, name: str) -> Collection[str]:
         """Return the nodes that have blocks of a config, now and later; of "": blocks of no config."""
@@ -129,7 +129,8 @@ class Allocator:
         self.release(node.name)
         for block in node.blocks:
             self._spaces[block.version].take(block)
-        of = config if config in self.configs else self._config_of(node)
+        named = self.configs.get(config)
+        of = config if named and _is_of(node.blocks, named) else self._config_of(node)
         self.given[node.name] = Given(of, node.blocks)
         self._nodes.setdefault(of, {})[node.name] = None
         return self.given[node.name]
@@ -146,14 +147,15 @@ class Allocator:
     def offer(self, node: Node) -> Optional[Given]:  # noqa: UP045 (nodes may have Python 3.9)
         """Return what a node would be given now, whatever it has; None if there is nothing for it."""
         for config in self.giving(node):
-            blocks = self._lowest(config)
-            if blocks:
-                return Given(config.name, blocks)
+            spaces = [self._spaces[one.network.version] for one in config.ranges]
+            blocks = [space.lowest(*one) for space, one in zip(spaces, config.ranges)]
+            if None not in blocks:
+                return Given(config.name, tuple(filter(None, blocks)))
         return None
 
     def has_blocks(self) -> bool:
         """Whether there is a node that would be given something."""
-        return any(self._lowest(one) for one in self.configs.values() if not self.refusal(one))
+        return any(self._has_block(one) for one in self.configs.values() if not self.refusal(one))
 
     def giving(self, node: Node) -> list[Config]:
         """Return the configs that give to a node, as far as they have blocks; it is offered the first's."""
@@ -198,14 +200,9 @@ class Allocator:
         matching = [(matched, config) for matched, config in found if matched is not None]
         return sorted(matching, key=lambda each: each[1].rank(each[0]))
 
-    def _lowest(self, config: Config) -> Optional[tuple[Network, ...]]:  # noqa: UP045 (nodes may have Python 3.9)
-        """Return a block of each family, or None: both or neither."""
-        blocks = tuple(
-            block
-            for one in config.ranges
-            if (block := self._spaces[one.network.version].lowest(one.network, one.mask))
-        )
-        return blocks if len(blocks) == len(config.ranges) else None
+    def _has_block(self, config: Config) -> bool:
+        """Whether it has one of each family: both or neither."""
+        return all(self._spaces[one.network.version].has(*one) for one in config.ranges)
 
     def _config_of(self, node: Node) -> str:
         """Return whose blocks a node's are: of the configs that have them the best one; "" without any."""

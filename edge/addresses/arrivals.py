@@ -119,12 +119,11 @@ class Arrivals:
     def serve(self) -> Gifts:
         """Give to those who wait, in their order, until there is nothing to give."""
         gifts: Gifts = {}
-        if self.allocator.has_blocks():
-            for node in sorted(self.waiting.values(), key=lambda one: one.turn):
-                gift = self._give(node)
-                gifts.update(gift)
-                if gift and not self.allocator.has_blocks():
-                    break
+        for node in sorted(self.waiting.values(), key=lambda one: one.turn):
+            gift = self._give(node)
+            gifts.update(gift)
+            if not gift and not self.allocator.has_blocks():
+                break
         return gifts
 
     def _give(self, node: Node) -> Gifts:

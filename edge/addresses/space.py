@@ -22,43 +22,60 @@ class Space:
     def __init__(self, bits: int) -> None:
         self._bits = bits
         self._taken: Counter[int] = Counter()
+        # How many of those prefixes have which length: of the 128 that there can be, a few.
+        self._lengths: Counter[int] = Counter()
         # The length of the largest free block below a prefix; more than ``bits``: there is none. A prefix
         # that is not in here is wholly free.
         self._largest: dict[int, int] = {}
+        # How many blocks of a length are free below a prefix, where that was asked once.
+        self._counts: dict[int, dict[int, int]] = {}
 
     def take(self, block: Network) -> None:
         """Take a block, wherever it lies, and whoever has taken it before."""
         prefix = self._prefix(block)
+        if prefix not in self._taken:
+            self._recount(prefix, -1)
+            self._lengths[block.prefixlen] += 1
+            self._largest[prefix] = self._bits + 1
+            self._tell_upwards(prefix)
         self._taken[prefix] += 1
-        self._largest[prefix] = self._bits + 1
-        self._tell_upwards(prefix)
 
     def release(self, block: Network) -> None:
         """Give a block back, once for each time that it was taken. Raises KeyError if it is not."""
         prefix = self._prefix(block)
-        if not self._taken[prefix]:
+        if prefix not in self._taken:
             raise KeyError(str(block))
         self._taken[prefix] -= 1
         if not self._taken[prefix]:
             del self._taken[prefix]
+            self._lengths -= Counter([block.prefixlen])
             self._remember(prefix)
             self._tell_upwards(prefix)
+            self._recount(prefix, 1)
+
+    def has(self, within: Network, length: int) -> bool:
+        """Whether a network has a block of a prefix length that overlaps nothing taken."""
+        prefix = self._prefix(within)
+        return self._largest.get(prefix, within.prefixlen) <= length and not self._covered(prefix)
 
     def lowest(self, within: Network, length: int) -> Optional[Network]:  # noqa: UP045
-        """Return the lowest block of a prefix length in a network that overlaps nothing taken, or None."""
-        prefix = self._prefix(within)
-        if self._covered(prefix) or self._free_below(prefix) > length:
+        """Return the lowest of these blocks, or None."""
+        if not self.has(within, length):
             return None
-        while prefix.bit_length() - 1 < length:
+        prefix = self._prefix(within)
+        for own in range(within.prefixlen + 1, length + 1):
             prefix *= 2
-            if self._free_below(prefix) > length:
+            if self._largest.get(prefix, own) > length:
                 prefix += 1
         return self._network(prefix, within)
 
     def free(self, within: Network, length: int) -> int:
-        """Return how many blocks of a prefix length are left in a network; takes time as more is taken."""
+        """Return how many blocks of a prefix length are left in a network; they are counted once only."""
         prefix = self._prefix(within)
-        return 0 if self._covered(prefix) else self._count(prefix, length)
+        counts = self._counts.setdefault(prefix, {})
+        if length not in counts:
+            counts[length] = self._count(prefix, length)
+        return counts[length]
 
     def runs(self, within: Network, length: int, count: int) -> list[Network]:
         """Return the lowest ``count`` free blocks of a length; those side by side as larger networks."""
@@ -80,20 +97,29 @@ class Space:
         rest = self._gather(2 * prefix, length, count, found)
         return self._gather(2 * prefix + 1, length, rest, found)
 
+    def _recount(self, prefix: int, sign: int) -> None:
+        """Add to what is counted, or subtract, what is free where a prefix is; taken, it has nothing free."""
+        for within, counts in self._counts.items():
+            if _overlap(within, prefix):
+                for length in counts:
+                    counts[length] += sign * self._count(_in_common(within, prefix, length), length)
+
     def _count(self, prefix: int, length: int) -> int:
+        return 0 if self._covered(prefix) else self._count_below(prefix, length)
+
+    def _count_below(self, prefix: int, length: int) -> int:
         own = prefix.bit_length() - 1
         largest = self._free_below(prefix)
         if largest > length:
             return 0
         if largest == own:
             return 1 << (length - own)
-        return self._count(2 * prefix, length) + self._count(2 * prefix + 1, length)
+        return self._count_below(2 * prefix, length) + self._count_below(2 * prefix + 1, length)
 
     def _covered(self, prefix: int) -> bool:
         """Whether somebody has taken this or a larger block around it."""
-        while prefix and not self._taken[prefix]:
-            prefix >>= 1
-        return prefix > 0
+        own = prefix.bit_length() - 1
+        return any(length <= own and prefix >> own - length in self._taken for length in self._lengths)
 
     def _free_below(self, prefix: int) -> int:
         return self._largest.get(prefix, prefix.bit_length() - 1)
@@ -102,7 +128,7 @@ class Space:
         while prefix > 1:
             prefix >>= 1
             before = self._free_below(prefix)
-            if self._taken[prefix]:
+            if prefix in self._taken:
                 return
             self._remember(prefix)
             if self._free_below(prefix) == before:
@@ -124,3 +150,13 @@ class Space:
     def _network(self, prefix: int, like: Network) -> Network:
         length = prefix.bit_length() - 1
         return type(like)(((prefix - (1 << length)) << (self._bits - length), length))
+
+
+def _overlap(one: int, other: int) -> bool:
+    deeper = one.bit_length() - other.bit_length()
+    return one >> deeper == other if deeper > 0 else other >> -deeper == one
+
+
+def _in_common(within: int, prefix: int, length: int) -> int:
+    """Return where blocks of a length in a network overlap a prefix: one of them at least."""
+    return max(within, prefix >> max(prefix.bit_length() - 1 - length, 0))
