@@ -75,7 +75,7 @@ def recording(tmp_path: Path) -> Recording:
         for kind in map(idle_sample, of.requests):
             for role in ("sender", "echo"):
                 file = made.raw_directory / moment / f"{names[kind.label]}.{role}.csv.gz"
-                write(file, lines(kind).replace("0.000200", "0.000300"))
+                write(file, lines(kind, slow=(0, 0.1)).replace("0.000200", "0.000300"))
     disturbance = done.repetitions[0].transfers["noise"]
     disturbance.error = "there is no such file here"
     made.scenario_file.write_text(render_yaml(of))

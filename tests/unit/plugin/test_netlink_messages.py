@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concorde import metrics, namespaces, rtnetlink
-from concorde.node import nfnetlink
+from concorde.node import limits, nfnetlink
 
 from edge import netlink
 
@@ -398,6 +398,18 @@ def test_elements_are_one_transaction_of_which_the_last_is_acknowledged(
         assert (found, family, resource) == (ELEMENT | kind, number, 0)
         assert parts_of(attributes) == (b"concorde\0", element[1].encode() + b"\0", key, data)
     assert (kernel.protocols, kernel.closed) == ([12], 1)
+
+
+def test_an_elements_own_limit_is_said_in_bytes_a_second() -> None:
+    said = netlink.attributes(limits.attributes(limits.over(1000, 2000)))
+    rate, unit, burst, kind, flags = 1, 2, 3, 4, 5  # NFTA_LIMIT_*
+    assert said == {
+        rate: struct.pack("!Q", 1000),
+        unit: struct.pack("!Q", 1),  # of a second
+        burst: struct.pack("!I", 2000),
+        kind: struct.pack("!I", 1),  # NFT_LIMIT_PKT_BYTES
+        flags: struct.pack("!I", 1),  # NFT_LIMIT_F_INV
+    }
 
 
 def test_no_elements_are_no_message_and_an_error_names_some(answering: Any) -> None:

@@ -206,6 +206,11 @@ FULL = ("underlay.rate=10G",)
             "bench --scenario contmec --set underlay.rate=10G --enforcement node",
         ),
         (
+            Request(scenario="contmec", overrides=("measurement.repetitions=3", *FULL)),
+            summary("violated", ("promise", "attainment")),
+            "bench --scenario contmec --set underlay.rate=10G --enforcement node --repetitions 3",
+        ),
+        (
             Request(scenario="contmec", overrides=FULL),
             summary("held"),
             "bench --scenario contmec --set underlay.rate=10G --enforcement none",

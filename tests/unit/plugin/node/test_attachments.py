@@ -282,7 +282,7 @@ def two(noting: NotingKernel, tmp_path: Path) -> Configuration:
     network = configuration(tmp_path)
     noting.has_uplink("default")
     enter(network.node_directory, entry(), settings())
-    enter(network.node_directory, entry("A-2", address=0xAC100103, port="veth2"), settings())
+    enter(network.node_directory, entry("A-2", 2 * GIGA, address=0xAC100103, port="veth2"), settings())
     noting.asked.clear()
     return network
 
@@ -291,7 +291,7 @@ def test_who_goes_leaves_the_kernel_and_then_the_ledger(noting: NotingKernel, tw
     attachments.withdraw(Ledger(two.node_directory), two, "nobody", "eth0")
     assert noting.asked == []
     attachments.withdraw(Ledger(two.node_directory), two, "A-1", "eth0")
-    assert htb.change_rest(TREE, htb.default_rate(TREE, GIGA)) in noting.asked[-1][1][1]
+    assert htb.change_rest(TREE, htb.default_rate(TREE, 2 * GIGA)) in noting.asked[-1][1][1]
     assert entered(two.node_directory) == ["A-2"]
 
 
@@ -302,7 +302,7 @@ def test_who_goes_from_a_kernel_that_lacks_something_is_cleared_away(
     noting.has_uplink("ours", dict.fromkeys((0x10, htb.DEFAULT), ("",) * 5))
     attachments.withdraw(Ledger(two.node_directory), two, "A-1", "eth0")
     assert noting.asked[-1][1][1] == htb.delete_class(TREE, 0x10) + htb.change_rest(
-        TREE, htb.default_rate(TREE, GIGA), [htb.DEFAULT]
+        TREE, htb.default_rate(TREE, 2 * GIGA), [htb.DEFAULT]
     )
     assert entered(two.node_directory) == ["A-2"]
 

@@ -151,6 +151,24 @@ def test_a_limit_is_kept_through_a_restart_if_it_is_before_and_after_it(
     assert len(judged.short) == (found == "violated")
 
 
+def test_what_went_wrong_meanwhile_breaks_a_limit_that_was_kept(tmp_path: Path) -> None:
+    whole = Round(
+        name="again",
+        floor_bps=1e6,
+        points=[(0.0, 0.0), (10.0, 1e7)],
+        since_s=1.0,
+        until_s=9.0,
+        stalls=[],
+        saturated=[],
+        faults=["the agent did not come back"],
+    )
+    file = tmp_path / "after-restart.json"
+    atomic.write_model(file, Rounds(rounds=[whole]))
+    judged = check("after-restart").judge(Evidence({}, file))
+    assert (judged.found, judged.words.endswith("; the agent did not come back")) == ("violated", True)
+    assert judged.short == []  # nobody took what it had
+
+
 def test_where_nothing_runs_on_nothing_is_restarted() -> None:
     assert check("after-restart").lack(Ground(StudyRequest(study="promise"), "node", 10**9)) is not None
     agents = Ground(StudyRequest(study="promise"), "node", 10**9, agents=True)
