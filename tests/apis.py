@@ -137,6 +137,11 @@ class Api:
             found[node["metadata"]["name"]] = node["spec"].get("podCIDRs", [])
         return found
 
+    def blocks_of(self, node: str) -> list[str]:
+        """Return what one node has; nothing if it is not there."""
+        found = self.get(f"{NODES}/{node}")
+        return found["spec"].get("podCIDRs", []) if found else []
+
     def config(self, name: str, ipv4: str = "", ipv6: str = "", **labels: str) -> Json:
         """Make a config of our kind; a range is written like 10.0.0.0/16:24."""
         return self.post(OURS, config(name, ipv4, ipv6, **labels))
@@ -217,6 +222,10 @@ class Controller:
     def freeze(self, frozen: bool) -> None:
         """Let it stand still, or go on."""
         self._process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+
+    def terms(self) -> int:
+        """Return how often it has begun to lead."""
+        return sum(line.endswith(" leads") and "no lease" not in line for line in self.said().splitlines())
 
     def said(self) -> str:
         """Return what it has said."""

@@ -1,325 +1,301 @@
-"""What ``kubectl apply -k edge/deploy/addresses`` brings to a real cluster, does there, and leaves behind.
+"""The controller against a real API server: killed, cut off, in twos, and with an API that goes away.
 
-The cluster is the overlapped pair's first. Its nodes have their blocks; those here are names in its API.
+Whatever happens, no block is seen twice, none is lost, and in the end all nodes have theirs.
+CONCORDE_ADDRESSES_KILLS and CONCORDE_ADDRESSES_CUTS say how often.
 """
 
 from __future__ import annotations
 
-import copy
-import json
-import os
-import re
-from collections.abc import Iterator
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
-from edge.addresses import kinds
-from testbed import resources
-from testbed.access.place import InNamespace, in_parallel
-from testbed.kubernetes.control_plane import endpoint
-from testbed.resources import version
-from testbed.supplies import addresses, images
-from testbed.testbed import Testbed
-from tests.e2e.conftest import PATIENCE_SECONDS, prompt, until
+from edge.http import AwayError, Json, Question
+from testbed.supplies import binaries, packages
+from tests import cases, pythons
+from tests.apis import NODES, OURS, Api, Controller, config, controlled, served, within
 
-DEPLOY = resources.EDGE / "deploy" / "addresses"
-# In the vendor's form: its group, its namespaces, its fields.
-VENDORS = """
-apiVersion: baremetal.cluster.gke.io/v1alpha1
-kind: ClusterCIDRConfig
-metadata: {name: kiosks, namespace: cluster-edge}
-spec:
-  ipv4: {cidr: 10.61.4.0/25, perNodeMaskSize: 28}
-  nodeSelector: {matchLabels: {baremetal.cluster.gke.io/node-pool: kiosks}}
----
-apiVersion: baremetal.cluster.gke.io/v1alpha1
-kind: ClusterCIDRConfig
-metadata: {name: one-node, namespace: cluster-edge}
-spec:
-  ipv4: {cidr: 10.61.8.0/26, perNodeMaskSize: 26}
-  nodeSelector: {matchLabels: {kubernetes.io/hostname: worker-03}}
----
-apiVersion: baremetal.cluster.gke.io/v1alpha1
-kind: ClusterCIDRConfig
-metadata: {name: both-families, namespace: cluster-edge}
-spec:
-  ipv4: {cidr: 10.62.0.0/16, perNodeMaskSize: 24}
-  ipv6: {cidr: "fd62::/112", perNodeMaskSize: 120}
-  nodeSelector:
-    nodeSelectorTerms:
-      - matchExpressions: [{key: size, operator: In, values: [large]}, {key: gpu, operator: Exists}]
-      - matchFields: [{key: metadata.name, operator: In, values: [worker-04]}]
-"""
-# What is refused, by the field that the refusal names: what of kiosks is another.
-REFUSED: dict[str, list[tuple[str, Any]]] = {
-    "spec.ipv4.cidr": [
-        ("ipv4.cidr", "10.61.4.0"),
-        ("ipv4.cidr", "10.61.256.0/25"),
-        ("ipv4.cidr", "10.61.4.0/33"),
-        ("ipv4.cidr", "fd62::/112"),
-        ("ipv4.cidr", 25),
-        ("ipv4.cidr", None),
-    ],
-    "spec.ipv4.perNodeMaskSize": [
-        ("ipv4.perNodeMaskSize", 31),
-        ("ipv4.perNodeMaskSize", 7),
-        ("ipv4.perNodeMaskSize", "28"),
-        ("ipv4.perNodeMaskSize", 28.5),
-        ("ipv4.perNodeMaskSize", None),
-    ],
-    "spec.ipv6.cidr": [
-        ("ipv6", {"cidr": "10.61.4.0/25", "perNodeMaskSize": 28}),
-        ("ipv6", {"cidr": "fd62::/129", "perNodeMaskSize": 124}),
-        ("ipv6", {"perNodeMaskSize": 124}),
-    ],
-    "spec.ipv6.perNodeMaskSize": [("ipv6", {"cidr": "fd62::/112", "perNodeMaskSize": 127})],
-    "spec.ipv4": [("ipv4", None), ("ipv4", "10.61.4.0/25")],  # neither family, not a family
-    "spec.nodeSelector.matchLabels.size": [("nodeSelector.matchLabels.size", 5)],
-    "spec.nodeSelector.nodeSelectorTerms.matchExpressions.operator": [
-        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"key": "size", "operator": "Near"}]}]),
-    ],
-    "spec.nodeSelector.nodeSelectorTerms.matchExpressions.key": [
-        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"operator": "Exists"}]}]),
-    ],
-    "spec.nodeSelector.nodeSelectorTerms.matchFields.key": [
-        (
-            "nodeSelector.nodeSelectorTerms",
-            [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}],
-        ),
-    ],
-    "spec": [("", None)],
-}
-KIOSK = {"baremetal.cluster.gke.io/node-pool": "kiosks"}
-STATIONS = "cluster-edge"
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STATIONS}}
-CONFIGS = "clustercidrconfigs.baremetal.cluster.gke.io"
-SPACE = "concorde-addresses"
-IN_SPACE = f"--namespace={SPACE}"
-WORKER = "worker-01"  # where the controllers run
-NEXT = "9.9.9"  # another version
-# What an administrator of this cluster says besides: where the API is, to which no kube-proxy leads, and who
-# has the image.
-KUSTOMIZATION = """
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-bases: [{base}]
-patchesStrategicMerge: [cluster.yaml]
-images: [{{name: testbed.local/concorde-addresses, newTag: {version}}}]
-"""
-CLUSTER = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: addresses, namespace: concorde-addresses}}
-spec:
-  template:
-    spec:
-      nodeSelector: {{kubernetes.io/hostname: {worker}}}
-      containers:
-        - name: addresses
-          env:
-            - {{name: KUBERNETES_SERVICE_HOST, value: "{host}"}}
-            - {{name: KUBERNETES_SERVICE_PORT, value: "{port}"}}
-"""
-CLUSTER_WIDE = (
-    "apiservices,clusterroles,clusterrolebindings,customresourcedefinitions,namespaces,priorityclasses,"
-    "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-)
-
-
-class Cluster:
-    """The API of a cluster, and the directory of who administers it."""
-
-    def __init__(self, pair: Testbed, directory: Path) -> None:
-        self.client = next(client for client in pair.clients if client.cluster == "a")
-        self.directory = directory
-        host, port = endpoint(pair.addressing, "a")
-        (directory / "cluster.yaml").write_text(CLUSTER.format(worker=WORKER, host=host, port=port))
-        self.version = version()
-        place = pair.networks["A-1"]
-        assert isinstance(place, InNamespace)
-        assert place.node.name == WORKER
-        for tag in (version(), NEXT):
-            name = f"{addresses.IMAGE.rpartition(':')[0]}:{tag}"
-            image = images.assemble(name, addresses.files(), addresses.START)
-            place.node.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
-
-    def apply(self, version: str) -> None:
-        """Install a version, and wait until its controllers run."""
-        base = os.path.relpath(DEPLOY, self.directory)
-        (self.directory / "kustomization.yaml").write_text(KUSTOMIZATION.format(base=base, version=version))
-        self.client.run("apply", "-k", str(self.directory))
-        self.rolled_out()
-
-    def rolled_out(self) -> None:
-        with prompt(self.client, SPACE):
-            self.client.run(
-                "rollout", "status", IN_SPACE, "deployment", "addresses", timeout=PATIENCE_SECONDS
-            )
-
-    def leave(self) -> None:
-        """Take finalizers away, as is said where that is done."""
-        patch = (DEPLOY / "uninstall.yaml").read_text()
-        self.client.run("patch", IN_SPACE, "deployment", "addresses", "--type=json", f"--patch={patch}")
-        self.rolled_out()
-
-    def delete(self, *options: str) -> None:
-        with prompt(self.client, SPACE):
-            self.client.run("delete", "-k", str(self.directory), *options, timeout=PATIENCE_SECONDS)
-
-    def cluster_wide(self) -> set[str]:
-        """The names of all that an installation could leave."""
-        return set(self.client.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
-
-    def block(self, node: str) -> str:
-        return str(self.client.get("node", node)["spec"].get("podCIDR", ""))
-
-    def joined(self, node: str) -> str:
-        """Have a node that is a kiosk, and return its block."""
-        made = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": KIOSK}}
-        self.client.apply([made])
-        until(lambda: self.block(node), lambda: self.words(), every=0.1)
-        return self.block(node)
-
-    def words(self) -> str:
-        """What the controllers say."""
-        selected = "--selector=app.kubernetes.io/name=concorde-addresses"
-        return self.client.run("logs", IN_SPACE, selected, check=False).stdout
+KILLS = cases.count("CONCORDE_ADDRESSES_KILLS", 3, 50)
+CUTS = cases.count("CONCORDE_ADDRESSES_CUTS", 3, 20)
+AWAY_SECONDS = cases.count("CONCORDE_ADDRESSES_AWAY", 3, 30)
+QUICK = "--lease-seconds=1"
+VENDORS = "/apis/baremetal.cluster.gke.io/v1alpha1/namespaces/{}/clustercidrconfigs"
 
 
 @pytest.fixture(scope="module")
-def before(pair: Testbed) -> set[str]:
-    a = next(client for client in pair.clients if client.cluster == "a")
-    return set(a.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
-
-
-@pytest.fixture(scope="module")
-def cluster(pair: Testbed, before: set[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster in which it is installed; it is as before when the last test is over."""
-    del before
-    cluster = Cluster(pair, tmp_path_factory.mktemp("administrator"))
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     try:
-        cluster.apply(version())
-        cluster.client.apply([NAMESPACE])
-        yield cluster
+        binaries.find()
+        packages.find("etcd-server", "etcd")
+    except LookupError as error:
+        pytest.skip(str(error))
+    with served(tmp_path_factory.mktemp("api")) as api:
+        yield api
+
+
+@pytest.fixture
+def api(lent: Api) -> Api:
+    """An API without nodes and configs."""
+    lent.delete(NODES)
+    answer = lent.get(OURS)
+    assert answer is not None
+    for one in answer["items"]:
+        lent.patch(f"{OURS}/{one['metadata']['name']}", {"metadata": {"finalizers": []}})
+    lent.delete(OURS)
+    lent.delete("/api/v1/namespaces/default/events")
+    return lent
+
+
+class History:
+    """All that a watch shows of nodes from now on: two at a time never have one block."""
+
+    def __init__(self, api: Api) -> None:
+        self.has: dict[str, str] = {}
+        self.twice: list[str] = []
+        self._api = api
+        listed = api.get(NODES)
+        assert listed is not None
+        assert listed["items"] == []
+        self._version = listed["metadata"]["resourceVersion"]
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while True:
+            path = f"{NODES}?watch=1&resourceVersion={self._version}"
+            with suppress(AwayError):
+                for event in self._api.client.listen(Question("GET", path), silence=300):
+                    self._take(event["type"], event["object"])
+            if self._api.client.closed:
+                return
+            time.sleep(0.1)
+
+    def _take(self, what: str, node: Json) -> None:
+        name, block = node["metadata"]["name"], node["spec"].get("podCIDR", "")
+        self._version = node["metadata"]["resourceVersion"]
+        self.has.pop(name, None)
+        if what == "DELETED":
+            return
+        if block:
+            mine = ip_network(block)
+            others = [one for one, other in self.has.items() if mine.overlaps(ip_network(other))]
+            self.twice += [f"{name} and {one}: {block}" for one in others]
+            self.has[name] = block
+
+
+class Churn:
+    """Nodes that come, go and come again; as many at most as there are blocks."""
+
+    def __init__(self, api: Api, most: int) -> None:
+        self.api, self.most = api, most
+        self.chance = random.Random(cases.seed())
+        self.there: list[str] = []
+        self.made = 0
+
+    def step(self, number: int = 1) -> None:
+        """Change something, so many times."""
+        for _ in range(number):
+            if self.there and (len(self.there) >= self.most or self.chance.random() < 0.4):
+                self._go()
+            else:
+                self._come()
+
+    def _come(self) -> None:
+        self.made += 1
+        name = f"n{self.chance.randrange(2 * self.most)}"  # one that was there, perhaps
+        if name not in self.there:
+            self.api.node(name, number=str(self.made))
+            self.there.append(name)
+
+    def _go(self) -> None:
+        name = self.there.pop(self.chance.randrange(len(self.there)))
+        self.api.delete(f"{NODES}/{name}")
+
+
+def settled(api: Api, history: History, controller: Controller) -> None:
+    """See that all nodes get blocks, that configs say the same, and that nobody had one twice."""
+    within(lambda: all(api.blocks().values()), controller)
+    blocks = {name: texts[0] for name, texts in api.blocks().items()}
+    assert len(set(blocks.values())) == len(blocks)
+    within(lambda: history.has == blocks, controller)
+    assert history.twice == []
+
+    def told() -> bool:
+        listed = api.get(OURS)
+        assert listed is not None
+        nodes = [one for each in listed["items"] for one in each.get("status", {}).get("nodes", ())]
+        return {one["name"]: one["blocks"][0] for one in nodes} == blocks
+
+    within(told, controller)
+
+
+def test_killed_under_change(api: Api) -> None:
+    api.config("all", "10.0.0.0/26:30")
+    history, churn = History(api), Churn(api, 16)
+    with controlled(api, QUICK) as controller:
+        for number in range(KILLS):
+            churn.step(3)
+            within(lambda: controller.terms() > number, controller)  # noqa: B023 (it is waited for here)
+            churn.step(6)
+            time.sleep(churn.chance.random() * 0.1)  # so that it is killed in the midst of anything
+            controller.kill()
+            controller.start()
+        settled(api, history, controller)
+
+
+def test_two_at_once_of_which_each_is_killed_and_stands_still(api: Api) -> None:
+    """One that stood still goes on when another leads, and has seen nothing of that."""
+    api.config("all", "10.0.0.0/26:30")
+    history, churn = History(api), Churn(api, 16)
+    with controlled(api, QUICK) as one, controlled(api, QUICK) as other:
+        for number in range(KILLS):
+            churn.step(6)
+            chosen = (one, other)[number % 2]
+            chosen.freeze(True)
+            churn.step(6)
+            within(lambda: all(api.blocks().values()), one)
+            chosen.freeze(False)
+            churn.step(6)
+        settled(api, history, one)
+
+
+class Between:
+    """Stands between a controller and its API, and cuts what goes through it."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._begin(self._accept)
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+        self._server.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                self._begin(self._join, near)
+
+    def _begin(self, what: Callable[..., None], *arguments: socket.socket) -> threading.Thread:
+        thread = threading.Thread(target=what, args=arguments)
+        thread.start()
+        self._threads.append(thread)
+        return thread
+
+    def _join(self, near: socket.socket) -> None:
+        with near, suppress(OSError), socket.create_connection(("127.0.0.1", self._to)) as far:
+            self._ends += [near, far]
+            back = self._begin(self._pass, far, near)
+            self._pass(near, far)
+            back.join()
+
+    @staticmethod
+    def _pass(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def between(api: Api) -> Iterator[Between]:
+    made = Between(api.port)
+    try:
+        yield made
     finally:
-        cluster.client.run("delete", "node", "--selector=baremetal.cluster.gke.io/node-pool")
+        made.close()
 
 
-def documents(text: str) -> list[dict[str, Any]]:
-    return [dict(one) for one in YAML(typ="safe").load_all(text)]
+def test_watches_and_patches_that_are_cut(api: Api) -> None:
+    api.config("all", "10.0.0.0/26:30")
+    history, churn = History(api), Churn(api, 16)
+    with between(api) as way, controlled(api, f"--api=https://127.0.0.1:{way.port}") as controller:
+        for _ in range(CUTS):
+            churn.step(6)
+            time.sleep(churn.chance.random() * 0.3)
+            way.cut()
+        settled(api, history, controller)
 
 
-def with_another(spec: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """A spec in which a field is another, or with None is not there."""
-    changed = {"spec": copy.deepcopy(spec)}
-    *way, last = f"spec.{path}".rstrip(".").split(".")
-    here: dict[str, Any] = changed
-    for step in way:
-        here = here[step]
-    here.pop(last, None)
-    if value is not None:
-        here[last] = value
-    return changed
+@pytest.mark.long(one_in=2, counted=True)
+@pytest.mark.parametrize("how", ["frozen", "ended"])
+def test_an_api_that_is_away(api: Api, how: str) -> None:
+    api.config("all", "10.0.0.0/26:30")
+    history, churn = History(api), Churn(api, 16)
+    with controlled(api, QUICK) as controller:
+        churn.step(12)
+        api.freeze(True) if how == "frozen" else api.stop()
+        time.sleep(AWAY_SECONDS)  # this long, and not until anything
+        api.freeze(False) if how == "frozen" else api.start()
+        churn.step(6)
+        settled(api, history, controller)
 
 
-def test_the_vendors_manifests_apply_as_they_are(cluster: Cluster) -> None:
-    wanted = documents(VENDORS)
-    cluster.client.run("apply", "--filename=-", stdin=VENDORS)  # validated by kubectl, too
-    shown = cluster.client.get(CONFIGS, f"--namespace={STATIONS}")
-    assert {one["metadata"]["name"]: one["spec"] for one in shown["items"]} == {
-        one["metadata"]["name"]: one["spec"] for one in wanted
-    }
-    assert all(kinds.parse(one) for one in shown["items"])
-    cluster.client.run("delete", "--filename=-", stdin=VENDORS)
+def test_what_the_vendor_writes_applies_and_a_server_of_one_family_says_which_gate(api: Api) -> None:
+    api.post("/api/v1/namespaces", {"metadata": {"name": "cluster-edge"}})
+    kiosks = config("kiosks", "10.61.4.0/25:28", pool="kiosks")
+    kiosks["apiVersion"] = "baremetal.cluster.gke.io/v1alpha1"
+    api.post(VENDORS.format("cluster-edge"), kiosks)
+    api.config("both", "10.62.0.0/16:24", "fd62::/112:120")
+    api.node("kiosk", pool="kiosks")
+    api.node("waits")
+    with controlled(api) as controller:
+        within(lambda: api.blocks()["kiosk"], controller)
+        assert api.blocks() == {"kiosk": ["10.61.4.0/28"], "waits": []}
+        within(lambda: "IPv6DualStack" in said(api, "waits"), controller)
+        within(lambda: "IPv6DualStack" in said(api, "both"), controller)
+        api.delete(f"{NODES}/kiosk")
+        api.delete(f"{VENDORS.format('cluster-edge')}/kiosks")
+        within(lambda: not api.get(f"{VENDORS.format('cluster-edge')}/kiosks"), controller)
+        assert controller.end() == 0
 
 
-def test_what_the_schema_can_refuse_is_refused_with_the_field(cluster: Cluster) -> None:
-    """In one group: the other's schema is the same."""
-    good = documents(VENDORS)[0]["spec"]
-    cases = {
-        f"bad-{number:02}": (field, with_another(good, *one))
-        for number, (field, one) in enumerate((field, one) for field, ones in REFUSED.items() for one in ones)
-    }
-    items = [
-        {"apiVersion": kinds.OURS, "kind": kinds.KIND, "metadata": {"name": name}, **changed}
-        for name, (_, changed) in cases.items()
-    ]
-
-    def refusals(part: list[dict[str, Any]]) -> list[str]:
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": part})
-        done = cluster.client.run("create", "--validate=false", "--filename=-", stdin=text, check=False)
-        assert done.stdout == ""
-        return done.stderr.splitlines()
-
-    # One kubectl asks ten at once, and then five a second.
-    parts = in_parallel(refusals, [items[:10], items[10:20], items[20:]])
-    said = {line.partition(" is invalid: ")[0].split('"')[-2]: line for part in parts for line in part}
-    assert set(said) == set(cases)
-    for name, line in said.items():
-        field, changed = cases[name]
-        assert re.search(rf"[ \[]{re.escape(field)}: ", line), (changed, line)
+def said(api: Api, about: str) -> str:
+    """Return what events say of an object."""
+    listed = api.get("/api/v1/namespaces/default/events")
+    assert listed is not None
+    return " ".join(one["message"] for one in listed["items"] if one["involvedObject"]["name"] == about)
 
 
-def test_the_controllers_account_may_do_what_it_does_and_nothing_else(cluster: Cluster) -> None:
-    def rules(account: str, namespace: str) -> set[str]:
-        """What an account may in a namespace."""
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectRulesReview",
-            "spec": {"namespace": namespace},
-        }
-        who = f"--as=system:serviceaccount:concorde-addresses:{account}"
-        done = cluster.client.run("create", who, "--filename=-", "--output=json", stdin=json.dumps(review))
-        status = done.json()["status"]
-        assert not status["incomplete"]
-        both = (*status["resourceRules"], *status["nonResourceRules"])
-        return {json.dumps(one, sort_keys=True) for one in both}
-
-    def granted(kind: str) -> set[str]:
-        texts = [file.read_text() for file in (DEPLOY / "manifests").iterdir()]
-        (role,) = [one for text in texts for one in documents(text) if one["kind"] == kind]
-        return {json.dumps(rule, sort_keys=True) for rule in role["rules"]}
-
-    own, others = "concorde-addresses", "kube-system"
-    asked = [(account, space) for account in ("addresses", "default") for space in (own, others)]
-    mine, elsewhere, anybodys, anybodys_elsewhere = in_parallel(lambda one: rules(*one), asked)
-    assert mine - anybodys == granted("ClusterRole") | granted("Role")
-    assert elsewhere - anybodys_elsewhere == granted("ClusterRole")
+def test_with_the_gate_a_node_has_both_families(tmp_path: Path, lent: Api) -> None:
+    del lent  # without which there is no other
+    services = "--service-cluster-ip-range=10.96.0.0/16,fd96::/112"
+    with served(tmp_path, "--feature-gates=IPv6DualStack=true", services) as api:
+        api.config("both", "10.62.0.0/16:24", "fd62::/112:120")
+        api.node("a")
+        with controlled(api) as controller:
+            within(lambda: api.blocks()["a"], controller)
+            assert api.blocks() == {"a": ["10.62.0.0/24", "fd62::/120"]}
 
 
-@pytest.mark.parametrize("first", ["leave", pytest.param("delete", marks=pytest.mark.long(one_in=0))])
-def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
-    cluster: Cluster, before: set[str], first: str
-) -> None:
-    client = cluster.client
-    cluster.apply(version())
-    client.apply([NAMESPACE])
-    client.run("apply", "--filename=-", stdin=VENDORS)
-    assert cluster.joined("kiosk-1") == "10.61.4.0/28"
-
-    cluster.apply(NEXT)
-    running = [
-        pod for pod in client.get("pods", IN_SPACE)["items"] if "deletionTimestamp" not in pod["metadata"]
-    ]
-    assert [pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in running] == [NEXT, NEXT]
-    assert cluster.joined("kiosk-2") == "10.61.4.16/28"
-
-    client.run("delete", "namespace", STATIONS, "--wait=false")
-    if first == "delete":
-        cluster.delete("--wait=false")
-        client.run("wait", "--for=delete", "namespace/concorde-addresses", timeout=PATIENCE_SECONDS)
-        kind = client.get("customresourcedefinition", CONFIGS)
-        assert "deletionTimestamp" in kind["metadata"]  # and there it would stay
-        cluster.apply(NEXT)
-    # For they have nodes.
-    until(lambda: "deletionTimestamp" in client.get(CONFIGS, f"--namespace={STATIONS}", "kiosks")["metadata"])
-    cluster.leave()
-    cluster.delete()
-    until(lambda: cluster.cluster_wide() == before, every=0.2)
-    node = client.get("node", "kiosk-1")
-    assert node["spec"]["podCIDR"] == "10.61.4.0/28"
-    assert "finalizers" not in node["metadata"]
-    client.run("delete", "node", "kiosk-1", "kiosk-2")
+@pytest.mark.skipif(pythons.found(pythons.OLDEST) is None, reason="no Python 3.9")
+def test_the_oldest_python_runs_it(api: Api) -> None:
+    api.config("all", "10.0.0.0/26:30")
+    api.node("a")
+    controller = Controller(api, python=str(pythons.found(pythons.OLDEST)))
+    try:
+        within(lambda: api.blocks()["a"], controller)
+    finally:
+        controller.kill()
