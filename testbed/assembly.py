@@ -170,7 +170,7 @@ def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
     """Yield what is missing, and what needs daemons: nothing would end these on machines."""
     for name, cluster in addressing.scenario.clusters.items():
         network = overlays.of_cluster(addressing, name)
-        if any(network.daemons(node) for node in cluster.nodes):
+        if any(network.daemons(node) for node in network.nodes):
             words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
             yield Fault(("clusters", name, "backend"), words)
     yield from enforcements.of(addressing).missing(here=False)

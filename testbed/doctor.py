@@ -153,7 +153,7 @@ def refused(addressing: Addressing) -> Iterator[Fault]:
     """Yield the backends of a scenario that this machine cannot run, with what is missing."""
     for name, cluster in addressing.scenario.clusters.items():
         network = of_cluster(addressing, name)
-        for text in (*_unprovided(network, cluster.nodes), *_impossible(network)):
+        for text in (*_unprovided(network, network.nodes), *_impossible(network)):
             yield Fault(("clusters", name, "backend"), f"{cluster.backend}: {text}")
 
 

@@ -199,7 +199,7 @@ class Testbed:
         networks = {name: self._container(name) for name in self.scenario.containers}
         in_parallel(lambda name: self._prepare(name, overlays, networks), self.scenario.nodes)
         ours = {name: one for name, one in overlays.items() if name not in orchestrator.joins}
-        self._joining = Joining(ours, self.addressing, self.nodes, packages.find)
+        self._joining = Joining(ours, self.nodes, packages.find)
         self._joining.up()
         return networks
 
@@ -208,7 +208,7 @@ class Testbed:
     ) -> None:
         """Give one node its pod networks and its container network, and let it forward."""
         addressing = self.addressing
-        own = [overlays[cluster] for cluster in addressing.clusters_of(name) if cluster in overlays]
+        own = [one for one in overlays.values() if name in one.nodes]
         files = {path: text for one in own for path, text in one.files(name).items()}
         steps = []
         if own:

@@ -73,7 +73,7 @@ class Flannel:
         self.cluster = cluster
         self._addressing = addressing
         self._network = of_cluster(addressing, cluster)
-        self._nodes = {name: nodes[name] for name in addressing.scenario.clusters[cluster].nodes}
+        self._nodes = {name: nodes[name] for name in addressing.members(cluster)}
         self._flannelds = {
             name: Component(
                 f"flanneld of cluster {cluster}",

@@ -35,7 +35,7 @@ def account() -> Manifest:
 
 
 def node(addressing: Addressing, enforcement: Enforcement, cluster: str, name: str) -> Manifest:
-    """Return a worker as its kubelet finds it: with the scenario's subnet, and its bandwidth."""
+    """Return a worker as its kubelet finds it: with its bandwidth, and its subnet unless it waits for one."""
     # A kubelet that finds its node without any resources panics (reconcileHugePageResource, 1.20).
     offered = offer(enforcement, cluster, name)
     return _node(addressing, cluster, name) | _status({"pods": "110"} | offered)
@@ -59,14 +59,16 @@ def master(addressing: Addressing, cluster: str) -> Manifest:
 
 
 def _node(addressing: Addressing, cluster: str, name: str) -> Manifest:
-    subnet = str(addressing.pod_subnet(cluster, name))
-    labels = blocks.labels_of(addressing.scenario, name)
-    return {
+    found: Manifest = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name_of(name), "labels": labels},
-        "spec": {"podCIDR": subnet, "podCIDRs": [subnet]},
+        "metadata": {"name": name_of(name), "labels": blocks.labels_of(addressing.scenario, name)},
+        "spec": {},
     }
+    if name in addressing.members(cluster):
+        subnet = str(addressing.pod_subnet(cluster, name))
+        found["spec"] = {"podCIDR": subnet, "podCIDRs": [subnet]}
+    return found
 
 
 def allowed(user: str, rules: Sequence[Mapping[str, Any]]) -> list[Manifest]:

@@ -223,8 +223,10 @@ class Worker:
         return [one for one in (self.containerd.component, self._kubelet) if one is not None]
 
     def prepare(self, images: Sequence[Image]) -> None:
-        """Do all that needs no API server."""
-        network = self._enforcement.network_list(self.cluster, self._node.name)
+        """Do all that needs no API server. Without a block of addresses there is no network yet."""
+        name = self._node.name
+        has_block = name in self._addressing.members(self.cluster)
+        network = self._enforcement.network_list(self.cluster, name) if has_block else None
         self.containerd.up(network, images, KUBELETS, self._enforcement.programs)
 
     def join(self, control_plane: ControlPlane) -> None:

@@ -197,7 +197,8 @@ class KubernetesOrchestrator(Orchestrator):
         if not pods:
             return
         client = self._clients[cluster]
-        for worker in self._scenario.clusters[cluster].workers:
+        members = self._addressing.members(cluster)
+        for worker in filter(members.__contains__, self._scenario.clusters[cluster].workers):
             version = self._programs.version
             if published := manifests.publication(self._enforcement, cluster, worker, version):
                 client.publish(name_of(worker), published, READY_SECONDS)
@@ -257,13 +258,13 @@ class ByApi:
 
     def __init__(self, addressing: Addressing, cluster: str, nodes: Mapping[str, Node], find: Find) -> None:
         self._addressing, self.cluster = addressing, cluster
-        self._nodes = {name: nodes[name] for name in addressing.scenario.clusters[cluster].nodes}
+        self._nodes = {name: nodes[name] for name in addressing.members(cluster)}
         directory, (address, port) = directory_of(cluster), endpoint(addressing, cluster)
         self._api = Api(
             f"https://{address}:{port}", f"{directory}/overlay.pem", f"{directory}/overlay.crt", name_of
         )
         self._network = of_cluster(addressing, cluster).by_api(self._api)
-        self._joining = Joining({cluster: self._network}, addressing, nodes, find)
+        self._joining = Joining({cluster: self._network}, nodes, find)
 
     @property
     def components(self) -> list[Component]:

@@ -10,7 +10,6 @@ from testbed.access.batch import Step, take, writing
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel, path_on
 from testbed.overlays.pod_network import Daemon, PodNetwork
-from testbed.scenario.addressing import Addressing
 
 READY_SECONDS = 60.0
 JOINED_SECONDS = 120.0
@@ -23,15 +22,8 @@ Find = Callable[[str, str], Path]
 class Joining:
     """What joins the nodes, of all clusters for which the testbed makes it."""
 
-    def __init__(
-        self,
-        networks: Mapping[str, PodNetwork],
-        addressing: Addressing,
-        nodes: Mapping[str, Node],
-        find: Find,
-    ) -> None:
+    def __init__(self, networks: Mapping[str, PodNetwork], nodes: Mapping[str, Node], find: Find) -> None:
         self._networks = networks
-        self._clusters = addressing.scenario.clusters
         self._nodes = nodes
         self._find = find
         self._started: dict[str, list[Component]] = {name: [] for name in networks}
@@ -46,8 +38,8 @@ class Joining:
         """The daemons' programs that come from packages, by name."""
         every = (
             daemon
-            for name, network in self._networks.items()
-            for node in self._clusters[name].nodes
+            for network in self._networks.values()
+            for node in network.nodes
             for daemon in network.daemons(node)
         )
         return {one.argv[0]: self._find(one.package, one.argv[0]) for one in every if one.package}
@@ -57,7 +49,7 @@ class Joining:
 
         Where there are none, what was made is there. Raises ComponentError or CommandError.
         """
-        members = [(name, node) for name in self._networks for node in self._clusters[name].nodes]
+        members = [(name, node) for name, network in self._networks.items() for node in network.nodes]
         begun = in_parallel(lambda one: self._start(*one), members)
         for (name, _), started in zip(members, begun, strict=True):
             self._started[name] += started

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -123,7 +123,7 @@ class PodNetwork(ABC):
         It is asked again and again until a testbed is up, and once more after the traffic. Raises
         CommandError for a node that cannot be reached.
         """
-        own = {name: nodes[name] for name in self.own.nodes}
+        own = {name: nodes[name] for name in self.nodes}
         return kernel_state.lacking(self._wanted, own, [self.addressing.subnet_file(self.cluster)])
 
     @property
@@ -131,9 +131,14 @@ class PodNetwork(ABC):
         """The cluster, as the scenario has it."""
         return self.addressing.scenario.clusters[self.cluster]
 
+    @property
+    def nodes(self) -> Collection[str]:
+        """The nodes that it joins; one that still waits for its subnet is none of them."""
+        return self.addressing.members(self.cluster)
+
     def others(self, node: str) -> list[str]:
-        """Return the other nodes of the cluster."""
-        return [other for other in self.own.nodes if other != node]
+        """Return the other nodes that it joins."""
+        return [other for other in self.nodes if other != node]
 
     def ways(self, node: str) -> Iterator[tuple[IPv4Network, IPv4Address]]:
         """Yield the pod subnet of every other node, with that node's address on the underlay."""

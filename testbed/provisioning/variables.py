@@ -105,6 +105,9 @@ def unfit(scenario: Scenario) -> list[Fault]:
         if cluster.master in cluster.workers:
             message = f"{cluster.master} is a worker of its own cluster, which kubeadm does not make it"
             faults.append(Fault(("clusters", name, "master"), message))
+        for node in addressing.blocks(name).refused:
+            message = f"a machine has its block of cluster {name!r} when it is made, and cannot wait for one"
+            faults.append(Fault(("nodes", node, "expect"), message))
         network = of_cluster(addressing, name)
         made = network.devices(cluster.master), network.daemons(cluster.master)
         if made != ([addressing.vtep(name)], []):  # which is what they know how to make and to remove

@@ -6,7 +6,7 @@ have (``Found``) is part of the scenario by then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
@@ -124,6 +124,10 @@ class Addressing:
     def blocks(self, cluster: str) -> Blocks:
         """Return which of a cluster's nodes has which subnet, of what, and who has none."""
         return self._blocks[cluster]
+
+    def members(self, cluster: str) -> Collection[str]:
+        """Return the nodes that a cluster's pod network joins, in their order: those that have a subnet."""
+        return self.blocks(cluster).given.keys()
 
     def pod_networks(self, cluster: str) -> Sequence[IPv4Network]:
         """Return the networks in which a cluster's pods are, as few as can be."""

@@ -88,8 +88,11 @@ def _shares(scenario: Scenario) -> Iterator[Fault]:
         if not _is_sound(scenario, cluster):
             continue
         found = blocks.allocate(scenario, cluster)
-        for node, why in list(found.refused.items())[:1]:
-            words = f"{len(found.refused)} of {len(cluster.nodes)} nodes get no block; {node!r}: {why}"
+        lacking = {node: why for node, why in found.refused.items() if not _waits(scenario, cluster, node)}
+        for node, why in list(lacking.items())[:1]:
+            words = f"{len(lacking)} of {len(cluster.nodes)} nodes get no block; {node!r}: {why}"
+            if _may_wait(cluster, node):
+                words += f"; or let it wait for one: nodes.{node}.expect: unassigned"
             yield Fault(("clusters", name, "pod_cidrs"), words)
         for node, block in found.given.items():
             room = max(block.num_addresses - RESERVED_ADDRESSES - PROBES, 0)
@@ -98,6 +101,33 @@ def _shares(scenario: Scenario) -> Iterator[Fault]:
                 at = _at_size(cluster, found.configs[node])
                 words = f"a /{block.prefixlen} has room for {room} pods; {node!r} is to run {pods}"
                 yield Fault(("clusters", name, *at), words)
+
+
+def _may_wait(cluster: Cluster, node: str) -> bool:
+    """Tell whether a cluster can do without a node: it cannot without its master, or who reflects routes."""
+    return node in cluster.workers and not (cluster.bgp and cluster.bgp.route_reflector == node)
+
+
+def _waits(scenario: Scenario, cluster: Cluster, node: str) -> bool:
+    return scenario.nodes[node].expect is not None and _may_wait(cluster, node)
+
+
+def _waiting(scenario: Scenario) -> Iterator[Fault]:
+    """Who is said to wait for a block does wait for one, and runs no pods meanwhile."""
+    waiting = [name for name, node in scenario.nodes.items() if node.expect is not None]
+    if not waiting or not all(_is_sound(scenario, cluster) for cluster in scenario.clusters.values()):
+        return
+    found = {name: blocks.allocate(scenario, cluster) for name, cluster in scenario.clusters.items()}
+    for node in waiting:
+        if not any(node in one.refused for one in found.values()):
+            given = {name: one.given[node] for name, one in found.items() if node in one.given}
+            listed = " and ".join(f"{block} of cluster {name!r}" for name, block in given.items())
+            words = f"it gets {listed or 'nothing, as a node of no cluster'}: remove this"
+            yield Fault(("nodes", node, "expect"), words)
+    for name, pod in scenario.pods.items():
+        if pod.cluster in found and pod.node in found[pod.cluster].refused:
+            words = f"{pod.node!r} gets no block of cluster {pod.cluster!r}, and runs no pods without one"
+            yield Fault(("pods", name, "node"), words)
 
 
 def _is_sound(scenario: Scenario, cluster: Cluster) -> bool:
@@ -149,4 +179,4 @@ def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]
             yield at, network
 
 
-RULES = (_forms, _entries, _labels, _sizes, _shares, _flannels)
+RULES = (_forms, _entries, _labels, _sizes, _shares, _waiting, _flannels)

@@ -123,6 +123,9 @@ class Node(Part):
     labels: dict[Label, LabelValue] | None = Field(
         None, description="by which pod_cidrs are chosen for it; its name and zone are labels by themselves"
     )
+    expect: Literal["unassigned"] | None = Field(
+        None, description="unassigned: as a worker it waits for a block of addresses that no pod_cidrs have"
+    )
 
 
 class Flannel(Part):

@@ -119,7 +119,7 @@ class Overlay(PodNetwork):
                 self.vtep_address(node),
                 self.addressing.address(node),
             )
-            for node in self.own.nodes
+            for node in self.nodes
         }
 
     @cached_property

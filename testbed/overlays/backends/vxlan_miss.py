@@ -88,7 +88,7 @@ class Resolved(Overlay):
         yield from self.wanted_device(node)
         if self._asks:
             yield kernel_state.route(self._network, "", vtep)
-        for other in self.own.nodes:
+        for other in self.nodes:
             mac = found[other].macs.get(vtep, "")
             subnet = addressing.pod_subnet(self.cluster, other)
             yield leases.line(leases.Lease(subnet, addressing.address(other), mac))
@@ -102,7 +102,7 @@ class Resolved(Overlay):
 
     def lacking(self, nodes: Mapping[str, Node]) -> list[str]:
         """Return what should be on the cluster's nodes and is not; see PodNetwork."""
-        own = {name: nodes[name] for name in self.own.nodes}
+        own = {name: nodes[name] for name in self.nodes}
         files = [self.addressing.subnet_file(self.cluster), self._report]
         lacking = kernel_state.lacking(self._wanted, own, files)
         return lacking + self._unasked(own) if self._asks else lacking

@@ -131,7 +131,8 @@ def _bridges(addressing: Addressing, node: str) -> list[str]:
 
 
 def _networks(addressing: Addressing, node: str) -> list[PodNetwork]:
-    return [of_cluster(addressing, cluster) for cluster in addressing.clusters_of(node)]
+    networks = (of_cluster(addressing, cluster) for cluster in addressing.clusters_of(node))
+    return [network for network in networks if node in network.nodes]
 
 
 def _by_uplink(addressing: Addressing, node: str) -> list[ledger.Routes]:

@@ -76,9 +76,7 @@ def joined(nodes: Mapping[str, Worker], *left: list[str]) -> Joining:
     addressing: Addressing = addressed("contmec")
     told = Told(addressing, "a")
     object.__setattr__(told, "left", list(left))
-    return Joining(
-        {"a": told}, addressing, {**nodes}, lambda package, program: Path("/kept", package, program)
-    )
+    return Joining({"a": told}, {**nodes}, lambda package, program: Path("/kept", package, program))
 
 
 def test_a_daemon_is_given_its_files_started_and_waited_for(nodes: dict[str, Worker]) -> None:
@@ -148,6 +146,6 @@ def test_a_directory_of_ours_is_brought_to_nodes_with_files_of_their_own(tmp_pat
     network = Brought(addressing, "a")
     object.__setattr__(network, "left", [])
     nodes = {name: Elsewhere(name) for name in addressing.scenario.nodes}
-    Joining({"a": network}, addressing, nodes, lambda *_: tmp_path).up()
+    Joining({"a": network}, nodes, lambda *_: tmp_path).up()
     (started,) = [one for one in nodes["worker-01"].commands if "python3" in one]
     assert started[started.index("python3") :] == ["python3", f"/there/{tmp_path.name}", "go"]

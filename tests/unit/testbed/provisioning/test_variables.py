@@ -137,6 +137,14 @@ def test_one_master_of_two_clusters_is_refused(contmec: Scenario) -> None:
         hosts(scenario)
 
 
+def test_a_machine_that_would_wait_for_its_block_is_refused() -> None:
+    few = "pod_cidrs: [{name: all, cidr: 172.17.0.0/23, mask: 24}]"
+    short = f"clusters.b={{master: master-02, workers: [worker-01, worker-02], flannel: {{vni: 2}}, {few}}}"
+    elsewhere = ["nodes.worker-02={expect: unassigned}", "pods.B-2.node=worker-01"]
+    with pytest.raises(ScenarioError, match=r"nodes.worker-02.expect: a machine has its block of"):
+        hosts(load(SCENARIOS / "contmec.yaml", [short, *elsewhere]))
+
+
 @pytest.mark.parametrize(
     ("version", "api"),
     [("1.20.2", "v1beta2"), ("1.22.0", "v1beta3"), ("1.30.9", "v1beta3"), ("1.31.0", "v1beta4")],

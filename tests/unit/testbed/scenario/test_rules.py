@@ -147,7 +147,8 @@ POD_CIDRS = {
         "container_cidr: 172.18.0.0/16 overlaps clusters.b.pod_cidrs[0].cidr 172.18.0.0/16"
     ),
     "pod_cidrs: [{name: all, cidr: 172.17.0.0/23, mask: 24}]": (
-        "pod_cidrs: 1 of 3 nodes get no block; 'worker-02': all has no block left: 2 nodes have one of 2"
+        "pod_cidrs: 1 of 3 nodes get no block; 'worker-02': all has no block left: 2 nodes have one of 2; "
+        "make a config with another range; or let it wait for one: nodes.worker-02.expect: unassigned"
     ),
     "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 24, nodes: {size: small}}]": (
         "pod_cidrs: 3 of 3 nodes get no block; 'master-02': all is for nodes with size=small: label the node"
@@ -172,6 +173,34 @@ def test_a_fault_of_pods_addresses_is_named_with_its_path(said: str, message: st
         load(CONTMEC, [f"clusters.b={{{master}, {said}}}"])
     where = "" if message.startswith("container") else "clusters.b."
     assert f"{CONTMEC}: {where}{message}" in str(caught.value)
+
+
+WAITING = {
+    "nodes.worker-02={expect: unassigned}": (
+        "pods.B-2.node: 'worker-02' gets no block of cluster 'b', and runs no pods without one"
+    ),
+    "nodes.worker-01={expect: unassigned}": (
+        "nodes.worker-01.expect: it gets 172.16.1.0/24 of cluster 'a' and 172.17.1.0/24 of cluster 'b': "
+    ),
+    "nodes.spare={expect: unassigned}": (
+        "nodes.spare.expect: it gets nothing, as a node of no cluster: remove this"
+    ),
+    "nodes.worker-02={expect: nothing}": "nodes.worker-02.expect: input should be 'unassigned'",
+    "clusters.b.bgp={route_reflector: worker-02}": "clusters.b.pod_cidrs: 1 of 3 nodes get no block",
+}
+
+
+@pytest.mark.parametrize(("override", "message"), WAITING.items(), ids=list(WAITING))
+def test_who_waits_for_a_block_gets_none_and_runs_nothing(override: str, message: str) -> None:
+    short = "pod_cidrs: [{name: all, cidr: 172.17.0.0/23, mask: 24}]"
+    workers = "master: master-02, workers: [worker-01, worker-02], flannel: {vni: 2}"
+    kind = "backend: bgp" if "bgp" in override else "backend: vxlan"
+    waits = ["nodes.worker-02={expect: unassigned}"] if "bgp" in override else []
+    with pytest.raises(ScenarioError) as caught:
+        load(CONTMEC, [f"clusters.b={{{workers}, {kind}, {short}}}", *waits, override])
+    assert f"{CONTMEC}: {message}" in str(caught.value)
+    if "bgp" in override:
+        assert "or let it wait" not in str(caught.value)
 
 
 def test_labels_that_a_node_has_by_itself_are_not_said() -> None:
