@@ -16,6 +16,7 @@ from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
 from testbed.scenario import Cluster, Scenario
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.units import format_bps
 
 # Pixels: of a pod's height, of what is around it, of a line of text and about a character of it.
@@ -44,6 +45,7 @@ class Box(NamedTuple):
 
 def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree:
     """Return a scenario as a tree: zones if there are some, nodes, and what runs there."""
+    addresses = _with_blocks(scenario, addresses or {})
     found = Tree(Text.assemble((scenario.name, "bold"), f": enforcement {scenario.kept_by}"))
     for name, cluster in scenario.clusters.items():
         pods = _pods(cluster)
@@ -51,10 +53,8 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
     for zone, nodes in _zones(scenario).items():
         above = found.add(verbatim(": ".join(_zone(scenario, zone)))) if zone else found
         for node in nodes:
-            branch = above.add(
-                Text.assemble((node, "bold"), verbatim(_suffix(scenario, node, addresses or {})))
-            )
-            for one in _workloads(scenario, node, addresses or {}):
+            branch = above.add(Text.assemble((node, "bold"), verbatim(_suffix(scenario, node, addresses))))
+            for one in _workloads(scenario, node, addresses):
                 said = (one.cluster and f"cluster {one.cluster}", one.address, one.promise)
                 branch.add(verbatim("  ".join(filter(None, (one.name, *said)))))
     return found
@@ -62,7 +62,8 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
 
 def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
     """Return a scenario as a picture: a column for each node, a frame for each zone, the network below."""
-    columns = {name: _column(scenario, name, addresses or {}) for name in scenario.nodes}
+    addresses = _with_blocks(scenario, addresses or {})
+    columns = {name: _column(scenario, name, addresses) for name in scenario.nodes}
     width = max(box.width for one in columns.values() for box in one)
     height = max(box.y + box.height for one in columns.values() for box in one) + GAP
     framed = 2 * LINE + GAP if scenario.zones else 0
@@ -169,6 +170,16 @@ def _suffix(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> str:
     rate = scenario.nodes[node].rate or scenario.underlay.rate
     link = f"link {format_bps(rate)}" if rate else ""
     return "".join(f"  {text}" for text in (addresses.get(node, ""), link) if text)
+
+
+def _with_blocks(scenario: Scenario, addresses: Mapping[str, str]) -> dict[str, str]:
+    """Return addresses, and beside a node's its block of each cluster whose nodes differ in size."""
+    addressing, found = Addressing(scenario), dict(addresses)
+    for name, cluster in scenario.clusters.items():
+        for node in cluster.nodes if cluster.pod_cidrs is not None else ():
+            block = addressing.blocks(name).given.get(node, "waits for a block")
+            found[node] = "  ".join(filter(None, (found.get(node), f"{name}: {block}")))
+    return found
 
 
 def _workloads(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> Iterator[Workload]:

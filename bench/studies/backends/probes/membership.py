@@ -108,8 +108,8 @@ class Membership:
     def _network(self, addressing: Addressing) -> PodNetwork:
         return registry.of_cluster(addressing, self._cluster)
 
-    def _members(self, addressing: Addressing) -> Sequence[str]:
-        return addressing.scenario.clusters[self._cluster].nodes
+    def _members(self, addressing: Addressing) -> Collection[str]:
+        return addressing.members(self._cluster)
 
 
 def following(old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:

@@ -14,7 +14,9 @@ from testbed.scenario import Scenario, load
 from tests.paths import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
-SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml")
+SIZES = "examples/stations-of-different-sizes.yaml"
+SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml", SIZES)
+WAITS = ("nodes.worker-02.expect=unassigned", "pods.A-4.node=worker-03", "flows[0].to=A-3", "flows[1].to=A-4")
 ADDRESSES = {"A-1": "172.16.1.2", "worker-01": "192.168.56.13"}
 
 
@@ -39,7 +41,7 @@ def test_all_there_is_is_in_the_tree_and_in_the_picture(scenario: Scenario) -> N
     for text in (shown(scenario), picture):
         assert [name for name in names(scenario) if name not in text] == []
         for cluster in scenario.clusters.values():
-            assert str(cluster.pod_cidr) in text
+            assert [one for one in cluster.pod_networks if str(one) not in text] == []
 
 
 def test_promises_links_trunks_and_addresses_are_said() -> None:
@@ -50,6 +52,15 @@ def test_promises_links_trunks_and_addresses_are_said() -> None:
     assert "A-2  cluster a  300 Mbit/s promised, at most 500 Mbit/s" in shown(
         load(ROOT / "scenarios" / "contmec.yaml", ["pods.A-2.ceiling=500M", "pods.A-2.guarantee=300M"])
     )
+
+
+def test_blocks_are_said_where_nodes_differ_in_size() -> None:
+    more = "{name: kiosk, cidr: 172.16.40.0/29, mask: 29, nodes: {size: kiosk}}"
+    waiting = f"clusters.a.pod_cidrs=[{{name: large, cidr: 172.16.0.0/23, mask: 24}}, {more}]"
+    said = shown(load(ROOT / "scenarios" / SIZES, [waiting, *WAITS]))
+    assert "worker-01  192.168.56.13  a: 172.16.1.0/24  b: 172.17.1.0/24\n" in said
+    assert "worker-02  a: waits for a block  b: 172.17.32.0/27\n" in said
+    assert "worker-03  a: 172.16.40.0/29\n" in said
 
 
 def test_boxes_lie_within_the_picture_and_beside_or_in_each_other(scenario: Scenario) -> None:
