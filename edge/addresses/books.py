@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Optional
 
 from edge.addresses import kinds
-from edge.addresses.allocation import Allocator, Config, Node
+from edge.addresses.allocation import Allocator, Config, Node, Range
 from edge.addresses.arrivals import Arrivals, Gifts, as_node
 from edge.addresses.space import Network
 from edge.http import Json
@@ -228,8 +228,8 @@ class Books:
             for kind, documents in self._documents.items()
             for _, document in sorted(documents.items())
         ]
-        self.configs = {one.name: one for one in held}
-        usable = {one.name: one.config for one in held if one.config}
+        self.configs = {one.name: one for one in _apart(held, self.allocator.dual_stack)}
+        usable = {one.name: one.config for one in self.configs.values() if one.config}
         for name in self.allocator.configs.keys() - usable.keys():
             self.arrivals.config_gone(name)
         for name, config in usable.items():
@@ -305,6 +305,30 @@ def _held(kind: str, document: Json) -> Held:
         why = f"its spec was changed, which it must not be: write back {first[:600]}, or make another config"
         return Held(kind, document, config, "SpecChanged", why)
     return Held(kind, document, config)
+
+
+def _apart(held: list[Held], dual_stack: bool) -> Iterator[Held]:
+    """Yield configs; those that have more or fewer families than the one that came first give nothing.
+
+    Of one cluster's configs all are of two families, or none (the vendor's documentation). Where a server
+    keeps one family, those of two give nothing anyway, and are in nobody's way.
+    """
+    counted = [one for one in held if not one.reason and (dual_stack or len(_ranges(one)) == 1)]
+    first = min(counted, key=_turn, default=None)
+    for one in held:
+        if first is not None and one in counted and len(_ranges(one)) != len(_ranges(first)):
+            has = f"has {len(_ranges(one))} of the two families, and {first.name} has {len(_ranges(first))}"
+            yield one._replace(reason="Mixed", message=f"{has}, which came first: all must have as many")
+        else:
+            yield one
+
+
+def _turn(held: Held) -> tuple[str, str]:
+    return str(held.document["metadata"].get("creationTimestamp", "")), held.name
+
+
+def _ranges(held: Held) -> tuple[Range, ...]:
+    return held.config.ranges if held.config else ()
 
 
 def _text(spec: object) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from edge.http import AwayError, Question, Server
+from edge.http import AwayError, Question, RefusedError, Server
 from tests.waiting import PATIENCE
 
 OVER = threading.Event()
@@ -18,6 +21,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
         answers = {
             "/whole": (200, [b'{"a": 1}']),
             "/lines": (200, [b'{"a": 1}\n{"a"', b": 2}\n"]),
@@ -25,6 +29,8 @@ class Handler(BaseHTTPRequestHandler):
             "/words": (200, [b"good morning\n"]),
             "/list": (200, [b"[]\n"]),
             "/refused": (403, [b"not for you"]),
+            "/last": (200, [b"{}"]),
+            "/who": (200, [json.dumps({"who": self.headers["Authorization"]}).encode()]),
         }
         status, parts = answers[self.path]
         self.send_response(status)
@@ -37,6 +43,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
+        self.close_connection = self.path == "/last"
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -95,3 +102,46 @@ def test_where_nobody_is_nobody_answers() -> None:
 def test_what_is_no_url_is_none(url: str) -> None:
     with pytest.raises(ValueError, match=r"not like|Port"):
         Server(url)
+
+
+def test_connections_are_kept_and_one_that_the_server_ended_is_not_used(server: Server) -> None:
+    keeping = Server(server.url, kept=2)
+    for _ in range(3):
+        keeping.ask(post("/whole"))
+    (first,) = keeping._idle
+    port = first.sock.getsockname()[1]
+    keeping.ask(post("/whole"))
+    assert keeping._idle[0].sock.getsockname()[1] == port
+    keeping.ask(post("/last"))
+    keeping.ask(post("/whole"))
+    assert keeping._idle[0].sock.getsockname()[1] != port
+    keeping.close()
+    with pytest.raises(AwayError, match="nothing more"):
+        keeping.ask(post("/whole"))
+
+
+def test_who_closes_it_ends_what_it_listens_to(server: Server) -> None:
+    keeping = Server(server.url)
+    said = keeping.listen(post("/silent"), PATIENCE)
+    assert next(said) == {"a": 1}
+    keeping.close()
+    with suppress(AwayError):
+        assert list(said) == []
+
+
+def test_what_is_refused_has_a_status(server: Server) -> None:
+    with pytest.raises(RefusedError) as refused:
+        server.ask(post("/refused"))
+    assert refused.value.status == 403
+
+
+def test_a_token_is_read_each_time(server: Server, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    asking = Server(server.url, token=str(token), kept=1)
+    for text in ("first", "second"):
+        token.write_text(f"{text}\n")
+        assert asking.ask(post("/who")) == {"who": f"Bearer {text}"}
+    token.unlink()
+    with pytest.raises(AwayError, match="No such file"):
+        asking.ask(post("/who"))
+    asking.close()

@@ -298,6 +298,18 @@ def test_two_families_both_or_neither_and_where_one_is_kept_neither(one: Case) -
     one.until_reason("both", "Giving")
 
 
+def test_of_one_family_and_two_the_one_that_came_first_says_how_many(one: Case) -> None:
+    one.config("z", "10.0.0.0/28:30")
+    one.config("a", "10.1.0.0/28:30", "fd00::/124:126")
+    one.node("n")
+    one.start()
+    assert "z has 1, which came first" in one.until_reason("a", "Mixed")["message"]
+    one.until_blocks(n="10.0.0.0/30")
+    one.delete(f"{NODES}/n")
+    one.delete(f"{OURS}/z")
+    one.until_reason("a", "Giving")
+
+
 def test_a_changed_spec_is_used_no_more_until_it_is_as_it_was(one: Case) -> None:
     one.config("all", "10.0.0.0/28:30")
     one.node("a")
