@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -410,6 +411,19 @@ def test_an_elements_own_limit_is_said_in_bytes_a_second() -> None:
         kind: struct.pack("!I", 1),  # NFT_LIMIT_PKT_BYTES
         flags: struct.pack("!I", 1),  # NFT_LIMIT_F_INV
     }
+
+
+def test_changes_of_tables_are_heard_of_by_their_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def opened(protocol: int, groups: int) -> socket.socket:
+        asked.append((protocol, groups))
+        return socket.socket()
+
+    monkeypatch.setattr(netlink, "opened", opened)
+    with nfnetlink.changes() as heard:
+        assert not heard.getblocking()
+    assert asked == [(12, 0x40)]  # NETLINK_NETFILTER; the seventh, NFNLGRP_NFTABLES
 
 
 def test_no_elements_are_no_message_and_an_error_names_some(answering: Any) -> None:
