@@ -93,7 +93,7 @@ class Leader:
         if holder not in ("", self._tenure.holder) and not self._is_over(spec):
             return f"{holder} leads"
         begun = time.monotonic()
-        now = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}.000000Z"
+        now = _written(time.time_ns() // 1000)
         if holder != self._tenure.holder:
             changes = spec.get("leaseTransitions")
             spec = {
@@ -135,3 +135,9 @@ class Leader:
             self._lease = self._server.ask(Question("POST", self._all, {**made, "spec": spec}))
         else:
             self._lease = self._server.ask(Question("PUT", self._own, {**self._lease, "spec": spec}))
+
+
+def _written(microseconds: int) -> str:
+    """Return a time as Kubernetes writes it. A lease that is renewed to the same text was not changed."""
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:06}Z"

@@ -1,0 +1,123 @@
+"""Who leads, by a clock that stands until it is told: never two, whatever times are written in the lease."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from edge.addresses import leader
+from edge.addresses.leader import PART, Leader, Tenure
+from edge.http import Json, RefusedError, Server
+from tests.unit.edge.addresses.stub import LOST, StubApi, serving
+
+SECONDS = 6
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/one"
+
+
+class Clock:
+    """Time in this process, and what others' clocks would say."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time_ns(self) -> int:
+        return int(1e18 - self.now * 1e9)  # of 2001, and backwards, for whoever would believe it
+
+    strftime, gmtime = staticmethod(time.strftime), staticmethod(time.gmtime)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(leader, "time", made)
+    return made
+
+
+class Two:
+    """Two who ask for one lease."""
+
+    def __init__(self, api: StubApi) -> None:
+        self.api = api
+        self.said: list[str] = []
+        self.server = Server(api.url)
+        self.one, self.other = (self._new(name) for name in ("one", "other"))
+
+    def _new(self, name: str) -> Leader:
+        return Leader(self.server, "kube-system/one", Tenure(SECONDS, name), self.said.append)
+
+    def lease(self) -> Json:
+        status, lease = self.api.do("GET", LEASE)
+        assert status == 200
+        return lease
+
+
+@pytest.fixture
+def two(clock: Clock) -> Iterator[Two]:
+    with serving() as api:
+        yield Two(api)
+
+
+def test_one_leads_until_it_was_silent_for_as_long_as_the_other_waits(two: Two, clock: Clock) -> None:
+    assert two.one._attempt("") == ""
+    assert two.other._attempt("") == "one leads"
+    assert (two.one.leads(), two.other.leads()) == (True, False)
+    clock.now += SECONDS * PART
+    assert not two.one.leads()  # before the other may
+    clock.now += SECONDS * (1 - PART)
+    assert two.other._attempt("") == "one leads"
+    clock.now += 0.1
+    assert two.other._attempt("") == ""
+    assert two.other.leads()
+    assert two.one._attempt("") == "other leads"
+    assert two.lease()["spec"]["leaseTransitions"] == 1
+
+
+def test_who_renews_goes_on(two: Two, clock: Clock) -> None:
+    for _ in range(10):
+        assert two.one._attempt("") == ""
+        assert two.other._attempt("") == "one leads"
+        clock.now += SECONDS * PART * 0.9
+    assert two.one.leads()
+
+
+def test_who_stood_still_leads_no_more_though_nobody_told_it(two: Two, clock: Clock) -> None:
+    two.one._attempt("")
+    two.other._attempt("")
+    clock.now += SECONDS + 1
+    two.other._attempt("")
+    assert two.other.leads()
+    assert not two.one.leads()
+    assert two.lease()["spec"]["holderIdentity"] == "other"
+
+
+def test_of_two_who_take_it_at_once_one_has_it(two: Two) -> None:
+    two.other._read()
+    two.one._attempt("")
+    with pytest.raises(RefusedError, match="409"):
+        two.other._write({"holderIdentity": "other"})
+    assert two.other._attempt("") == "one leads"
+    assert not two.other.leads()
+
+
+def test_an_answer_that_is_lost_is_no_lease(two: Two, clock: Clock) -> None:
+    two.one._attempt("")
+    two.api.fault = lambda method, _path: LOST if method == "PUT" else None
+    clock.now += 2
+    assert two.one._attempt("") != ""
+    assert two.one._until == 100 + SECONDS * PART  # by the one before
+    two.api.fault = lambda *_: None
+    assert two.one._attempt("") == ""
+    assert two.one._until == 102 + SECONDS * PART
+
+
+def test_who_resigns_is_followed_at_once(two: Two) -> None:
+    two.one._attempt("")
+    two.one.resign()
+    assert not two.one.leads()
+    assert two.other._attempt("") == ""
+    assert two.other.leads()
