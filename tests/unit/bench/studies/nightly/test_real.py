@@ -1,11 +1,12 @@
 """What the second gate makes of real nights: runs of ``contmec``, one after another on one machine.
 
-``real.jsonl`` is the history that ``./invokew nightly --scenario contmec --repetitions 1`` left, on a virtual
+``real.jsonl.xz`` is the history that ``./invokew nightly --scenario contmec --repetitions 1`` left, on a virtual
 machine of 2 processors. What is planted in it below is said by the test.
 """
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +27,7 @@ NIGHTS = 30
 FLOW = "(2) A-2 -> A-3"
 REAL = [
     Night.model_validate_json(line)
-    for line in Path(__file__).with_name("real.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in lzma.decompress(Path(__file__).with_name("real.jsonl.xz").read_bytes()).splitlines()
 ]
 NOTHING = Acknowledgements(Path("nightly.yaml"))
 
