@@ -1,7 +1,7 @@
 """What the second gate makes of real nights: runs of ``contmec``, one after another on one machine.
 
-``real.jsonl.xz`` is the history that ``./invokew nightly --scenario contmec --repetitions 1`` left, on a virtual
-machine of 2 processors. What is planted in it below is said by the test.
+``real.jsonl.xz`` is the history that ``./invokew nightly --scenario contmec --repetitions 1`` left, on a
+virtual machine of 2 processors. What is planted in it below is said by the test.
 """
 
 from __future__ import annotations
