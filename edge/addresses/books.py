@@ -7,7 +7,7 @@ what is to be given, marked and told. Nothing is given before all kinds were lis
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional
 
 from edge.addresses import kinds
@@ -96,11 +96,13 @@ class Books:
         arrivals: Arrivals,
         node_kind: str,
         config_kinds: Iterable[str],
+        reserved: Sequence[Network] = (),
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.arrivals = arrivals
         self.configs: dict[str, Held] = {}
         self._node_kind, self._log = node_kind, log
+        self._reserved = reserved
         self._nodes: dict[str, Node] = {}
         self._documents: dict[str, dict[str, Json]] = {kind: {} for kind in config_kinds}
         self._missing = {node_kind, *self._documents}  # kinds that were not listed yet
@@ -274,14 +276,25 @@ class Books:
         if len(config.ranges) > 1 and not self.allocator.dual_stack:
             why = self.allocator.refusal(config)
             return {"status": "False", "reason": "OneFamily", "message": why}
+        none_of = self._none_of(config)
         if not free:
             return {
                 "status": "False",
                 "reason": "Exhausted",
-                "message": f"{given} nodes have its blocks, and none is left: make one with another range",
+                "message": f"{given} nodes have its blocks, none is left: make one with another range{none_of}",
             }
         listed = f"; status names the first {MOST_LISTED}" if given > MOST_LISTED else ""
-        return {"status": "True", "reason": "Giving", "message": f"{given} given, {free} free{listed}"}
+        return {
+            "status": "True",
+            "reason": "Giving",
+            "message": f"{given} given, {free} free{listed}{none_of}",
+        }
+
+    def _none_of(self, config: Config) -> str:
+        """Say which reserved ranges a config's overlap; nothing of these is given."""
+        ours = [one.network for one in config.ranges]
+        found = [str(one) for one in self._reserved if any(_overlap(one, network) for network in ours)]
+        return f"; nothing of {', '.join(found)}, which is not for nodes" if found else ""
 
 
 def without_mark(document: Json) -> Json:
@@ -329,6 +342,10 @@ def _turn(held: Held) -> tuple[str, str]:
 
 def _ranges(held: Held) -> tuple[Range, ...]:
     return held.config.ranges if held.config else ()
+
+
+def _overlap(one: Network, other: Network) -> bool:
+    return one.version == other.version and one.overlaps(other)
 
 
 def _text(spec: object) -> str:

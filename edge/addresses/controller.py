@@ -107,7 +107,7 @@ class Term:
         self._server = options.server()
         self._spare = options.lease_seconds * (1 - PART)  # in which what was begun is over
         self._cluster = Cluster(self._server, self._spare)
-        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, log.once)
+        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, options.reserved, log.once)
         self._leader, self._log = leader, log
         self._inbox: queue.SimpleQueue[News | Outcome] = queue.SimpleQueue()
         self._givers = ThreadPoolExecutor(options.at_once, "give")

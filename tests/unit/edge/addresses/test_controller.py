@@ -122,6 +122,9 @@ def test_at_start_what_nodes_have_is_taken_and_the_others_come_by_creation(one: 
     one.until(lambda: one.api.all(OURS)["all"].get("status", {}).get("given") == 3)
     status = one.api.all(OURS)["all"]["status"]
     assert status["free"] == 252
+    assert (
+        one.condition("all")["message"] == "3 given, 252 free; nothing of 10.0.1.0/24, which is not for nodes"
+    )
     assert status["nodes"][1] == {"name": "old", "blocks": ["10.0.0.0/24"]}
     assert one.condition("all")["status"] == "True"
 
