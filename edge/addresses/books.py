@@ -278,11 +278,8 @@ class Books:
             return {"status": "False", "reason": "OneFamily", "message": why}
         none_of = self._none_of(config)
         if not free:
-            return {
-                "status": "False",
-                "reason": "Exhausted",
-                "message": f"{given} nodes have its blocks, none is left: make one with another range{none_of}",
-            }
+            why = f"{given} nodes have its blocks, none is left: make one with another range{none_of}"
+            return {"status": "False", "reason": "Exhausted", "message": why}
         listed = f"; status names the first {MOST_LISTED}" if given > MOST_LISTED else ""
         return {
             "status": "True",
