@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,13 @@ class Containerd:
         cell.run(["chmod", "+x", self._runc])
         return file
 
+    def connect(self, network: NetworkList) -> None:
+        """Let a containerd that runs have the network that it waited for. Raises CommandError."""
+        assert self.cell is not None
+        new, file = (f"{self.directory}/cni/net.d/{network.name}.{end}" for end in ("new", "conflist"))
+        self.cell.run(["tee", new], stdin=render_network(network))
+        self.cell.run(["mv", new, file])  # whole or not at all; it notices what is renamed there
+
     def import_images(self, images: Sequence[Image], namespace: str) -> None:
         """Make images known in one of containerd's namespaces."""
         assert self.cell is not None
@@ -223,14 +230,23 @@ class Worker:
         return [one for one in (self.containerd.component, self._kubelet) if one is not None]
 
     def prepare(self, images: Sequence[Image]) -> None:
-        """Do all that needs no API server. Without a block of addresses there is no network yet."""
-        name = self._node.name
-        has_block = name in self._addressing.members(self.cluster)
-        network = self._enforcement.network_list(self.cluster, name) if has_block else None
+        """Do all that needs no API server. Where a block is given to it there is no network yet."""
+        own = self._addressing.scenario.clusters[self.cluster]
+        network = None
+        if own.pod_cidrs is None:
+            network = self._enforcement.network_list(self.cluster, self._node.name)
         self.containerd.up(network, images, KUBELETS, self._enforcement.programs)
 
+    def connect(self, addressing: Addressing) -> None:
+        """Write the network of a worker that has its block by now, where containerd finds it."""
+        enforcement = replace(self._enforcement, addressing=addressing)
+        self.containerd.connect(enforcement.network_list(self.cluster, self._node.name))
+
     def join(self, control_plane: ControlPlane) -> None:
-        """Start the kubelet; its node is known to the API already."""
+        """Start the kubelet; its node is known to the API already, and if it is to have a block, has it."""
+        own = self._addressing.scenario.clusters[self.cluster]
+        if own.pod_cidrs is not None and self._node.name in self._addressing.members(self.cluster):
+            self.connect(self._addressing)
         name = name_of(self._node.name)
         address = str(self._addressing.address(self._node.name))
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])

@@ -13,6 +13,7 @@ from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
+from testbed.kubernetes.addresses import Giver, without_block
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.flanneld import Flannel
@@ -40,6 +41,7 @@ class KubernetesOrchestrator(Orchestrator):
         self.overlay = f"flanneld {self._programs.flanneld}" if self._programs.flanneld else None
         self.joins = list(clusters(addressing))
         self._control_planes: dict[str, ControlPlane] = {}
+        self._givers: dict[str, Giver] = {}  # of the clusters whose nodes differ in size
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
         self._overlays: dict[str, Flannel | ByApi] = {}  # those that a flanneld makes, or daemons like it
         self._others: list[Containerd] = []  # on nodes that are no workers
@@ -90,6 +92,15 @@ class KubernetesOrchestrator(Orchestrator):
         self._find_pods(names)
         return Found()
 
+    def settle(self, cluster: str, node: str, after: Addressing) -> None:
+        """Let a worker that waited call its cluster's plugins as soon as it is given its block.
+
+        ``after`` is the same scenario with a range for it. What leads there from other nodes is not made
+        here. Raises RuntimeError.
+        """
+        self._givers[cluster].await_blocks([node], after)
+        self._workers[cluster, node].connect(after)
+
     def _make(self) -> None:
         """Make each cluster's parts, none of them started."""
         programs = self._programs
@@ -99,6 +110,8 @@ class KubernetesOrchestrator(Orchestrator):
             self._clients[name] = Client(
                 name, control_plane.master, str(programs.path("kubectl")), control_plane.admin
             )
+            if cluster.pod_cidrs is not None:
+                self._givers[name] = Giver(self._addressing, control_plane, self._clients[name])
             for worker in cluster.workers:
                 self._workers[name, worker] = Worker(
                     self._addressing, self._enforcement, name, self._nodes[worker], programs
@@ -190,7 +203,17 @@ class KubernetesOrchestrator(Orchestrator):
             for worker in self._scenario.clusters[cluster].workers
         ]
         for_overlay = self._overlays[cluster].manifests if cluster in self._overlays else []
+        if cluster in self._givers:
+            self._give_blocks(cluster, [manifests.master(self._addressing, cluster), *nodes])
+            nodes = []  # they are there
         self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay])
+
+    def _give_blocks(self, cluster: str, nodes: Iterable[Manifest]) -> None:
+        """Let nodes come to the API without blocks, one after another, and be given the scenario's."""
+        giver = self._givers[cluster]
+        giver.up()
+        self._clients[cluster].apply([without_block(one) for one in nodes])
+        giver.await_blocks(self._addressing.members(cluster), self._addressing)
 
     def _start_pods(self, cluster: str, names: Iterable[str]) -> None:
         pods = [name for name in names if self._scenario.pods[name].cluster == cluster]
@@ -210,6 +233,7 @@ class KubernetesOrchestrator(Orchestrator):
         """Everything that must be running."""
         return [
             *(one for plane in self._control_planes.values() for one in plane.components.values()),
+            *(one.component for one in self._givers.values()),
             *(one for worker in self._workers.values() for one in worker.components),
             *(one for overlay in self._overlays.values() for one in overlay.components),
             *(one.component for one in self._others if one.component is not None),

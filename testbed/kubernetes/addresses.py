@@ -1,0 +1,99 @@
+"""Who gives a cluster's nodes their blocks, where they differ in size: edge's controller, beside the master.
+
+It is told the scenario's ``pod_cidrs`` as ClusterCIDRConfigs, and may do at the API what it may in any
+cluster. Nodes come after it, in the scenario's order, so that the live ones get what the scenario says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from testbed import resources
+from testbed.access.components import Component, ComponentError
+from testbed.kubernetes.client import Client
+from testbed.kubernetes.control_plane import SERVICES, ControlPlane, Subject
+from testbed.kubernetes.manifests import Manifest, name_of
+from testbed.scenario import blocks
+from testbed.scenario.addressing import Addressing
+
+DEPLOY = resources.EDGE / "deploy" / "addresses"
+# All but the Deployment: the program is started here.
+RIGHTS = ("10-namespace", "20-account", "21-cluster-role", "22-cluster-binding", "23-role", "24-binding")
+# What they name: the namespace, and in it the account and the lease, which are both called so.
+NAMESPACE, NAME = "concorde-addresses", "addresses"
+KIND = "clustercidrconfigs.addresses.contmec.dev"
+SECONDS = 60
+# Prints the blocks of nodes, by their names, as soon as all that are asked for have one: the names, as JSON,
+# and the command line of a kubectl that watches are its arguments.
+WATCH = """
+import json, subprocess, sys
+wanted, found = set(json.loads(sys.argv[1])), {}
+with subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, text=True) as watch:
+    while not wanted <= found.keys():
+        line = watch.stdout.readline()
+        if not line:
+            break
+        name, _, block = line.strip().partition(" ")
+        if block:
+            found[name] = block
+    watch.kill()
+print(json.dumps(found))
+"""
+
+
+class Giver:
+    """One cluster's controller."""
+
+    def __init__(self, addressing: Addressing, control_plane: ControlPlane, client: Client) -> None:
+        self._addressing, self._client = addressing, client
+        self._control_plane = control_plane
+        self._cluster = control_plane.cluster
+        directory = control_plane.directory
+        self._identity = f"{directory}/addresses.pem"
+        self.component = Component(
+            f"address controller of cluster {self._cluster}",
+            control_plane.master,
+            f"{directory}/addresses",
+            [
+                *("/usr/bin/python3", "-IS", str(resources.EDGE), "addresses"),
+                *("--api", control_plane.server, "--identity", self._identity),
+                *("--authority", f"{directory}/authority.crt", "--reserved", SERVICES),
+                *("--lease", f"{NAMESPACE}/{NAME}"),
+            ],
+        )
+
+    def up(self) -> None:
+        """Make kinds and configs, start it, and wait until it knows them. Raises CommandError."""
+        client, plane = self._client, self._control_plane
+        files = [*(DEPLOY / "manifests" / f"{name}.yaml" for name in RIGHTS), DEPLOY / "kinds"]
+        client.run("apply", "--validate=false", *(f"--filename={file}" for file in files))
+        client.run("wait", "--for=condition=Established", f"--timeout={SECONDS}s", f"crd/{KIND}")
+        entries = self._addressing.scenario.clusters[self._cluster].pod_cidrs or ()
+        client.apply([blocks.manifest(entry) for entry in entries])
+        account = Subject(f"system:serviceaccount:{NAMESPACE}:{NAME}")
+        plane.master.run(["tee", self._identity], stdin=plane.authority.identify(account))
+        self.component.start()
+        client.run("wait", "--for=condition=Ready", f"--timeout={SECONDS}s", KIND, "--all")
+
+    def await_blocks(self, nodes: Collection[str], addressing: Addressing) -> None:
+        """Wait until each of these nodes has its block.
+
+        Raises ComponentError for other ones than the scenario's, CommandError if it takes too long.
+        """
+        columns = '{.metadata.name} {.spec.podCIDR}{"\\n"}'
+        watch = self._client.command("get", "nodes", "--watch", f"--output=jsonpath={columns}")
+        names = {name_of(name): name for name in nodes}
+        argv = ["/usr/bin/python3", "-IS", "-c", WATCH, json.dumps(list(names)), *watch]
+        shown = self._client.place.run(argv, timeout=SECONDS).json()
+        for own, name in names.items():
+            found, wanted = shown.get(own), str(addressing.pod_subnet(self._cluster, name))
+            if found != wanted:
+                was = f"{name} of cluster {self._cluster} has {found}, not the scenario's {wanted}"
+                raise ComponentError(f"{was}: {self.component.last_words()}")
+
+
+def without_block(node: Manifest) -> Manifest:
+    """Return a node as it comes to an API where its block is given to it."""
+    kept = {key: value for key, value in node["spec"].items() if not key.startswith("podCIDR")}
+    return {**node, "spec": kept}
