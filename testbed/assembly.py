@@ -163,7 +163,17 @@ def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
     from testbed.kubernetes import flanneld
 
     unknown = list(flanneld.refused(addressing))
-    return unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
+    fitting = unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
+    return [*fitting, *_two_families(addressing)]
+
+
+def _two_families(addressing: Addressing) -> Iterable[Fault]:
+    """Yield ranges of two families: of a node's blocks an API server of 1.20 keeps one, without a word."""
+    for name, cluster in addressing.scenario.clusters.items():
+        for index, entry in enumerate(cluster.pod_cidrs or ()):
+            if entry.ipv6 is not None:
+                words = "the API servers here keep one family, without the gate IPv6DualStack: remove this"
+                yield Fault(("clusters", name, "pod_cidrs", index, "ipv6"), words)
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.overlays.pod_network import etcd_arguments
+from testbed.scenario import blocks
 from testbed.scenario.addressing import ETCD_PORT, Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.versions import Version
 
-SERVICES = "10.96.0.0/16"  # nobody routes it: there is no kube-proxy
+SERVICES = str(blocks.SERVICES)  # nobody routes it: there is no kube-proxy
 # Nobody here has to be kept from asking an API too much. Keeping accounts of who asks took more than half of
 # what an API server without any work needs of the processor.
 FREE = {"enable-priority-and-fairness": "false"}

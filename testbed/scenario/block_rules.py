@@ -56,6 +56,15 @@ def _entries(scenario: Scenario) -> Iterator[Fault]:
                 yield Fault((*at, "name"), f"the name is taken by {render_path((*at[:-1], first))}")
 
 
+def _services(scenario: Scenario) -> Iterator[Fault]:
+    """No block is where a cluster's services are. One range for all nodes may be around them, as ever."""
+    for name, cluster in scenario.clusters.items():
+        for index, entry in enumerate(cluster.pod_cidrs or ()):
+            if entry.cidr.overlaps(blocks.SERVICES):
+                words = f"{entry.cidr} overlaps {blocks.SERVICES}, where services are: choose another range"
+                yield Fault(("clusters", name, "pod_cidrs", index, "cidr"), words)
+
+
 def _labels(scenario: Scenario) -> Iterator[Fault]:
     for name, node in scenario.nodes.items():
         for key, value in blocks.added_labels(scenario, name).items():
@@ -179,4 +188,4 @@ def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]
             yield at, network
 
 
-RULES = (_forms, _entries, _labels, _sizes, _shares, _waiting, _flannels)
+RULES = (_forms, _entries, _services, _labels, _sizes, _shares, _waiting, _flannels)

@@ -104,6 +104,19 @@ def test_a_flanneld_that_is_given_must_know_the_backend(
     assert all(fault.message.startswith("flanneld has no backend bgp: ") for fault in faults)
 
 
+def test_blocks_of_two_families_are_refused_where_an_api_server_keeps_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = "{name: all, cidr: 172.17.0.0/16, mask: 24, ipv6: {cidr: 'fd00::/112', mask: 120}}"
+    cluster = "{master: master-02, workers: [worker-01, worker-02], flannel: {vni: 2}"
+    addressing = addressed("contmec", f"clusters.b={cluster}, pod_cidrs: [{both}]}}")
+    monkeypatch.setattr(packages, "find", lambda package, program: Path("/kept", program))
+    (fault,) = assembly.OWN.refuse(addressing)
+    assert fault.path == ("clusters", "b", "pod_cidrs", 0, "ipv6")
+    assert "IPv6DualStack" in fault.message
+    assert list(assembly.OWN.refuse(addressed("contmec"))) == []
+
+
 @pytest.fixture
 def cloud(own_parts: None) -> list[tuple[str, bool]]:
     """Make a provider known for one test; return what it was asked for."""

@@ -140,6 +140,9 @@ POD_CIDRS = {
     "pod_cidrs: [{name: all, cidr: 192.168.56.128/25, mask: 28}]": (
         "pod_cidrs[0].cidr: 192.168.56.128/25 overlaps underlay.cidr 192.168.56.0/24"
     ),
+    "pod_cidrs: [{name: all, cidr: 10.64.0.0/10, mask: 24}]": (
+        "pod_cidrs[0].cidr: 10.64.0.0/10 overlaps 10.96.0.0/16, where services are: choose another range"
+    ),
     "pod_cidrs: [{name: all, cidr: 172.16.128.0/17, mask: 24}]": (
         "pod_cidrs[0].cidr: 172.16.128.0/17 overlaps clusters.a.pod_cidr 172.16.0.0/16"
     ),
