@@ -1,0 +1,325 @@
+"""What ``kubectl apply -k edge/deploy/addresses`` brings to a real cluster, does there, and leaves behind.
+
+The cluster is the overlapped pair's first. Its nodes have their blocks; those here are names in its API.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from edge.addresses import kinds
+from testbed import resources
+from testbed.access.place import InNamespace, in_parallel
+from testbed.kubernetes.control_plane import endpoint
+from testbed.resources import version
+from testbed.supplies import addresses, images
+from testbed.testbed import Testbed
+from tests.e2e.conftest import PATIENCE_SECONDS, prompt, until
+
+DEPLOY = resources.EDGE / "deploy" / "addresses"
+# In the vendor's form: its group, its namespaces, its fields.
+VENDORS = """
+apiVersion: baremetal.cluster.gke.io/v1alpha1
+kind: ClusterCIDRConfig
+metadata: {name: kiosks, namespace: cluster-edge}
+spec:
+  ipv4: {cidr: 10.61.4.0/25, perNodeMaskSize: 28}
+  nodeSelector: {matchLabels: {baremetal.cluster.gke.io/node-pool: kiosks}}
+---
+apiVersion: baremetal.cluster.gke.io/v1alpha1
+kind: ClusterCIDRConfig
+metadata: {name: one-node, namespace: cluster-edge}
+spec:
+  ipv4: {cidr: 10.61.8.0/26, perNodeMaskSize: 26}
+  nodeSelector: {matchLabels: {kubernetes.io/hostname: worker-03}}
+---
+apiVersion: baremetal.cluster.gke.io/v1alpha1
+kind: ClusterCIDRConfig
+metadata: {name: both-families, namespace: cluster-edge}
+spec:
+  ipv4: {cidr: 10.62.0.0/16, perNodeMaskSize: 24}
+  ipv6: {cidr: "fd62::/112", perNodeMaskSize: 120}
+  nodeSelector:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: size, operator: In, values: [large]}, {key: gpu, operator: Exists}]
+      - matchFields: [{key: metadata.name, operator: In, values: [worker-04]}]
+"""
+# What is refused, by the field that the refusal names: what of kiosks is another.
+REFUSED: dict[str, list[tuple[str, Any]]] = {
+    "spec.ipv4.cidr": [
+        ("ipv4.cidr", "10.61.4.0"),
+        ("ipv4.cidr", "10.61.256.0/25"),
+        ("ipv4.cidr", "10.61.4.0/33"),
+        ("ipv4.cidr", "fd62::/112"),
+        ("ipv4.cidr", 25),
+        ("ipv4.cidr", None),
+    ],
+    "spec.ipv4.perNodeMaskSize": [
+        ("ipv4.perNodeMaskSize", 31),
+        ("ipv4.perNodeMaskSize", 7),
+        ("ipv4.perNodeMaskSize", "28"),
+        ("ipv4.perNodeMaskSize", 28.5),
+        ("ipv4.perNodeMaskSize", None),
+    ],
+    "spec.ipv6.cidr": [
+        ("ipv6", {"cidr": "10.61.4.0/25", "perNodeMaskSize": 28}),
+        ("ipv6", {"cidr": "fd62::/129", "perNodeMaskSize": 124}),
+        ("ipv6", {"perNodeMaskSize": 124}),
+    ],
+    "spec.ipv6.perNodeMaskSize": [("ipv6", {"cidr": "fd62::/112", "perNodeMaskSize": 127})],
+    "spec.ipv4": [("ipv4", None), ("ipv4", "10.61.4.0/25")],  # neither family, not a family
+    "spec.nodeSelector.matchLabels.size": [("nodeSelector.matchLabels.size", 5)],
+    "spec.nodeSelector.nodeSelectorTerms.matchExpressions.operator": [
+        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"key": "size", "operator": "Near"}]}]),
+    ],
+    "spec.nodeSelector.nodeSelectorTerms.matchExpressions.key": [
+        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"operator": "Exists"}]}]),
+    ],
+    "spec.nodeSelector.nodeSelectorTerms.matchFields.key": [
+        (
+            "nodeSelector.nodeSelectorTerms",
+            [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}],
+        ),
+    ],
+    "spec": [("", None)],
+}
+KIOSK = {"baremetal.cluster.gke.io/node-pool": "kiosks"}
+STATIONS = "cluster-edge"
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STATIONS}}
+CONFIGS = "clustercidrconfigs.baremetal.cluster.gke.io"
+SPACE = "concorde-addresses"
+IN_SPACE = f"--namespace={SPACE}"
+WORKER = "worker-01"  # where the controllers run
+NEXT = "9.9.9"  # another version
+# What an administrator of this cluster says besides: where the API is, to which no kube-proxy leads, and who
+# has the image.
+KUSTOMIZATION = """
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+bases: [{base}]
+patchesStrategicMerge: [cluster.yaml]
+images: [{{name: testbed.local/concorde-addresses, newTag: {version}}}]
+"""
+CLUSTER = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: addresses, namespace: concorde-addresses}}
+spec:
+  template:
+    spec:
+      nodeSelector: {{kubernetes.io/hostname: {worker}}}
+      containers:
+        - name: addresses
+          env:
+            - {{name: KUBERNETES_SERVICE_HOST, value: "{host}"}}
+            - {{name: KUBERNETES_SERVICE_PORT, value: "{port}"}}
+"""
+CLUSTER_WIDE = (
+    "apiservices,clusterroles,clusterrolebindings,customresourcedefinitions,namespaces,priorityclasses,"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+)
+
+
+class Cluster:
+    """The API of a cluster, and the directory of who administers it."""
+
+    def __init__(self, pair: Testbed, directory: Path) -> None:
+        self.client = next(client for client in pair.clients if client.cluster == "a")
+        self.directory = directory
+        host, port = endpoint(pair.addressing, "a")
+        (directory / "cluster.yaml").write_text(CLUSTER.format(worker=WORKER, host=host, port=port))
+        self.version = version()
+        place = pair.networks["A-1"]
+        assert isinstance(place, InNamespace)
+        assert place.node.name == WORKER
+        for tag in (version(), NEXT):
+            name = f"{addresses.IMAGE.rpartition(':')[0]}:{tag}"
+            image = images.assemble(name, addresses.files(), addresses.START)
+            place.node.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
+
+    def apply(self, version: str) -> None:
+        """Install a version, and wait until its controllers run."""
+        base = os.path.relpath(DEPLOY, self.directory)
+        (self.directory / "kustomization.yaml").write_text(KUSTOMIZATION.format(base=base, version=version))
+        self.client.run("apply", "-k", str(self.directory))
+        self.rolled_out()
+
+    def rolled_out(self) -> None:
+        with prompt(self.client, SPACE):
+            self.client.run(
+                "rollout", "status", IN_SPACE, "deployment", "addresses", timeout=PATIENCE_SECONDS
+            )
+
+    def leave(self) -> None:
+        """Take finalizers away, as is said where that is done."""
+        patch = (DEPLOY / "uninstall.yaml").read_text()
+        self.client.run("patch", IN_SPACE, "deployment", "addresses", "--type=json", f"--patch={patch}")
+        self.rolled_out()
+
+    def delete(self, *options: str) -> None:
+        with prompt(self.client, SPACE):
+            self.client.run("delete", "-k", str(self.directory), *options, timeout=PATIENCE_SECONDS)
+
+    def cluster_wide(self) -> set[str]:
+        """The names of all that an installation could leave."""
+        return set(self.client.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
+
+    def block(self, node: str) -> str:
+        return str(self.client.get("node", node)["spec"].get("podCIDR", ""))
+
+    def joined(self, node: str) -> str:
+        """Have a node that is a kiosk, and return its block."""
+        made = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": KIOSK}}
+        self.client.apply([made])
+        until(lambda: self.block(node), lambda: self.words(), every=0.1)
+        return self.block(node)
+
+    def words(self) -> str:
+        """What the controllers say."""
+        selected = "--selector=app.kubernetes.io/name=concorde-addresses"
+        return self.client.run("logs", IN_SPACE, selected, check=False).stdout
+
+
+@pytest.fixture(scope="module")
+def before(pair: Testbed) -> set[str]:
+    a = next(client for client in pair.clients if client.cluster == "a")
+    return set(a.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
+
+
+@pytest.fixture(scope="module")
+def cluster(pair: Testbed, before: set[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster in which it is installed; it is as before when the last test is over."""
+    del before
+    cluster = Cluster(pair, tmp_path_factory.mktemp("administrator"))
+    try:
+        cluster.apply(version())
+        cluster.client.apply([NAMESPACE])
+        yield cluster
+    finally:
+        cluster.client.run("delete", "node", "--selector=baremetal.cluster.gke.io/node-pool")
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return [dict(one) for one in YAML(typ="safe").load_all(text)]
+
+
+def with_another(spec: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """A spec in which a field is another, or with None is not there."""
+    changed = {"spec": copy.deepcopy(spec)}
+    *way, last = f"spec.{path}".rstrip(".").split(".")
+    here: dict[str, Any] = changed
+    for step in way:
+        here = here[step]
+    here.pop(last, None)
+    if value is not None:
+        here[last] = value
+    return changed
+
+
+def test_the_vendors_manifests_apply_as_they_are(cluster: Cluster) -> None:
+    wanted = documents(VENDORS)
+    cluster.client.run("apply", "--filename=-", stdin=VENDORS)  # validated by kubectl, too
+    shown = cluster.client.get(CONFIGS, f"--namespace={STATIONS}")
+    assert {one["metadata"]["name"]: one["spec"] for one in shown["items"]} == {
+        one["metadata"]["name"]: one["spec"] for one in wanted
+    }
+    assert all(kinds.parse(one) for one in shown["items"])
+    cluster.client.run("delete", "--filename=-", stdin=VENDORS)
+
+
+def test_what_the_schema_can_refuse_is_refused_with_the_field(cluster: Cluster) -> None:
+    """In one group: the other's schema is the same."""
+    good = documents(VENDORS)[0]["spec"]
+    cases = {
+        f"bad-{number:02}": (field, with_another(good, *one))
+        for number, (field, one) in enumerate((field, one) for field, ones in REFUSED.items() for one in ones)
+    }
+    items = [
+        {"apiVersion": kinds.OURS, "kind": kinds.KIND, "metadata": {"name": name}, **changed}
+        for name, (_, changed) in cases.items()
+    ]
+
+    def refusals(part: list[dict[str, Any]]) -> list[str]:
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": part})
+        done = cluster.client.run("create", "--validate=false", "--filename=-", stdin=text, check=False)
+        assert done.stdout == ""
+        return done.stderr.splitlines()
+
+    # One kubectl asks ten at once, and then five a second.
+    parts = in_parallel(refusals, [items[:10], items[10:20], items[20:]])
+    said = {line.partition(" is invalid: ")[0].split('"')[-2]: line for part in parts for line in part}
+    assert set(said) == set(cases)
+    for name, line in said.items():
+        field, changed = cases[name]
+        assert re.search(rf"[ \[]{re.escape(field)}: ", line), (changed, line)
+
+
+def test_the_controllers_account_may_do_what_it_does_and_nothing_else(cluster: Cluster) -> None:
+    def rules(account: str, namespace: str) -> set[str]:
+        """What an account may in a namespace."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": namespace},
+        }
+        who = f"--as=system:serviceaccount:concorde-addresses:{account}"
+        done = cluster.client.run("create", who, "--filename=-", "--output=json", stdin=json.dumps(review))
+        status = done.json()["status"]
+        assert not status["incomplete"]
+        both = (*status["resourceRules"], *status["nonResourceRules"])
+        return {json.dumps(one, sort_keys=True) for one in both}
+
+    def granted(kind: str) -> set[str]:
+        texts = [file.read_text() for file in (DEPLOY / "manifests").iterdir()]
+        (role,) = [one for text in texts for one in documents(text) if one["kind"] == kind]
+        return {json.dumps(rule, sort_keys=True) for rule in role["rules"]}
+
+    own, others = "concorde-addresses", "kube-system"
+    asked = [(account, space) for account in ("addresses", "default") for space in (own, others)]
+    mine, elsewhere, anybodys, anybodys_elsewhere = in_parallel(lambda one: rules(*one), asked)
+    assert mine - anybodys == granted("ClusterRole") | granted("Role")
+    assert elsewhere - anybodys_elsewhere == granted("ClusterRole")
+
+
+@pytest.mark.parametrize("first", ["leave", pytest.param("delete", marks=pytest.mark.long(one_in=0))])
+def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
+    cluster: Cluster, before: set[str], first: str
+) -> None:
+    client = cluster.client
+    cluster.apply(version())
+    client.apply([NAMESPACE])
+    client.run("apply", "--filename=-", stdin=VENDORS.partition("---")[0])  # those of one family
+    assert cluster.joined("kiosk-1") == "10.61.4.0/28"
+
+    cluster.apply(NEXT)
+    running = [
+        pod for pod in client.get("pods", IN_SPACE)["items"] if "deletionTimestamp" not in pod["metadata"]
+    ]
+    assert [pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in running] == [NEXT, NEXT]
+    assert cluster.joined("kiosk-2") == "10.61.4.16/28"
+
+    client.run("delete", "namespace", STATIONS, "--wait=false")
+    if first == "delete":
+        cluster.delete("--wait=false")
+        client.run("wait", "--for=delete", "namespace/concorde-addresses", timeout=PATIENCE_SECONDS)
+        kind = client.get("customresourcedefinition", CONFIGS)
+        assert "deletionTimestamp" in kind["metadata"]  # and there it would stay
+        cluster.apply(NEXT)
+    # For they have nodes.
+    until(lambda: "deletionTimestamp" in client.get(CONFIGS, f"--namespace={STATIONS}", "kiosks")["metadata"])
+    cluster.leave()
+    cluster.delete()
+    until(lambda: cluster.cluster_wide() == before, every=0.2)
+    node = client.get("node", "kiosk-1")
+    assert node["spec"]["podCIDR"] == "10.61.4.0/28"
+    assert "finalizers" not in node["metadata"]
+    client.run("delete", "node", "kiosk-1", "kiosk-2")
