@@ -189,7 +189,7 @@ def configs(inventory: Inventory) -> Table:
     table = borderless("", 2, ("config", "nodes with", "range"), ("block", "given", "free", "used"))
     rows = _by_config(inventory)
     for name, config in inventory.allocator.configs.items():
-        nodes, free = rows.get(name, ()), inventory.allocator.free(name)
+        nodes, free = rows.get(name, ()), _free(inventory, name)
         for number, one in enumerate(config.ranges):
             said = (name, str(config.selector) or "any label", str(one.network))
             counts = (f"{len(nodes):,}", f"{free:,}", _used(nodes))
@@ -201,6 +201,12 @@ def configs(inventory: Inventory) -> Table:
     if kept := rows.get("", ()):
         table.add_row(NO_CONFIG, "", "", "", f"{len(kept):,}", "", _used(kept))
     return table
+
+
+def _free(inventory: Inventory, config: str) -> int:
+    """Return how many more nodes get a block of a config, which may give nothing."""
+    allocator = inventory.allocator
+    return 0 if allocator.refusal(allocator.configs[config]) else allocator.free(config)
 
 
 def headline(inventory: Inventory) -> str:
@@ -268,7 +274,7 @@ def coming(inventory: Inventory) -> Iterator[str]:
         yield f"room for {_nodes(kind.fits, 'more node')} {_like(kind)}"
     if len(found) > KINDS:
         yield f"and {len(found) - KINDS:,} kinds of nodes of which more fit (--json has them)"
-    if out := [name for name in inventory.allocator.configs if not inventory.allocator.free(name)]:
+    if out := [name for name in inventory.allocator.configs if not _free(inventory, name)]:
         yield f"without a free block: {', '.join(out)}"
     first = runs_out_first(inventory)
     if first and first.config:
@@ -404,7 +410,7 @@ def document(inventory: Inventory) -> dict[str, Any]:
                 "name": name,
                 "selector": str(config.selector),
                 "given": len(rows.get(name, ())),
-                "free": inventory.allocator.free(name),
+                "free": _free(inventory, name),
                 "ranges": [
                     {
                         "cidr": str(one.network),

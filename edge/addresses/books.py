@@ -226,7 +226,7 @@ class Books:
         """Say of each config whether it gives, and why not."""
         self._judge_again = False
         held = [
-            _held(kind, document)
+            judged(kind, document)
             for kind, documents in self._documents.items()
             for _, document in sorted(documents.items())
         ]
@@ -300,8 +300,8 @@ def without_mark(document: Json) -> Json:
     return {"finalizers": finalizers, "annotations": {FIRST_SPEC: None}}
 
 
-def _held(kind: str, document: Json) -> Held:
-    """Judge a config by itself."""
+def judged(kind: str, document: Json) -> Held:
+    """Return what a config asks for, and whether it gives, as far as that hangs on nothing else."""
     metadata = document["metadata"]
     first = (metadata.get("annotations") or {}).get(FIRST_SPEC, "")
     try:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlencode
 
 from edge.addresses import kinds
-from edge.addresses.allocation import Allocator, NoBlockError, Node
+from edge.addresses.allocation import Allocator, Node
+from edge.addresses.arrivals import as_node
+from edge.addresses.books import judged
 from edge.addresses.inventory import Inventory
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import ANSWER_SECONDS
@@ -32,7 +33,7 @@ class Answers:
     """What a cluster's API answered."""
 
     nodes: Sequence[Node]
-    configs: Sequence[Mapping[str, Any]] = ()  # of both groups
+    configs: Sequence[dict[str, Any]] = ()  # of both groups
     groups: Sequence[str] = ()  # those of the two that the API has
     pods: Mapping[str, int] = field(default_factory=dict)  # with an address of their node's block, by node
     events: Mapping[str, str] = field(default_factory=dict)  # what was last said of a node that waits
@@ -40,7 +41,7 @@ class Answers:
 
 def ask(client: Outside) -> Answers:
     """Return what a cluster's API says. Raises LookupError, with the kubeconfig, if it does not."""
-    nodes = [_node(one) for one in _listed(client, "/api/v1/nodes")]
+    nodes = [as_node(one) for one in _listed(client, "/api/v1/nodes")]
     found = {
         group: _raw(client, f"/apis/{group}/{CONFIGS}", unless=(ABSENT,))
         for group in (kinds.OURS, kinds.VENDOR)
@@ -63,20 +64,17 @@ def ask(client: Outside) -> Answers:
 
 
 def inventory(cluster: str, answers: Answers) -> Inventory:
-    """Return what a cluster's nodes have, and why others wait."""
-    allocator, notes = Allocator(), []
+    """Return what a cluster's nodes have, and why others wait: by the rules of the controller."""
+    allocator, notes = Allocator(dual_stack=not any(map(_one_family, answers.configs))), []
     owners: dict[str, str] = {}
-    for document in sorted(answers.configs, key=_age):
-        try:
-            config = kinds.parse(document)
-        except kinds.BadConfigError as error:
-            notes.append(f"{kinds.called(document)} gives nothing: {error}")
+    for document in answers.configs:
+        held = judged(kinds.KIND, document)
+        if held.config is None:
+            notes.append(f"{held.name} gives nothing: {held.message}")
             continue
-        allocator.add(config)
-        if why := _withdrawn(document):
-            allocator.withdraw(config.name, why)
-        status = document.get("status") or {}
-        owners |= {one["name"]: config.name for one in status.get("nodes") or ()}
+        allocator.add(held.config)
+        allocator.withdraw(held.name, held.message)
+        owners |= {one["name"]: held.name for one in _status(document).get("nodes") or ()}
     if not answers.groups:
         notes.append(
             f"this cluster knows no {kinds.KIND}, neither of {kinds.OURS} nor of {kinds.VENDOR}: blocks are "
@@ -87,43 +85,42 @@ def inventory(cluster: str, answers: Answers) -> Inventory:
         if node.blocks:
             allocator.occupy(node, owners.get(node.name, ""))
     waiting = {node.name: _why(allocator, node, answers.events) for node in nodes if not node.blocks}
+    notes += _doubts(allocator, answers.configs)
     return Inventory(cluster, allocator, nodes, answers.pods, waiting, notes)
 
 
 def _why(allocator: Allocator, node: Node, events: Mapping[str, str]) -> str:
     """Say why a node has no block: there is none for it, or nobody has given it one."""
     offered = allocator.offer(node)
-    if offered is not None:
-        said = f" Its last event: {events[node.name]}" if node.name in events else ""
-        return f"{offered.config} has one for it that nobody has given: does the controller run?{said}"
-    try:
-        allocator.allocate(node)
-    except NoBlockError as error:
-        return str(error)
-    raise AssertionError(f"{node.name}: nothing is offered, and something given")
+    if offered is None:
+        return allocator.why_not(node)
+    said = f" Its last event: {events[node.name]}" if node.name in events else ""
+    return f"{offered.config} has one for it that nobody has given: does the controller run?{said}"
 
 
-def _withdrawn(document: Mapping[str, Any]) -> str:
-    """Return why a config gives nothing more, as the API has it; empty if it does."""
-    if document["metadata"].get("deletionTimestamp"):
-        return "is being deleted"
-    for one in (document.get("status") or {}).get("conditions") or ():
-        if one["type"] == "Ready" and one["status"] == "False":
-            return f"is not ready: {one.get('message') or one.get('reason') or 'nobody says why'}"
-    return ""
+def _doubts(allocator: Allocator, configs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield which configs give nothing, and of which the controller knows less free than is to be seen.
+
+    It alone is told what is reserved, as the range of services is.
+    """
+    for document in configs:
+        name, status = kinds.called(document), _status(document)
+        if name not in allocator.configs:
+            continue
+        if why := allocator.refusal(allocator.configs[name]):
+            yield f"{name} {why}"
+        elif status.get("given") == len(allocator.nodes_of(name)) and status["free"] < allocator.free(name):
+            yield f"{name}: its controller has {status['free']:,} free; what it reserves is free here"
 
 
-def _age(document: Mapping[str, Any]) -> tuple[str, str]:
-    """The order in which configs count, where they count alike."""
-    return str(document["metadata"].get("creationTimestamp")), kinds.called(document)
+def _one_family(document: Mapping[str, Any]) -> bool:
+    """Whether the controller has found that the server keeps one block a node."""
+    return any(one.get("reason") == "OneFamily" for one in _status(document).get("conditions") or ())
 
 
-def _node(found: Mapping[str, Any]) -> Node:
-    metadata, spec = found["metadata"], found["spec"]
-    blocks = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
-    labels = metadata.get("labels") or {}
-    # Older servers keep a block with its host bits set.
-    return Node(metadata["name"], labels, tuple(ip_network(block, strict=False) for block in blocks))
+def _status(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = document.get("status") or {}
+    return found
 
 
 def _events(client: Outside) -> dict[str, str]:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from edge.addresses.books import FIRST_SPEC
 from testbed.access.place import Result
 from testbed.clusters import addresses
 from testbed.clusters.addresses import Answers, ask, inventory
@@ -17,6 +18,7 @@ from tests.doubles import Asked, RecordingNode, shown
 OURS, VENDOR = (f"/apis/{group}/v1alpha1/clustercidrconfigs" for group in
                 ("addresses.contmec.dev", "baremetal.cluster.gke.io"))  # fmt: skip
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
+CHANGED = '{"ipv4":{"cidr":"10.1.0.0/24","perNodeMaskSize":27}}'
 ABSENT = Result(1, "", "Error from server (NotFound): the server could not find the requested resource")
 
 
@@ -123,17 +125,38 @@ def test_who_waits_is_told_why_or_that_nobody_gives() -> None:
     ("more", "why"),
     [
         ({"metadata": {"deletionTimestamp": "2026-01-03T00:00:00Z"}}, "small is being deleted"),
-        (
-            {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "it was changed"}]}},
-            "small is not ready: it was changed",
-        ),
-        ({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "nobody has given"),
+        ({"metadata": {"annotations": {FIRST_SPEC: CHANGED}}}, "small its spec was changed"),
     ],
 )
 def test_a_config_that_gives_nothing_says_so(more: dict[str, Any], why: str) -> None:
     nodes = ask(Api({NODES: [node("n0")], PODS: []}).client).nodes
     found = inventory("a", Answers(nodes, [config("small", "10.1.0.0/25", 27, **more)], ["ours"]))
-    assert why in found.waiting["n0"]
+    assert found.waiting["n0"].startswith(why)
+    (note,) = found.notes
+    assert note.startswith(why)
+
+
+def test_where_the_server_keeps_one_family_the_controller_has_found_out() -> None:
+    nodes = ask(Api({NODES: [node("n0")], PODS: []}).client).nodes
+    told = config("two", "10.1.0.0/25", 27)
+    told["spec"]["ipv6"] = {"cidr": "fd00::/121", "perNodeMaskSize": 123}
+    assert "does the controller run?" in inventory("a", Answers(nodes, [told], ["ours"])).waiting["n0"]
+    told["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "OneFamily"}]}
+    assert "IPv6DualStack" in inventory("a", Answers(nodes, [told], ["ours"])).waiting["n0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "free", "notes"),
+    [
+        (1, 2, ["large: its controller has 2 free; what it reserves is free here"]),
+        (1, 3, []),
+        (0, 2, []),  # it has not heard of the latest yet
+    ],
+)
+def test_what_the_controller_reserves_is_noted(given: int, free: int, notes: list[str]) -> None:
+    nodes = ask(Api({NODES: [node("n0", "10.0.0.0/24")], PODS: []}).client).nodes
+    told = config("large", "10.0.0.0/22", 24, status={"given": given, "free": free})
+    assert inventory("a", Answers(nodes, [told], ["ours"])).notes == notes
 
 
 def test_of_which_config_a_block_is_its_status_says() -> None:
