@@ -166,8 +166,9 @@ class Cluster:
         self.rolled_out()
 
     def delete(self, *options: str) -> None:
+        delete = ["delete", "-k", str(self.directory), "--ignore-not-found"]
         with prompt(self.client, SPACE):
-            self.client.run("delete", "-k", str(self.directory), *options, timeout=PATIENCE_SECONDS)
+            self.client.run(*delete, *options, timeout=PATIENCE_SECONDS)
 
     def cluster_wide(self) -> set[str]:
         """The names of all that an installation could leave."""
