@@ -17,7 +17,14 @@ ATTEMPTS = 3
 
 
 @pytest.mark.usefixtures("untouched_host")
-@pytest.mark.parametrize("scenario", ["contmec", "kubernetes"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "contmec",
+        "kubernetes",
+        pytest.param("stations-of-different-sizes", marks=pytest.mark.long(one_in=0)),
+    ],
+)
 def test_every_guarantee_of_the_paper_holds(tmp_path: Path, scenario: str) -> None:
     """At a tenth of the paper's rates, which two processors carry."""
     for attempt in range(ATTEMPTS):
