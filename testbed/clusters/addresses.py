@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from edge.addresses import kinds
+from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import as_node
 from edge.addresses.books import judged
@@ -84,6 +84,7 @@ def inventory(cluster: str, answers: Answers) -> Inventory:
     for node in nodes:
         if node.blocks:
             allocator.occupy(node, owners.get(node.name, ""))
+    notes += [f"{name} {what}" for name, what in checks.crowded(allocator, nodes)]
     waiting = {node.name: _why(allocator, node, answers.events) for node in nodes if not node.blocks}
     notes += _doubts(allocator, answers.configs)
     return Inventory(cluster, allocator, nodes, answers.pods, waiting, notes)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network
 
+from edge.addresses import checks
 from testbed.scenario import blocks, networks
 from testbed.scenario.faults import Fault, Path, render_path
 from testbed.scenario.model import Cluster, Scenario
@@ -63,6 +64,20 @@ def _services(scenario: Scenario) -> Iterator[Fault]:
             if entry.cidr.overlaps(blocks.SERVICES):
                 words = f"{entry.cidr} overlaps {blocks.SERVICES}, where services are: choose another range"
                 yield Fault(("clusters", name, "pod_cidrs", index, "cidr"), words)
+
+
+def _families(scenario: Scenario) -> Iterator[Fault]:
+    """Ranges of a cluster agree where one of them has two families."""
+    for name, cluster in scenario.clusters.items():
+        if cluster.pod_cidrs is None or not _is_sound(scenario, cluster):
+            continue
+        configs = blocks.configs(cluster)
+        at = {config.name: ("clusters", name, "pod_cidrs", index) for index, config in enumerate(configs)}
+        for config, what in checks.mixed(configs):
+            yield Fault((*at[config], "ipv6"), what)
+        if networks.of(cluster).overhead:
+            for config, what in checks.unlike(configs):
+                yield Fault((*at[config], "cidr"), what)
 
 
 def _labels(scenario: Scenario) -> Iterator[Fault]:
@@ -188,4 +203,4 @@ def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]
             yield at, network
 
 
-RULES = (_forms, _entries, _services, _labels, _sizes, _shares, _waiting, _flannels)
+RULES = (_forms, _entries, _families, _services, _labels, _sizes, _shares, _waiting, _flannels)
