@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_network
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from edge.addresses.arrivals import Arrivals, Gifts
 from edge.addresses.selectors import Requirement, Selector
 from edge.addresses.space import Network
 from tests import cases
+
+pytestmark = pytest.mark.long
 
 CASES = cases.count("CONCORDE_ADDRESS_CASES", 2000, 200_000)
 
