@@ -282,7 +282,8 @@ def test_ssh_opens_the_way_for_people(there: Machines) -> None:
 
 def test_bad_input_starts_nothing(there: Machines) -> None:
     file = there.inventory()
-    other = three_workers().model_copy(update={"nodes": {"other": small().nodes["worker-01"]}})
+    nodes = {"other": small().nodes["worker-01"], **three_workers().nodes}
+    other = three_workers().model_copy(update={"nodes": nodes})
     with pytest.raises(
         LookupError, match=r"inventory.yaml: no host 'other' for this node \(hosts: master-01"
     ):
