@@ -95,7 +95,7 @@ MEASURING = (
     ),
     Verb(
         "plan",
-        "Say what a run of a scenario would be, and how many more nodes get pod addresses; start nothing.",
+        "Say what a run would be, and how many more nodes would fit; start nothing.",
         "cli.verbs.experiments:plan",
         (SCENARIOS, *RUN),
         alone="scenario",
@@ -177,7 +177,7 @@ RECORDINGS = (
 
 ADDRESSES = Verb(
     "addresses",
-    "Show which node has which block of pod addresses, what is free, and how many more nodes fit.",
+    "Show nodes' blocks of pod addresses, what is free, and how many fit.",
     "cli.verbs.addresses:show",
     (
         text("scenario", SCENARIO, values.scenarios),
