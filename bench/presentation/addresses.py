@@ -1,4 +1,4 @@
-"""What the nodes of a cluster have of its ranges of pod addresses: tables, a drawing, and what is to come.
+"""What the nodes of a cluster have of its ranges of pod addresses: tables, a picture, and what is to come.
 
 All are functions of an inventory, of a scenario or of a cluster that exists. Of a large cluster people are
 shown what they look for, who waits and whose block is full, and programs everything.
@@ -11,177 +11,24 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.figures.style import DISTURBANCE as OTHERS
+from bench.presentation.ranges import NO_CONFIG, Cell, Drawing, strips, totals
 from bench.presentation.report import rendered
 from bench.presentation.tables import borderless
 from bench.presentation.wording import verbatim
-from edge.addresses.allocation import Range
-from edge.addresses.inventory import Inventory, Kind, Row, kinds, runs_out_first, savings
-from testbed.scenario.blocks import around
+from edge.addresses.inventory import Inventory, Kind, Row, savings
 from testbed.scenario.units import format_share
 
 NODES = 40  # a cluster with more is shown by those that
 FULLEST = 20  # have the least room
 NAMED = 3  # of the nodes that wait for one reason
 KINDS = 8  # of nodes, those of which the fewest fit
-# Of the drawing: columns of a row, and rows at most. With the address before it a row has 80 columns; one of
-# IPv6, whose addresses are longer, half as many.
-COLUMNS = {4: 64, 6: 32}
-ROWS = 4
-NO_CONFIG = "no config"
 # Pixels of the picture: of a row, of what is around it, of a line of text and about a character of it.
 WIDTH, HEIGHT, GAP, LINE, CHARACTER = 768, 24, 12, 18, 7
-WIDEST = {4: 8, 6: 32}  # blocks of no config are drawn if a network as long as this is around them
-
-
-class Cell(NamedTuple):
-    """A part of a range, and of how many blocks it is what; ``other``: somebody else has these addresses."""
-
-    first: str  # address
-    given: int
-    other: int
-    free: int
-
-    @property
-    def used(self) -> float:
-        """The share that is not free, from 0 to 1."""
-        return 1 - self.free / (self.given + self.other + self.free)
-
-
-def _counts(cells: Sequence[Cell]) -> tuple[int, int, int]:
-    """Return how many blocks of parts are given, others' and free."""
-    return (
-        sum(cell.given for cell in cells),
-        sum(cell.other for cell in cells),
-        sum(cell.free for cell in cells),
-    )
-
-
-class Strip(NamedTuple):
-    """A range as it is drawn: parts of equal size, in the order of their addresses."""
-
-    config: str  # empty: what nodes have of none
-    range: Range
-    cells: Sequence[Cell]
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks a part has."""
-        return self.range.possible // len(self.cells)
-
-    def rows(self) -> list[Sequence[Cell]]:
-        """Return the parts as they stand below each other."""
-        columns = COLUMNS[self.range.network.version]
-        return [self.cells[start : start + columns] for start in range(0, len(self.cells), columns)]
-
-    def headline(self) -> str:
-        """Say which range this is, and what is left of it."""
-        given, other, free = _counts(self.cells)
-        taken = f", {other:,} taken by others" if other else ""
-        said = f"{given:,} of {self.range.possible:,} given{taken}, {free:,} free"
-        return f"{self.config or NO_CONFIG}: {self.range.network} by /{self.range.mask}, {said}"
-
-
-def strips(inventory: Inventory) -> list[Strip]:
-    """Return each range as it is drawn; without any config the network around what nodes have."""
-    configs = inventory.allocator.configs
-    found = [_strip(inventory, name, one) for name, config in configs.items() for one in config.ranges]
-    return found or [_strip(inventory, "", one) for one in _around(inventory)]
-
-
-def _strip(inventory: Inventory, config: str, of: Range) -> Strip:
-    version = of.network.version
-    count = min(of.possible, COLUMNS[version] * ROWS)
-    each = of.possible // count  # blocks of a part
-    size = each << of.host_bits
-    start = int(of.network.network_address)
-    given, free = [0] * count, [0] * count
-    own = [
-        block
-        for one in inventory.allocator.given.values()
-        if one.config == config
-        for block in one.blocks
-        if block.version == version and block.overlaps(of.network)
-    ]
-    for networks, counted in ((own, given), (inventory.allocator.free_in(of), free)):
-        for network in networks:
-            first, last = int(network[0]) - start, int(network[-1]) - start
-            for at in range(max(first, 0) // size, min(last // size, count - 1) + 1):
-                overlap = min(last + 1, (at + 1) * size) - max(first, at * size)
-                counted[at] += max(overlap >> of.host_bits, 1)
-    cells = []
-    for at in range(count):
-        mine = min(given[at], each - free[at])
-        first_address = str(type(of.network)((start + at * size, of.mask)).network_address)
-        cells.append(Cell(first_address, mine, each - mine - free[at], free[at]))
-    return Strip(config, of, cells)
-
-
-def _around(inventory: Inventory) -> Iterator[Range]:
-    """Yield, for each family, the smallest network around what nodes have, by the size of the smallest."""
-    for version in (4, 6):
-        blocks = [one for row in inventory.rows() for one in row.blocks if one.version == version]
-        network = around(blocks) if blocks else None
-        if network and network.prefixlen >= WIDEST[version]:
-            yield Range(network, max(one.prefixlen for one in blocks))
-
-
-class _Look(NamedTuple):
-    """The characters of parts: wholly given, wholly others', free, and the more the higher otherwise."""
-
-    given: str
-    other: str
-    free: str
-    partly: str
-
-    def of(self, cell: Cell) -> tuple[str, str]:
-        """Return a part's character and its style."""
-        blocks = cell.given + cell.other + cell.free
-        if cell.free == blocks:
-            return self.free, "dim"
-        style = "cyan" if cell.given else "yellow"
-        if cell.free:
-            return self.partly[int(cell.used * len(self.partly))], style
-        return self.given if cell.given else self.other, style
-
-    def key(self) -> str:
-        """Say what the characters mean."""
-        partly = dict.fromkeys((self.partly[0], self.partly[-1]))
-        return (
-            f"{self.given} given  {'-'.join(partly)} in part  {self.other} taken by others  {self.free} free"
-        )
-
-
-UNICODE, ASCII = _Look("█", "▒", "·", "▁▂▃▄▅▆▇"), _Look("#", "x", ".", "+")
-
-
-class Drawing:
-    """Ranges for a terminal; what a colour says, a character says too."""
-
-    def __init__(self, of: Sequence[Strip]) -> None:
-        self._of = of
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        look = ASCII if options.ascii_only else UNICODE
-        labels: dict[int, int] = {}  # the longest address of a family
-        for strip in self._of:
-            longest = max(len(row[0].first) for row in strip.rows())
-            version = strip.range.network.version
-            labels[version] = max(longest, labels.get(version, 0))
-        for strip in self._of:
-            yield verbatim(strip.headline())
-            wide = COLUMNS[strip.range.network.version] // len(strip.rows()[0])
-            for row in strip.rows():
-                line = Text(f"{row[0].first:<{labels[strip.range.network.version]}} ", no_wrap=True)
-                for character, style in map(look.of, row):
-                    line.append(character * wide, style)
-                yield line
-        yield verbatim(look.key(), "dim")
 
 
 def configs(inventory: Inventory) -> Table:
@@ -269,14 +116,14 @@ def coming(inventory: Inventory) -> Iterator[str]:
     """
     if not inventory.allocator.configs:
         return
-    found = sorted(kinds(inventory), key=lambda kind: kind.fits)
+    found = sorted(inventory.kinds, key=lambda kind: kind.fits)
     for kind in found[:KINDS]:
         yield f"room for {_nodes(kind.fits, 'more node')} {_like(kind)}"
     if len(found) > KINDS:
         yield f"and {len(found) - KINDS:,} kinds of nodes of which more fit (--json has them)"
     if out := [name for name in inventory.allocator.configs if not _free(inventory, name)]:
         yield f"without a free block: {', '.join(out)}"
-    first = runs_out_first(inventory)
+    first = inventory.first_out
     if first and first.config:
         yield (
             f"first to run out if nodes come as they are there: {first.config}, "
@@ -368,7 +215,7 @@ def _shapes(row: Sequence[Cell], y: int, colour: str) -> Iterator[Shape]:
     wide, at = WIDTH // len(row), 0
     for _, together in groupby(row, key=lambda cell: cell.first if cell.used else ""):
         cells = list(together)
-        given, other, free = _counts(cells)
+        given, other, free = totals(cells)
         words = f"{cells[0].first}: {given:,} given, {other:,} taken by others, {free:,} free"
         shown = colour if given else OTHERS
         yield Shape(GAP + at * wide, y, len(cells) * wide, shown, cells[0].used, words)
@@ -401,7 +248,7 @@ def show(console: Console, inventory: Inventory, every: bool = False) -> None:
 
 def document(inventory: Inventory) -> dict[str, Any]:
     """Return all that is known of a cluster, for programs."""
-    first = runs_out_first(inventory)
+    first = inventory.first_out
     rows = _by_config(inventory)
     return {
         "cluster": inventory.cluster,
@@ -441,7 +288,7 @@ def document(inventory: Inventory) -> dict[str, Any]:
                 "nodes": list(kind.nodes),
                 "fits": kind.fits,
             }
-            for kind in kinds(inventory)
+            for kind in inventory.kinds
         ],
         "runs_out_first": first._asdict() if first else None,
         "savings": [{**one._asdict(), "share": one.share} for one in savings(inventory)],

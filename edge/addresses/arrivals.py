@@ -141,15 +141,20 @@ def as_node(written: Mapping[str, Any]) -> Node:
     Bits set behind the prefix are not looked at, and leading zeros are decimal: an API before Kubernetes 1.22
     takes both. Raises ValueError for a block that no API takes.
     """
-    metadata, spec = written["metadata"], written.get("spec") or {}
-    said = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
+    metadata = written["metadata"]
     return Node(
         metadata["name"],
         metadata.get("labels") or {},
-        tuple(map(_block, said)),
+        tuple(map(_block, written_blocks(written))),
         metadata.get("creationTimestamp") or "",
         metadata.get("uid") or "",
     )
+
+
+def written_blocks(node: Mapping[str, Any]) -> list[str]:
+    """Return the blocks that stand in a Node object, as they are written there."""
+    spec = node.get("spec") or {}
+    return list(spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one])
 
 
 def _block(text: str) -> Network:

@@ -22,6 +22,8 @@ FINALIZER = "addresses.contmec.dev/nodes"
 FIRST_SPEC = "addresses.contmec.dev/spec"
 MOST_LISTED = 1000  # nodes in a config's status, by name: an object has at most 1.5 MB
 READY = "Ready"
+ONE_FAMILY = "OneFamily"  # a config's reason: the server keeps one block a node
+WAITS = "CIDRNotAvailable"  # a node's reason, as kube-controller-manager calls it
 
 
 class Listed(NamedTuple):
@@ -275,7 +277,7 @@ class Books:
         config = self.allocator.configs[held.name]
         if len(config.ranges) > 1 and not self.allocator.dual_stack:
             why = self.allocator.refusal(config)
-            return {"status": "False", "reason": "OneFamily", "message": why}
+            return {"status": "False", "reason": ONE_FAMILY, "message": why}
         none_of = self._none_of(config)
         if not free:
             why = f"{given} nodes have its blocks, none is left: make one with another range{none_of}"

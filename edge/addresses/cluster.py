@@ -14,12 +14,12 @@ from typing import Union
 from urllib.parse import urlencode
 
 from edge.addresses import kinds
+from edge.addresses.arrivals import written_blocks
 from edge.addresses.books import Changed, Gift, Held, Listed, Outcome
 from edge.http import MERGE, STRATEGIC, AwayError, Json, Question, RefusedError, Server
 
 NODES = "/api/v1/nodes"
-PLURAL = "clustercidrconfigs"
-CONFIGS = tuple(f"/apis/{group}/{PLURAL}" for group in (kinds.OURS, kinds.VENDOR))
+CONFIGS = tuple(f"/apis/{group}/{kinds.PLURAL}" for group in (kinds.OURS, kinds.VENDOR))
 KINDS = (NODES, *CONFIGS)
 PAGE = 250  # objects of a list that are asked for at once
 LIST_SECONDS = 30.0
@@ -141,7 +141,7 @@ class Cluster:
             if error.status != 404:
                 raise
             return True
-        return node["metadata"]["uid"] != gift.uid or bool(_written_in(node))
+        return node["metadata"]["uid"] != gift.uid or bool(written_blocks(node))
 
     def _patched(self, gift: Gift, **more: str) -> list[str]:
         """Patch a node; return what it has then. Raises AwayError."""
@@ -150,7 +150,7 @@ class Cluster:
         # The server gives up when we do: nothing is to be written after the lease is over.
         asked = urlencode({**more, "timeout": f"{round(1000 * self._seconds)}ms"})
         path = f"{NODES}/{gift.node}?{asked}"
-        return _written_in(self._server.ask(Question("PATCH", path, body, STRATEGIC, self._seconds)))
+        return written_blocks(self._server.ask(Question("PATCH", path, body, STRATEGIC, self._seconds)))
 
     def configs(self) -> list[Held]:
         """Return all configs that there are. Raises AwayError."""
@@ -221,11 +221,6 @@ def _needed(kind: str, document: Json) -> Json:
         "metadata": {key: metadata[key] for key in NEEDED if key in metadata},
         "spec": {key: spec[key] for key in ("podCIDR", "podCIDRs") if key in spec},
     }
-
-
-def _written_in(node: Json) -> list[str]:
-    spec = node.get("spec") or {}
-    return list(spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one])
 
 
 def _path(held: Held) -> str:

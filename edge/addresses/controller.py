@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from edge.addresses.allocation import Allocator
 from edge.addresses.arrivals import Arrivals
-from edge.addresses.books import Books, Gift, Held, Listed, Outcome, without_mark
+from edge.addresses.books import WAITS, Books, Gift, Held, Listed, Outcome, without_mark
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster, News
 from edge.addresses.leader import PART, Leader, Tenure, new_holder
 from edge.addresses.space import Network
@@ -39,7 +39,6 @@ TICK_SECONDS = 0.1
 # nodes that are looked at for what an event about them would say.
 STATUS_SECONDS, AGAIN_SECONDS, CHANGED_SECONDS, EVENTS_A_TICK = 1.0, 600.0, 30.0, 2
 FIRST_RETRY, LAST_RETRY = 0.1, 5.0
-WAITS = "CIDRNotAvailable"  # as kube-controller-manager calls it
 
 
 class Options(NamedTuple):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple, Optional
 
 from edge.addresses.allocation import Allocator, Node
@@ -23,15 +25,29 @@ MOST_NODES = 10_000
 NOT_FOR_PODS = 3
 
 
-class Inventory(NamedTuple):
-    """A cluster's allocator, its nodes in their order, and how many pods have addresses on each."""
+@dataclass(frozen=True)
+class Inventory:
+    """A cluster's allocator, its nodes in their order, and how many pods have addresses on each.
+
+    Nothing is given while it is looked at: what takes long to be told is found out once.
+    """
 
     cluster: str
     allocator: Allocator
     nodes: Sequence[Node]
     pods: Mapping[str, int]
-    waiting: Mapping[str, str] = {}  # nodes without a block, and why
+    waiting: Mapping[str, str] = field(default_factory=dict)  # nodes without a block, and why
     notes: Sequence[str] = ()  # what else is to be said
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """Its kinds of nodes."""
+        return kinds(self)
+
+    @cached_property
+    def first_out(self) -> Optional[RunsOut]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Which of its configs runs out first."""
+        return runs_out_first(self)
 
     def rows(self) -> list[Row]:
         """Return a row for each node."""
@@ -131,7 +147,7 @@ def runs_out_first(inventory: Inventory, most: int = MOST_NODES) -> Optional[Run
     (j - 1/2) / w, so that each comes as evenly as it can (as seats are shared by Sainte-Laguë).
     """
     allocator = deepcopy(inventory.allocator)
-    present = [kind for kind in kinds(inventory) if kind.nodes and kind.fits]
+    present = [kind for kind in inventory.kinds if kind.nodes and kind.fits]
     offers = [allocator.offer(kind.example) for kind in present]
     now = [offered.config for offered in offers if offered]
     coming = [(Fraction(1, 2 * len(kind.nodes)), number) for number, kind in enumerate(present)]

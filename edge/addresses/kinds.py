@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional
 from edge.addresses.allocation import Config, Range
 from edge.addresses.selectors import Requirement, Selector
 
-KIND = "ClusterCIDRConfig"
+KIND, PLURAL = "ClusterCIDRConfig", "clustercidrconfigs"
 VENDOR, OURS = "baremetal.cluster.gke.io/v1alpha1", "addresses.contmec.dev/v1alpha1"
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 # A block of /31 has no address for a bridge and a pod between the subnet's own two (RFC 3021: links of two).

@@ -16,14 +16,12 @@ from urllib.parse import urlencode
 from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import as_node
-from edge.addresses.books import judged
+from edge.addresses.books import ONE_FAMILY, WAITS, judged
 from edge.addresses.inventory import Inventory
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import ANSWER_SECONDS
 
 PAGE = 500  # objects of an answer, as kubectl has it: so neither side holds a large cluster's pods at once
-CONFIGS = "clustercidrconfigs"
-EVENT = "CIDRNotAvailable"  # the reason by which an event says that a node waits
 # What kubectl says where an API has no such kind, and where one may not look.
 ABSENT, FORBIDDEN = "(NotFound)", "(Forbidden)"
 
@@ -43,7 +41,7 @@ def ask(client: Outside) -> Answers:
     """Return what a cluster's API says. Raises LookupError, with the kubeconfig, if it does not."""
     nodes = [as_node(one) for one in _listed(client, "/api/v1/nodes")]
     found = {
-        group: _raw(client, f"/apis/{group}/{CONFIGS}", unless=(ABSENT,))
+        group: _raw(client, f"/apis/{group}/{kinds.PLURAL}", unless=(ABSENT,))
         for group in (kinds.OURS, kinds.VENDOR)
     }
     # A pod that has ended has given its address back.
@@ -116,7 +114,7 @@ def _doubts(allocator: Allocator, configs: Iterable[Mapping[str, Any]]) -> Itera
 
 def _one_family(document: Mapping[str, Any]) -> bool:
     """Whether the controller has found that the server keeps one block a node."""
-    return any(one.get("reason") == "OneFamily" for one in _status(document).get("conditions") or ())
+    return any(one.get("reason") == ONE_FAMILY for one in _status(document).get("conditions") or ())
 
 
 def _status(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -126,7 +124,7 @@ def _status(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _events(client: Outside) -> dict[str, str]:
     """Return what was last said of each node that waits; nothing, if one may not ask."""
-    selector = f"involvedObject.kind=Node,reason={EVENT}"
+    selector = f"involvedObject.kind=Node,reason={WAITS}"
     shown = _raw(client, "/api/v1/events", unless=(FORBIDDEN,), fieldSelector=selector) or {"items": []}
     found = sorted(shown["items"], key=lambda one: one.get("lastTimestamp") or "")
     return {one["involvedObject"]["name"]: one["message"] for one in found}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
+from edge.addresses import kinds
 from testbed import resources
 from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
@@ -22,7 +23,7 @@ DEPLOY = resources.EDGE / "deploy" / "addresses"
 RIGHTS = ("10-namespace", "20-account", "21-cluster-role", "22-cluster-binding", "23-role", "24-binding")
 # What they name: the namespace, and in it the account and the lease, which are both called so.
 NAMESPACE, NAME = "concorde-addresses", "addresses"
-KIND = "clustercidrconfigs.addresses.contmec.dev"
+KIND = f"{kinds.PLURAL}.{kinds.OURS.partition('/')[0]}"
 SECONDS = 60
 # Prints the blocks of nodes, by their names, as soon as all that are asked for have one: the names, as JSON,
 # and the command line of a kubectl that watches are its arguments.

@@ -7,13 +7,14 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from bench.presentation import addresses
+from bench.presentation import addresses, ranges
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.inventory import Inventory
 from testbed.scenario import blocks, load
@@ -80,7 +81,7 @@ def test_a_large_range_has_four_rows_whose_parts_are_filled_by_degrees() -> None
 def test_what_an_overlapping_config_has_given_is_others() -> None:
     told = [("wide", "10.0.0.0/22:24", ""), ("narrow", "10.0.0.0/23:26", "")]
     of = having(told, {"n0": ("10.0.0.0/26", "narrow"), "n1": ("10.0.1.0/24", "wide")})
-    wide, narrow = addresses.strips(of)
+    wide, narrow = ranges.strips(of)
     assert [cell[1:] for cell in wide.cells] == [(0, 1, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
     assert [cell[1:] for cell in narrow.cells] == [(1, 0, 0), *[(0, 0, 1)] * 3, *[(0, 1, 0)] * 4]
     assert bars(of)[0] == "▒" * 16 + "█" * 16 + "·" * 32
@@ -89,11 +90,11 @@ def test_what_an_overlapping_config_has_given_is_others() -> None:
 
 def test_without_any_config_the_network_around_all_blocks_is_drawn() -> None:
     of = having([], {"n0": ("10.0.1.0/24", ""), "n1": ("10.0.2.0/25", "")})
-    (strip,) = addresses.strips(of)
+    (strip,) = ranges.strips(of)
     assert strip.headline() == "no config: 10.0.0.0/22 by /25, 3 of 8 given, 5 free"
     assert list(addresses.coming(of)) == []
     far = having([], {"n0": ("10.0.1.0/24", ""), "n1": ("192.168.2.0/24", "")})
-    assert addresses.strips(far) == []
+    assert ranges.strips(far) == []
     assert "no config  192.168.2.0/24" in shown(far)
 
 
@@ -114,7 +115,7 @@ def test_who_waits_is_told_by_reason() -> None:
 def test_of_5000_nodes_the_fullest_are_shown_and_all_if_asked() -> None:
     told = [("all", "10.0.0.0/8:24", "")]
     nodes = {f"n{number}": (f"10.{number // 256}.{number % 256}.0/24", "all") for number in range(5_000)}
-    of = having(told, nodes)._replace(pods={f"n{number}": number % 250 for number in range(5_000)})
+    of = replace(having(told, nodes), pods={f"n{number}": number % 250 for number in range(5_000)})
     text = shown(of)
     assert len(text.splitlines()) < 45
     assert "the 20 fullest of 5,000 nodes (--all shows each)" in text
