@@ -247,7 +247,8 @@ out.bind((sys.argv[1], 0))
 chosen = random.Random(int(sys.argv[2]))
 all, mine = b"\\xff" * 6, out.getsockname()[4]
 for number in range(int(sys.argv[3])):
-    size = chosen.choice([20, 60, 1000, int(sys.argv[4]), 9000, 60000])
+    segment = chosen.choice([1, 8, 500, 1400, 1400, 65535])
+    size = min(chosen.choice([20, 60, 1000, int(sys.argv[4]), 9000, 60000]), int(sys.argv[5]) * segment)
     protocol = chosen.choice([6, 17, 4, 47, chosen.randrange(256)])
     ends = b"\\x0a\\0\\0\\x01\\x0a\\0\\0\\x02"
     ip = struct.pack("!BBHHHBBH8s", 0x45, 0, 20 + size, 1, 0, 64, protocol, 0, ends)
@@ -257,7 +258,7 @@ for number in range(int(sys.argv[3])):
         chosen.choice([0, 1, 1, 2, 3]),
         chosen.choice([0, 1, 1, 3, 4, 5, 0x20, 0x80, 0x81]),
         chosen.choice([0, 34, 42, 54, 54, 60000]),
-        chosen.choice([1, 8, 500, 1400, 1400, 65535]),
+        segment,
         chosen.choice([0, 34, 34, 65535]),
         chosen.choice([0, 6, 16, 16, 65535]),
     )
@@ -269,8 +270,8 @@ for number in range(int(sys.argv[3])):
 """
 
 
-# Frames at once: the trunk's queue holds what is made of them, however late the relay is.
-BURST = 20
+# Frames at once, and segments of a frame: the trunk's queue holds all of them, though the relay read none.
+BURST, SEGMENTS = 20, trunks.UNREAD_PACKETS // 20 // 2
 
 
 def attack(testbed: Testbed, frames: int) -> tuple[int, int]:
@@ -279,7 +280,7 @@ def attack(testbed: Testbed, frames: int) -> tuple[int, int]:
     for number in range(-(-frames // BURST)):
         for program in (MALFORMED, UNFINISHED):
             seed, mtu = cases.seed() + number, testbed.scenario.underlay.mtu
-            argv = [*PYTHON, "-c", program, "eth0", str(seed), str(BURST), str(mtu)]
+            argv = [*PYTHON, "-c", program, "eth0", str(seed), str(BURST), str(mtu), str(SEGMENTS)]
             testbed.nodes["worker-01"].run(argv)
             counts.append(counted(testbed)[False])
             while counts[-1].frames:
