@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Optional
 
-from edge.addresses.selectors import NAME_FIELD, Selector
+from edge.addresses.selectors import NAME_FIELD, NOBODY, Selector
 from edge.addresses.space import Network, Space
 
 
@@ -46,6 +46,10 @@ class Config(NamedTuple):
     ranges: tuple[Range, ...]
     selector: Selector = Selector()
 
+    def is_for(self, node: Node) -> bool:
+        """Whether its selector matches a node."""
+        return self.selector.matched(node.asked) is not None
+
     def rank(self, matched: int) -> tuple[int, int, int, str, int, str]:
         """Return what configs for a node are sorted by; the first comes first."""
         return (
@@ -71,6 +75,11 @@ class Node(NamedTuple):
     def turn(self) -> tuple[str, str]:
         """What nodes of which none came first are sorted by."""
         return (self.created, self.name)
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What a selector may ask for: its labels, and its name."""
+        return {**self.labels, NAME_FIELD: self.name}
 
 
 class Given(NamedTuple):
@@ -195,7 +204,7 @@ class Allocator:
         return total
 
     def _ordered(self, node: Node) -> list[tuple[int, Config]]:
-        labels = {**node.labels, NAME_FIELD: node.name}
+        labels = node.asked
         found = ((config.selector.matched(labels), config) for config in self.configs.values())
         matching = [(matched, config) for matched, config in found if matched is not None]
         return sorted(matching, key=lambda each: each[1].rank(each[0]))
@@ -206,7 +215,7 @@ class Allocator:
 
     def _config_of(self, node: Node) -> str:
         """Return whose blocks a node's are: of the configs that have them the best one; "" without any."""
-        labels = {**node.labels, NAME_FIELD: node.name}
+        labels = node.asked
         having = (one for one in self.configs.values() if _is_of(node.blocks, one))
         found = ((one, one.selector.matched(labels)) for one in having)
         ranked = [(matched is None, one.rank(matched or 0), one.name) for one, matched in found]
@@ -229,15 +238,18 @@ class Allocator:
 
     def why_not(self, node: Node) -> str:
         """Return why a node is offered nothing, config by config, and what would help."""
-        labels = {**node.labels, NAME_FIELD: node.name}
+        labels = node.asked
         if not self.configs:
             return "there is no config yet: make one"
         return "; ".join(f"{one.name} {self._reason(one, labels)}" for one in self.configs.values())
 
     def _reason(self, config: Config, labels: Mapping[str, str]) -> str:
+        if config.selector.matches_nothing:
+            return f"{NOBODY}: make another"
         missing = config.selector.missing(labels)
         if missing:
-            return f"is for nodes with {', '.join(map(str, missing))}: label the node so"
+            remedy = "" if any(one.key == NAME_FIELD for one in missing) else ": label the node so"
+            return f"is for nodes with {', '.join(map(str, missing))}{remedy}"
         return self.refusal(config) or (
             f"has no block left: {len(self.nodes_of(config.name))} nodes have one of "
             f"{min(one.possible for one in config.ranges)}; make a config with another range"

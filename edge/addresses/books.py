@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network
 from typing import NamedTuple, Optional
 
-from edge.addresses import kinds
+from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Config, Node, Range
 from edge.addresses.arrivals import Arrivals, Gifts, as_node
+from edge.addresses.selectors import NOBODY
 from edge.addresses.space import Network
 from edge.http import Json
 
@@ -20,10 +22,28 @@ from edge.http import Json
 FINALIZER = "addresses.contmec.dev/nodes"
 # The spec by which a config gave first, as JSON: what nodes have of it does not change with it.
 FIRST_SPEC = "addresses.contmec.dev/spec"
+# Two blocks as a server may be asked for; nobody is given these (RFC 5737, RFC 3849: for documentation).
+PROBE = (IPv4Network("192.0.2.0/30"), IPv6Network("2001:db8::/126"))
 MOST_LISTED = 1000  # nodes in a config's status, by name: an object has at most 1.5 MB
 READY = "Ready"
 ONE_FAMILY = "OneFamily"  # a config's reason: the server keeps one block a node
+# A config's reasons for what it has to do with others, and with the cluster's network.
+MIXED, UNLIKE, RESERVED = "Mixed", "Unlike", "Reserved"
 WAITS = "CIDRNotAvailable"  # a node's reason, as kube-controller-manager calls it
+
+
+class Rules(NamedTuple):
+    """What a controller is told of its cluster's network: what is ``reserved`` no node gets.
+
+    Where IPv4 is an ``island``, configs of two families must have the ``cluster``'s IPv4 range and mask.
+    """
+
+    reserved: Sequence[Network] = ()
+    island: bool = False
+    cluster: Optional[Range] = None  # noqa: UP045 (nodes may have Python 3.9)
+
+
+NO_RULES = Rules()
 
 
 class Listed(NamedTuple):
@@ -42,12 +62,16 @@ class Changed(NamedTuple):
 
 
 class Gift(NamedTuple):
-    """Blocks that are to be written into a Node; ``again``: it may have been written already."""
+    """Blocks that are to be written into a Node; ``again``: it may have been written already.
+
+    With ``asks`` nothing is to be written, and only asked whether the server would keep them all.
+    """
 
     node: str
     uid: str
     blocks: tuple[Network, ...]
     again: bool = False
+    asks: bool = False
 
 
 class Outcome(NamedTuple):
@@ -98,19 +122,22 @@ class Books:
         arrivals: Arrivals,
         node_kind: str,
         config_kinds: Iterable[str],
-        reserved: Sequence[Network] = (),
+        rules: Rules = NO_RULES,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.arrivals = arrivals
         self.configs: dict[str, Held] = {}
         self._node_kind, self._log = node_kind, log
-        self._reserved = reserved
+        self._rules = rules
         self._nodes: dict[str, Node] = {}
         self._documents: dict[str, dict[str, Json]] = {kind: {} for kind in config_kinds}
         self._missing = {node_kind, *self._documents}  # kinds that were not listed yet
         self.in_flight: set[tuple[str, str]] = set()
         self._gifts: dict[str, Gift] = {}
         self._judge_again = False
+        # Whether configs give nothing only if the server keeps two families, whether it is being asked, and
+        # whether it said that it does.
+        self._in_doubt = self._asking = self._keeps_both = False
 
     @property
     def allocator(self) -> Allocator:
@@ -138,7 +165,8 @@ class Books:
         found = [gift for gift in self._gifts.values() if gift[:2] not in self.in_flight]
         self._gifts.clear()
         self.in_flight.update(gift[:2] for gift in found)
-        return found
+        question = None if self._asking else self._question()
+        return [*found, question] if question else found
 
     def conclude(self, outcome: Outcome) -> Optional[Gift]:  # noqa: UP045 (nodes may have Python 3.9)
         """Take an outcome into account; return what is to be tried again after a while.
@@ -146,17 +174,36 @@ class Books:
         What a node has now is seen when the API's changes say so. Until then nobody else gets it.
         """
         gift = outcome.gift
+        if gift.asks:
+            self._keeps_both = outcome.certain
+            if outcome.one_family:
+                self._keep_one_family(gift.node)
+            return self._question()
         self.in_flight.discard(gift[:2])
         promised = self.arrivals.promised.get(gift.node)
         if promised is None or promised.uid != gift.uid or outcome.certain:
             return None
         if outcome.one_family:
-            self._log("the server keeps one block a node: configs of two families give nothing")
-            self._promise(self.arrivals.keeps_one_family(gift.node))
-            self._judge_again = True
+            self._keep_one_family(gift.node)
             return None
         self.in_flight.add(gift[:2])
         return gift._replace(again=True)
+
+    def _keep_one_family(self, node: str) -> None:
+        self._log("the server keeps one block a node: configs of two families give nothing")
+        self._promise(self.arrivals.keeps_one_family(node))
+        self._judge_again = True
+
+    def _question(self) -> Optional[Gift]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return what is to be asked of a node that waits, while it is open whether others may give to it.
+
+        A config of two families that came first is nobody's measure where a server keeps one; and no node
+        for which it is may ever come, that would find that out.
+        """
+        node = next(iter(self.arrivals.waiting.values()), None)
+        open_ = self._in_doubt and self.allocator.dual_stack and not self._keeps_both
+        self._asking = open_ and node is not None
+        return Gift(node.name, node.uid, PROBE, asks=True) if self._asking and node else None
 
     def _promise(self, gifts: Gifts) -> None:
         for name, given in gifts.items():
@@ -173,7 +220,7 @@ class Books:
             node = self._node(document)
             if node is not None and not self._is_late(node, "deletionTimestamp" in document["metadata"]):
                 self._nodes[node.name] = node
-        self.allocator.dual_stack = True  # it may be another server
+        self.allocator.dual_stack, self._keeps_both = True, False  # it may be another server
         if not self._missing:
             self._promise(self.arrivals.listed(self._nodes.values()))
             self._judge_again = True
@@ -232,7 +279,8 @@ class Books:
             for kind, documents in self._documents.items()
             for _, document in sorted(documents.items())
         ]
-        self.configs = {one.name: one for one in _apart(held, self.allocator.dual_stack)}
+        self.configs = {one.name: one for one in agreed(held, self._rules, self.allocator.dual_stack)}
+        self._in_doubt = any(one.reason == MIXED and len(_ranges(one)) == 1 for one in self.configs.values())
         usable = {one.name: one.config for one in self.configs.values() if one.config}
         for name in self.allocator.configs.keys() - usable.keys():
             self.arrivals.config_gone(name)
@@ -280,7 +328,9 @@ class Books:
             return {"status": "False", "reason": ONE_FAMILY, "message": why}
         none_of = self._none_of(config)
         if not free:
-            why = f"{given} nodes have its blocks, none is left: make one with another range{none_of}"
+            waits = sum(config.is_for(node) for node in self.arrivals.waiting.values())
+            left = f"none is left for {waits} that wait" if waits else "none is left"
+            why = f"{given} nodes have its blocks, {left}: make one with another range{none_of}"
             return {"status": "False", "reason": "Exhausted", "message": why}
         listed = f"; status names the first {MOST_LISTED}" if given > MOST_LISTED else ""
         return {
@@ -290,10 +340,10 @@ class Books:
         }
 
     def _none_of(self, config: Config) -> str:
-        """Say which reserved ranges a config's overlap; nothing of these is given."""
-        ours = [one.network for one in config.ranges]
-        found = [str(one) for one in self._reserved if any(_overlap(one, network) for network in ours)]
-        return f"; nothing of {', '.join(found)}, which is not for nodes" if found else ""
+        """Say of which reserved ranges a config gives nothing, and of one that is for nobody that it is."""
+        over = checks.overlapping(config.ranges, self._rules.reserved)
+        found = f"; nothing of {', '.join(map(str, over))}, which is reserved" if over else ""
+        return f"{found}; {NOBODY}" if config.selector.matches_nothing else found
 
 
 def without_mark(document: Json) -> Json:
@@ -319,20 +369,30 @@ def judged(kind: str, document: Json) -> Held:
     return Held(kind, document, config)
 
 
-def _apart(held: list[Held], dual_stack: bool) -> Iterator[Held]:
-    """Yield configs; those that have more or fewer families than the one that came first give nothing.
+# What a config must have to do with others and the cluster, in this order: who fails is nobody's measure.
+_AGREEMENT: tuple[tuple[str, Callable[[Sequence[Config], Rules], Iterable[tuple[str, str]]]], ...] = (
+    (RESERVED, lambda configs, rules: checks.reserved(configs, rules.reserved)),
+    (MIXED, lambda configs, _: checks.mixed(configs)),
+    (UNLIKE, lambda configs, rules: checks.unlike(configs, rules.cluster) if rules.island else ()),
+)
 
-    Of one cluster's configs all are of two families, or none (the vendor's documentation). Where a server
-    keeps one family, those of two give nothing anyway, and are in nobody's way.
+
+def agreed(held: Iterable[Held], rules: Rules, dual_stack: bool = True) -> list[Held]:
+    """Return configs; those that do not agree with those before them, or with the cluster, give nothing.
+
+    Where a server keeps one family, those of two give nothing anyway, and are in nobody's way.
     """
-    counted = [one for one in held if not one.reason and (dual_stack or len(_ranges(one)) == 1)]
-    first = min(counted, key=_turn, default=None)
-    for one in held:
-        if first is not None and one in counted and len(_ranges(one)) != len(_ranges(first)):
-            has = f"has {len(_ranges(one))} of the two families, and {first.name} has {len(_ranges(first))}"
-            yield one._replace(reason="Mixed", message=f"{has}, which came first: all must have as many")
-        else:
-            yield one
+    held = list(held)
+    sound = [one.config for one in sorted(held, key=_turn) if one.config and not one.reason]
+    sound = [config for config in sound if dual_stack or len(config.ranges) == 1]
+    found: dict[str, tuple[str, str]] = {}
+    for reason, check in _AGREEMENT:
+        found.update({name: (reason, message) for name, message in check(sound, rules)})
+        sound = [config for config in sound if config.name not in found]
+    return [
+        one._replace(reason=found[one.name][0], message=found[one.name][1]) if one.name in found else one
+        for one in held
+    ]
 
 
 def _turn(held: Held) -> tuple[str, str]:
@@ -341,10 +401,6 @@ def _turn(held: Held) -> tuple[str, str]:
 
 def _ranges(held: Held) -> tuple[Range, ...]:
     return held.config.ranges if held.config else ()
-
-
-def _overlap(one: Network, other: Network) -> bool:
-    return one.version == other.version and one.overlaps(other)
 
 
 def _text(spec: object) -> str:

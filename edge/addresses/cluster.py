@@ -108,22 +108,31 @@ class Cluster:
         self._keeps_both.clear()
 
     def give(self, gift: Gift, may: Callable[[], bool]) -> Outcome:
-        """Write a gift, if that is still allowed when it is its turn."""
+        """Write a gift, if that is still allowed when it is its turn; or ask what is to be asked."""
         try:
+            if gift.asks:
+                return self._asked(gift)
             if gift.again and self._is_settled(gift):
                 return Outcome(gift, True)
             if not may():
                 return Outcome(gift, False)
             if len(gift.blocks) > 1 and not self._keeps_both.is_set():
                 # A block that is written cannot be changed any more.
-                if len(self._patched(gift, dryRun="All")) < 2:
-                    return Outcome(gift, False, one_family=True)
-                self._keeps_both.set()
+                asked = self._asked(gift)
+                if asked.one_family:
+                    return asked
             return Outcome(gift, bool(self._patched(gift)))
         except RefusedError as error:
-            return self._refused(gift, str(error))
+            return Outcome(gift, False, str(error)) if gift.asks else self._refused(gift, str(error))
         except Exception as error:  # of any kind: whatever it was, the gift is to be tried again
             return Outcome(gift, False, str(error) if isinstance(error, AwayError) else repr(error))
+
+    def _asked(self, gift: Gift) -> Outcome:
+        """Ask by a dry run whether the server keeps blocks of two families. Raises AwayError."""
+        if len(self._patched(gift, dryRun="All")) < len(gift.blocks):
+            return Outcome(gift, False, one_family=True)
+        self._keeps_both.set()
+        return Outcome(gift, True)
 
     def _refused(self, gift: Gift, problem: str) -> Outcome:
         """Look at a node of which the API refused a change: somebody else may have given it blocks."""

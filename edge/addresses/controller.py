@@ -23,9 +23,10 @@ from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
 
-from edge.addresses.allocation import Allocator
+from edge.addresses import kinds
+from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
-from edge.addresses.books import WAITS, Books, Gift, Held, Listed, Outcome, without_mark
+from edge.addresses.books import WAITS, Books, Gift, Held, Listed, Outcome, Rules, without_mark
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster, News
 from edge.addresses.leader import PART, Leader, Tenure, new_holder
 from edge.addresses.space import Network
@@ -39,6 +40,7 @@ TICK_SECONDS = 0.1
 # nodes that are looked at for what an event about them would say.
 STATUS_SECONDS, AGAIN_SECONDS, CHANGED_SECONDS, EVENTS_A_TICK = 1.0, 600.0, 30.0, 2
 FIRST_RETRY, LAST_RETRY = 0.1, 5.0
+ISLAND = object()  # --island without a value
 
 
 class Options(NamedTuple):
@@ -48,7 +50,7 @@ class Options(NamedTuple):
     identity: str
     authority: str
     token: str
-    reserved: tuple[Network, ...]
+    rules: Rules
     lease: str
     lease_seconds: int
     at_once: int
@@ -106,7 +108,8 @@ class Term:
         self._server = options.server()
         self._spare = options.lease_seconds * (1 - PART)  # in which what was begun is over
         self._cluster = Cluster(self._server, self._spare)
-        self._books = Books(Arrivals(Allocator(options.reserved)), NODES, CONFIGS, options.reserved, log.once)
+        arrivals = Arrivals(Allocator(options.rules.reserved))
+        self._books = Books(arrivals, NODES, CONFIGS, options.rules, log.once)
         self._leader, self._log = leader, log
         self._inbox: queue.SimpleQueue[News | Outcome] = queue.SimpleQueue()
         self._givers = ThreadPoolExecutor(options.at_once, "give")
@@ -310,6 +313,11 @@ def parse(arguments: Sequence[str]) -> Options:
         help="a range of which nodes get nothing, such as services' and machines'; any number of times",
     )  # fmt: skip
     add(
+        "--island", metavar="CIDR:MASK", nargs="?", const=ISLAND, type=_range,
+        help="nodes wrap packets between pods: configs of two families must have this IPv4 range and prefix "
+        "length of a block, like 10.60.0.0/16:24; without a value those of the first such config",
+    )  # fmt: skip
+    add(
         "--lease", metavar="NAMESPACE/NAME", default=LEASE, type=_lease,
         help="the Lease by which one leads; its namespace must be there (%(default)s)",
     )  # fmt: skip
@@ -331,8 +339,10 @@ def parse(arguments: Sequence[str]) -> Options:
         told.token = told.token or f"{ACCOUNT}/token"
     if not told.api:
         parser.error("--api or --in-cluster: one of them must say where the API is")
+    cluster = told.island if isinstance(told.island, Range) else None
     return Options(
-        told.api, told.identity, told.authority, told.token, tuple(told.reserved),
+        told.api, told.identity, told.authority, told.token,
+        Rules(tuple(told.reserved), told.island is not None, cluster),
         told.lease, told.lease_seconds, told.at_once, told.leave,
     )  # fmt: skip
 
@@ -342,6 +352,17 @@ def _network(text: str) -> Network:
         return ip_network(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _range(text: str) -> Range:
+    """Return an IPv4 range and the prefix length of a node's block, as a config would have them."""
+    cidr, _, mask = text.rpartition(":")
+    spec = {"ipv4": {"cidr": cidr, "perNodeMaskSize": int(mask) if mask.isdecimal() else mask}}
+    try:
+        return kinds.parse({"spec": spec}).ranges[0]
+    except kinds.BadConfigError as error:
+        what = "; ".join(problem.what for problem in error.problems)
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like 10.60.0.0/16:24: {what}") from None
 
 
 def _lease(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
+NOBODY = "is for no node, since an empty term of nodeSelectorTerms matches nothing"
 NAME_FIELD = "metadata.name"  # the only field that Kubernetes lets a node selector ask for
 
 
@@ -68,6 +69,11 @@ class Selector(NamedTuple):
         if self.terms and not met:
             return None
         return len(self.labels) + max(met, default=0)
+
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether it is for no node at all: all its terms are empty, and an empty term matches nothing."""
+        return bool(self.terms) and not any(self.terms)
 
     def missing(self, labels: Mapping[str, str]) -> list[Requirement]:
         """Return what a node lacks: of the labels, and of the term that it is nearest to."""

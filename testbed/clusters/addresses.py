@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import as_node
-from edge.addresses.books import ONE_FAMILY, WAITS, judged
+from edge.addresses.books import NO_RULES, ONE_FAMILY, RESERVED, UNLIKE, WAITS, Held, agreed, judged
 from edge.addresses.inventory import Inventory
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import ANSWER_SECONDS
@@ -63,10 +63,11 @@ def ask(client: Outside) -> Answers:
 
 def inventory(cluster: str, answers: Answers) -> Inventory:
     """Return what a cluster's nodes have, and why others wait: by the rules of the controller."""
-    allocator, notes = Allocator(dual_stack=not any(map(_one_family, answers.configs))), []
+    dual_stack = not any(_condition(document).get("reason") == ONE_FAMILY for document in answers.configs)
+    allocator, notes = Allocator(dual_stack=dual_stack), []
     owners: dict[str, str] = {}
-    for document in answers.configs:
-        held = judged(kinds.KIND, document)
+    found = agreed((judged(kinds.KIND, document) for document in answers.configs), NO_RULES, dual_stack)
+    for held, document in zip(map(_by_controller, found), answers.configs, strict=True):
         if held.config is None:
             notes.append(f"{held.name} gives nothing: {held.message}")
             continue
@@ -112,9 +113,16 @@ def _doubts(allocator: Allocator, configs: Iterable[Mapping[str, Any]]) -> Itera
             yield f"{name}: its controller has {status['free']:,} free; what it reserves is free here"
 
 
-def _one_family(document: Mapping[str, Any]) -> bool:
-    """Whether the controller has found that the server keeps one block a node."""
-    return any(one.get("reason") == ONE_FAMILY for one in _status(document).get("conditions") or ())
+def _by_controller(held: Held) -> Held:
+    """Return a config as its controller judges it, which alone is told of the cluster's network."""
+    if not held.reason and _condition(held.document).get("reason") in (RESERVED, UNLIKE):
+        return held._replace(**{key: _condition(held.document)[key] for key in ("reason", "message")})
+    return held
+
+
+def _condition(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what its controller says of a config: among others whether the server keeps one block a node."""
+    return next(iter(_status(document).get("conditions") or ()), {})
 
 
 def _status(document: Mapping[str, Any]) -> Mapping[str, Any]:

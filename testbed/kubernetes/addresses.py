@@ -15,7 +15,7 @@ from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import SERVICES, ControlPlane, Subject
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.scenario import blocks
+from testbed.scenario import blocks, networks
 from testbed.scenario.addressing import Addressing
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
@@ -61,6 +61,7 @@ class Giver:
                 *("--api", control_plane.server, "--identity", self._identity),
                 *("--authority", f"{directory}/authority.crt", "--reserved", SERVICES),
                 *("--lease", f"{NAMESPACE}/{NAME}"),
+                *(["--island"] if networks.of(addressing.scenario.clusters[self._cluster]).overhead else ()),
             ],
         )
 

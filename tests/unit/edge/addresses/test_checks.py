@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from edge.addresses import checks
 from edge.addresses.allocation import Allocator, Node
-from tests.unit.edge.addresses.test_allocation import config
+from tests.unit.edge.addresses.test_allocation import config, networks
 
 ONE = config("one", "10.0.0.0/16:24")
 BOTH = config("both", "10.0.0.0/16:24 fd00::/112:120")
@@ -14,10 +16,13 @@ SIX = config("six", "fd01::/112:120")
 def test_of_one_cluster_all_have_both_families_or_none() -> None:
     assert list(checks.mixed([ONE, SIX])) == []
     assert list(checks.mixed([BOTH, BOTH])) == []
-    assert list(checks.mixed([ONE, BOTH, SIX])) == [
-        ("one", "must have IPv6 too, as both has: of one cluster all have both, or none"),
-        ("six", "must have IPv4 too, as both has: of one cluster all have both, or none"),
+    end = "which comes first: of one cluster all have both, or none"
+    assert list(checks.mixed([BOTH, ONE, BOTH, SIX])) == [
+        ("one", f"must have IPv6 too, as both has, {end}"),
+        ("six", f"must have IPv4 too, as both has, {end}"),
     ]
+    assert list(checks.mixed([ONE, BOTH, SIX])) == [("both", f"must have IPv4 alone, as one has, {end}")]
+    assert list(checks.mixed([SIX, BOTH])) == [("both", f"must have IPv6 alone, as six has, {end}")]
 
 
 def test_where_packets_are_wrapped_all_dual_configs_have_one_range_and_mask() -> None:
@@ -26,7 +31,29 @@ def test_where_packets_are_wrapped_all_dual_configs_have_one_range_and_mask() ->
     for other in ("10.0.0.0/16:25 fd02::/112:121", "10.0.0.0/17:24 fd02::/112:120"):
         ((name, words),) = checks.unlike([ONE, BOTH, again, config("other", other)])
         assert name == "other"
-        assert words.startswith("must have IPv4 10.0.0.0/16 by /24, as both has: ")
+        assert words.startswith("must have IPv4 10.0.0.0/16 by /24, as both has, which comes first: ")
+    own = BOTH.ranges[0]
+    assert list(checks.unlike([BOTH, again], own)) == []
+    assert [name for name, _ in checks.unlike([BOTH, ONE, again], own._replace(mask=25))] == ["both", "again"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "reserved", "words"),
+    [
+        ("10.0.0.0/24:28", "10.0.0.0/8", "10.0.0.0/24 has no block outside 10.0.0.0/8, which is reserved"),
+        ("10.0.0.0/24:28", "10.0.0.0/25 10.0.0.128/25", "outside 10.0.0.0/25, 10.0.0.128/25, which"),
+        ("10.0.0.0/24:25", "10.0.0.1/32 10.0.0.255/32", "outside 10.0.0.1/32, 10.0.0.255/32, which"),
+        ("10.0.0.0/24:28 fd00::/120:124", "fd00::/64", "fd00::/120 has no block outside fd00::/64"),
+        ("10.0.0.0/24:28", "10.0.0.0/25 fd00::/8", None),
+        ("10.0.0.0/24:28", "", None),
+    ],
+)
+def test_a_range_of_which_nothing_is_left_beside_what_is_reserved(
+    ranges: str, reserved: str, words: str | None
+) -> None:
+    said = list(checks.reserved([config("one", ranges)], networks(reserved)))
+    assert [name for name, _ in said] == (["one"] if words else [])
+    assert all(words in what for _, what in said if words)
 
 
 def test_fewer_blocks_than_nodes_is_said_with_numbers() -> None:

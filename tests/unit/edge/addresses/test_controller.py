@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edge.addresses import controller
-from edge.addresses.books import FINALIZER, FIRST_SPEC
+from edge.addresses.books import FINALIZER, FIRST_SPEC, WAITS
 from edge.addresses.cluster import CONFIGS, NODES
 from edge.addresses.controller import Options, parse
 from edge.http import Json
@@ -122,9 +122,7 @@ def test_at_start_what_nodes_have_is_taken_and_the_others_come_by_creation(one: 
     one.until(lambda: one.api.all(OURS)["all"].get("status", {}).get("given") == 3)
     status = one.api.all(OURS)["all"]["status"]
     assert status["free"] == 252
-    assert (
-        one.condition("all")["message"] == "3 given, 252 free; nothing of 10.0.1.0/24, which is not for nodes"
-    )
+    assert one.condition("all")["message"] == "3 given, 252 free; nothing of 10.0.1.0/24, which is reserved"
     assert status["nodes"][1] == {"name": "old", "blocks": ["10.0.0.0/24"]}
     assert one.condition("all")["status"] == "True"
 
@@ -306,11 +304,106 @@ def test_of_one_family_and_two_the_one_that_came_first_says_how_many(one: Case) 
     one.config("a", "10.1.0.0/28:30", "fd00::/124:126")
     one.node("n")
     one.start()
-    assert "z has 1, which came first" in one.until_reason("a", "Mixed")["message"]
+    assert "must have IPv4 alone, as z has, which comes first" in one.until_reason("a", "Mixed")["message"]
     one.until_blocks(n="10.0.0.0/30")
     one.delete(f"{NODES}/n")
     one.delete(f"{OURS}/z")
     one.until_reason("a", "Giving")
+
+
+def test_where_one_family_is_kept_a_config_of_two_that_came_first_is_in_nobodys_way(one: Case) -> None:
+    """Nor if no node ever comes for which it is; one that waits is asked for."""
+    one.api.families = 1
+    one.config("both", "10.1.0.0/28:30", "fd00::/124:126", size="none is so large")
+    one.config("single", "10.0.0.0/28:30")
+    one.start()
+    one.until_reason("single", "Mixed")
+    one.node("n")
+    one.until_blocks(n="10.0.0.0/30")
+    one.until_reason("both", "OneFamily")
+    one.until_reason("single", "Giving")
+    one.end()
+    one.node("later")
+    one.start()
+    one.until_blocks(n="10.0.0.0/30", later="10.0.0.4/30")
+
+
+def test_where_two_families_are_kept_it_is_asked_once_and_the_first_decides(one: Case) -> None:
+    refused: list[str] = []
+
+    def fault(method: str, path: str) -> object:
+        if "dryRun" in path and len(refused) < 3:
+            refused.append(path)
+            return 503
+        return None
+
+    one.api.fault = fault
+    one.config("both", "10.1.0.0/28:30", "fd00::/124:126", size="large")
+    one.config("single", "10.0.0.0/28:30")
+    one.node("n")
+    one.start()
+    one.until(lambda: "must have IPv6 too, as both has" in one.events("n").get("CIDRNotAvailable", ""))
+    one.until(lambda: sum("dryRun" in path for _, path in one.api.asked) == 4)
+    one.delete(f"{OURS}/both")
+    one.until_blocks(n="10.0.0.0/30")
+    assert sum("dryRun" in path for _, path in one.api.asked) == 4
+
+
+def test_where_ipv4_is_an_island_configs_of_two_families_have_its_range_and_mask(one: Case) -> None:
+    one.config("z", "10.0.0.0/16:24", "fd00::/112:120")
+    one.config("a", "10.0.0.0/16:25", "fd01::/113:121", size="small")
+    one.config("same", "10.0.0.0/16:24", "fd02::/112:120", rack="r1")
+    one.node("n", size="small")
+    one.node("m", rack="r1")
+    one.start("--island")
+    wanted = "must have IPv4 10.0.0.0/16 by /24, as z has, which comes first: where nodes wrap packets"
+    assert wanted in one.until_reason("a", "Unlike")["message"]
+    one.until(lambda: wanted in one.events("a").get("Unlike", ""))
+    one.until_blocks(n="10.0.0.0/24 fd00::/120", m="10.0.1.0/24 fd02::/120")
+    one.end()
+    one.start("--island=10.0.0.0/16:25")
+    one.until_reason("z", "Unlike")
+    assert "/25, the cluster's" in one.until_reason("same", "Unlike")["message"]
+    one.until_reason("a", "Giving")
+    one.end()
+    one.start()
+    one.until_reason("z", "Giving")
+
+
+def test_a_config_that_is_reserved_as_a_whole_says_so_and_what_to_do(one: Case) -> None:
+    one.config("all", "10.96.0.0/24:28")
+    one.node("n")
+    one.start("--reserved=10.0.0.0/8", "--reserved=fd00::/8")
+    why = "10.96.0.0/24 has no block outside 10.0.0.0/8, which is reserved: make one with another range"
+    assert why in one.until_reason("all", "Reserved")["message"]
+    one.until(lambda: why in one.events("all").get("Reserved", ""))
+    one.until(lambda: why in one.events("n").get("CIDRNotAvailable", ""))
+    one.config("v6", "192.168.0.0/24:28", "fd00::/120:124")  # both or neither
+    assert "fd00::/120 has no block outside fd00::/8" in one.until_reason("v6", "Reserved")["message"]
+    one.config("half", "8.0.0.0/6:9")
+    one.until_blocks(n="8.0.0.0/9")
+
+
+def test_fewer_blocks_than_nodes_is_said_with_numbers(one: Case) -> None:
+    one.config("few", "10.0.0.0/29:30", size="small")
+    for name in "abcde":
+        one.node(name, size="small")
+    one.node("other")
+    one.start()
+    words = "2 nodes have its blocks, none is left for 3 that wait: make one with another range"
+    one.until(lambda: one.condition("few").get("message") == words)
+    one.until(lambda: "few has no block left: 2 nodes have one of 2" in one.events("e").get(WAITS, ""))
+
+
+def test_an_empty_term_is_for_nobody_and_said_to_be(one: Case) -> None:
+    told = config("none", "10.0.0.0/28:30")
+    told["spec"]["nodeSelector"] = {"nodeSelectorTerms": [{}]}
+    one.api.do("POST", OURS, told)
+    one.node("n")
+    one.start()
+    why = "is for no node, since an empty term of nodeSelectorTerms matches nothing"
+    one.until(lambda: one.events("n").get(WAITS) == f"none {why}: make another")
+    assert one.until_reason("none", "Giving")["message"] == f"0 given, 4 free; {why}"
 
 
 def test_a_changed_spec_is_used_no_more_until_it_is_as_it_was(one: Case) -> None:
@@ -411,6 +504,12 @@ def test_events_are_few_however_many_nodes_wait(one: Case) -> None:
     [
         ([], "--api or --in-cluster"),
         (["--api=http://x:1", "--reserved=10.0.0.1/8"], "--reserved: 10.0.0.1/8 has host bits set"),
+        (["--api=http://x:1", "--island=10.0.0.0/16"], "--island: '10.0.0.0/16' is not like 10.60.0.0/16:24"),
+        (
+            ["--api=http://x:1", "--island=10.0.0.0/16:8"],
+            "must be an integer from 16, the range's own, to 30",
+        ),
+        (["--api=http://x:1", "--island=fd00::/112:120"], "must be an IPv4 network"),
         (["--api=http://x:1", "--lease=x"], "--lease: 'x' is not like"),
         (["--api=http://x:1", "--lease-seconds=0"], "--lease-seconds: '0' is not a number"),
         (["--api=x"], "--api: 'x' is not like"),

@@ -145,6 +145,28 @@ def test_where_the_server_keeps_one_family_the_controller_has_found_out() -> Non
     assert "IPv6DualStack" in inventory("a", Answers(nodes, [told], ["ours"])).waiting["n0"]
 
 
+def test_configs_of_one_cluster_agree_as_the_controller_wants_it() -> None:
+    nodes = ask(Api({NODES: [node("n0")], PODS: []}).client).nodes
+    single = config("single", "10.0.0.0/24", 27, metadata={"creationTimestamp": "2026-01-01T00:00:01Z"})
+    both = config("both", "10.1.0.0/25", 27, metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
+    both["spec"]["ipv6"] = {"cidr": "fd00::/121", "perNodeMaskSize": 123}
+    (note,) = inventory("a", Answers(nodes, [single, both], ["ours"])).notes
+    assert note.startswith("single must have IPv6 too, as both has, which comes first")
+    both["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "OneFamily"}]}
+    (note,) = inventory("a", Answers(nodes, [single, both], ["ours"])).notes
+    assert note.startswith("both is for IPv4 and IPv6, and this server keeps one block a node")
+
+
+@pytest.mark.parametrize("reason", ["Unlike", "Reserved"])
+def test_what_the_controller_alone_can_know_it_says_in_the_status(reason: str) -> None:
+    nodes = ask(Api({NODES: [node("n0")], PODS: []}).client).nodes
+    condition = {"type": "Ready", "status": "False", "reason": reason, "message": "must have another"}
+    told = config("all", "10.0.0.0/24", 27, status={"conditions": [condition]})
+    found = inventory("a", Answers(nodes, [told], ["ours"]))
+    assert found.waiting == {"n0": "all must have another"}
+    assert found.notes == ["all must have another"]
+
+
 @pytest.mark.parametrize(
     ("given", "free", "notes"),
     [

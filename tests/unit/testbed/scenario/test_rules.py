@@ -139,11 +139,11 @@ POD_CIDRS = {
     ),
     f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::/112', mask: 120}}}}, "
     "{name: four, cidr: 172.17.0.0/20, mask: 24}]": (
-        "pod_cidrs[1].ipv6: must have IPv6 too, as all has: of one cluster all have both, or none"
+        "pod_cidrs[1].ipv6: must have IPv6 too, as all has, which comes first"
     ),
     f"pod_cidrs: [{{{BOTH}: {{cidr: 'fd00::/112', mask: 120}}}}, "
     "{name: more, cidr: 172.17.0.0/20, mask: 26, ipv6: {cidr: 'fd01::/112', mask: 122}}]": (
-        "pod_cidrs[1].cidr: must have IPv4 172.17.0.0/16 by /24, as all has: where nodes wrap packets"
+        "pod_cidrs[1].cidr: must have IPv4 172.17.0.0/16 by /24, as all has, which comes first"
     ),
     "pod_cidrs: [{name: all, cidr: 192.168.56.128/25, mask: 28}]": (
         "pod_cidrs[0].cidr: 192.168.56.128/25 overlaps underlay.cidr 192.168.56.0/24"
