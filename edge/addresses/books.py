@@ -17,6 +17,7 @@ from edge.addresses.arrivals import Arrivals, Gifts, as_node
 from edge.addresses.selectors import NOBODY
 from edge.addresses.space import Network
 from edge.http import Json
+from edge.watch import Changed, Listed, News
 
 # Stands in a config as long as nodes have blocks of it: its deletion waits for them.
 FINALIZER = "addresses.contmec.dev/nodes"
@@ -44,21 +45,6 @@ class Rules(NamedTuple):
 
 
 NO_RULES = Rules()
-
-
-class Listed(NamedTuple):
-    """All objects of a kind, which may be none."""
-
-    kind: str
-    objects: list[Json]
-
-
-class Changed(NamedTuple):
-    """One object that came, changed or is gone."""
-
-    kind: str
-    document: Json
-    gone: bool
 
 
 class Gift(NamedTuple):
@@ -144,7 +130,7 @@ class Books:
         """Who has what."""
         return self.arrivals.allocator
 
-    def take(self, news: Listed | Changed) -> None:
+    def take(self, news: News) -> None:
         """Take into account what the API says."""
         if news.kind == self._node_kind:
             self._take_nodes(news)
@@ -209,7 +195,7 @@ class Books:
         for name, given in gifts.items():
             self._gifts[name] = Gift(name, self.arrivals.promised[name].uid, given.blocks)
 
-    def _take_nodes(self, news: Listed | Changed) -> None:
+    def _take_nodes(self, news: News) -> None:
         if isinstance(news, Changed):
             node = self._node(news.document)
             if node is not None:
@@ -260,7 +246,7 @@ class Books:
             self._log(f"node {document['metadata']['name']}: {error}")
             return None
 
-    def _take_configs(self, news: Listed | Changed) -> None:
+    def _take_configs(self, news: News) -> None:
         documents = self._documents[news.kind]
         if isinstance(news, Listed):
             documents.clear()

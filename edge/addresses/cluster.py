@@ -6,30 +6,22 @@ about.
 
 from __future__ import annotations
 
-import hashlib
 import threading
-import time
 from collections.abc import Callable
-from typing import Union
 from urllib.parse import urlencode
 
 from edge.addresses import kinds
 from edge.addresses.arrivals import written_blocks
-from edge.addresses.books import Changed, Gift, Held, Listed, Outcome
+from edge.addresses.books import Gift, Held, Outcome
+from edge.events import Events, written
 from edge.http import MERGE, STRATEGIC, AwayError, Json, Question, RefusedError, Server
+from edge.watch import Kind, Listed, News, follow, list_all
 
 NODES = "/api/v1/nodes"
 CONFIGS = tuple(f"/apis/{group}/{kinds.PLURAL}" for group in (kinds.OURS, kinds.VENDOR))
 KINDS = (NODES, *CONFIGS)
-PAGE = 250  # objects of a list that are asked for at once
-LIST_SECONDS = 30.0
-# A server says a bookmark about each minute; one that is silent for longer is gone.
-SILENCE_SECONDS, WATCH_SECONDS = 90.0, 300
-FIRST_WAIT, LAST_WAIT = 0.05, 1.0
-ABSENT_SECONDS = 1.0  # how often it is looked whether a kind is there now
 NEEDED = ("name", "uid", "labels", "creationTimestamp", "deletionTimestamp")
 COMPONENT = "concorde-addresses"
-News = Union[Listed, Changed]
 
 
 class Cluster:
@@ -39,69 +31,11 @@ class Cluster:
         self._server = server
         self._seconds = seconds / 2  # to be connected, and to be answered
         self._keeps_both = threading.Event()
-        self._counts: dict[str, int] = {}  # of events that were written
+        self._events = Events(server, COMPONENT)
 
     def follow(self, kind: str, put: Callable[[News], None], log: Callable[[str], None]) -> None:
         """Say all objects of a kind, and what changes, until the server's connections are closed."""
-        wait, version, away = FIRST_WAIT, "", False
-        while not self._server.closed:
-            try:
-                if not version:
-                    version = self._list(kind, put)
-                if version:
-                    version = self._watch(kind, version, put)
-                    time.sleep(FIRST_WAIT)
-                else:
-                    time.sleep(ABSENT_SECONDS)
-                if away:
-                    log(f"{kind}: the API is back")
-                wait, away = FIRST_WAIT, False
-            except Exception as error:  # of any kind: a thread that ended would let what is known grow old
-                problem = str(error) if isinstance(error, AwayError) else repr(error)
-                if not away and not self._server.closed:
-                    log(f"{kind}: cannot be followed, and is listed again: {problem}")
-                version, away = "", True
-                time.sleep(wait)
-                wait = min(2 * wait, LAST_WAIT)
-
-    def _list(self, kind: str, put: Callable[[News], None]) -> str:
-        """Say all objects; return the version of the list, or nothing if there is no such kind."""
-        found: list[Json] = []
-        more: dict[str, str] = {}
-        while True:
-            asked = urlencode({"limit": PAGE, **more})
-            try:
-                answer = self._server.ask(Question("GET", f"{kind}?{asked}", seconds=LIST_SECONDS))
-            except RefusedError as error:
-                if error.status != 404 or kind == NODES:
-                    raise
-                put(Listed(kind, []))
-                return ""
-            found += [_needed(kind, one) for one in answer.get("items") or ()]
-            token = answer["metadata"].get("continue")
-            if not token:
-                put(Listed(kind, found))
-                return str(answer["metadata"]["resourceVersion"])
-            more = {"continue": token}
-
-    def _watch(self, kind: str, version: str, put: Callable[[News], None]) -> str:
-        """Say what changes until the watch ends; return from which version on it goes on, or nothing."""
-        asked = urlencode(
-            {
-                "watch": 1,
-                "resourceVersion": version,
-                "allowWatchBookmarks": "true",
-                "timeoutSeconds": WATCH_SECONDS,
-            }
-        )
-        for event in self._server.listen(Question("GET", f"{kind}?{asked}"), SILENCE_SECONDS):
-            what, document = event["type"], event["object"]
-            if what not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-                return ""  # what changed since is not known any more
-            version = str(document["metadata"]["resourceVersion"])
-            if what != "BOOKMARK":
-                put(Changed(kind, _needed(kind, document), what == "DELETED"))
-        return version
+        follow(self._server, _followed(kind), put, log)
 
     def forget_families(self) -> None:
         """Ask anew whether the server keeps two families: it may be another one."""
@@ -165,7 +99,7 @@ class Cluster:
         """Return all configs that there are. Raises AwayError."""
         found: list[News] = []
         for kind in CONFIGS:
-            self._list(kind, found.append)
+            list_all(self._server, _followed(kind), found.append)
         return [
             Held(listed.kind, document, None)
             for listed in found
@@ -183,48 +117,20 @@ class Cluster:
         return self._written(Question("PATCH", f"{_path(held)}/status", {"status": status}, MERGE))
 
     def _written(self, question: Question) -> bool:
-        try:
-            self._server.ask(question)
-        except RefusedError as error:
-            if error.status not in (404, 409):
-                raise
-            return False
-        return True
+        return written(self._server, question)
 
     def event(self, about: Json, reason: str, message: str) -> None:
         """Write an event about an object, or bring up to date the one before. Raises AwayError."""
-        namespace = about.get("namespace") or "default"
-        events = f"/api/v1/namespaces/{namespace}/events"
-        digest = hashlib.sha256(f"{about['kind']} {about['uid']} {reason}".encode()).hexdigest()[:16]
-        name = f"{about['name'][:230]}.{digest}"
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        news = {"message": message[:1024], "lastTimestamp": now}
-        if name in self._counts:
-            body = {**news, "count": self._counts[name] + 1}
-            if self._written(Question("PATCH", f"{events}/{name}", body, MERGE)):
-                self._counts[name] += 1
-                return
-        made = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": about,
-            "reason": reason,
-            "type": "Warning",
-            "source": {"component": COMPONENT},
-            "firstTimestamp": now,
-            "count": 1,
-            **news,
-        }
-        if not self._written(Question("POST", events, made)):
-            self._server.ask(Question("PATCH", f"{events}/{name}", news, MERGE))
-        self._counts[name] = self._counts.get(name, 0) + 1
+        self._events.say(about, reason, message)
 
 
-def _needed(kind: str, document: Json) -> Json:
-    """Return what is needed of an object: a Node's images and conditions are the most of it by far."""
-    if kind != NODES:
-        return document
+def _followed(kind: str) -> Kind:
+    """Return how a kind is followed: Nodes are always there, kinds of configs may not be yet."""
+    return Kind(kind, _needed) if kind == NODES else Kind(kind, optional=True)
+
+
+def _needed(document: Json) -> Json:
+    """Return what is needed of a Node: its images and conditions are the most of it by far."""
     metadata, spec = document["metadata"], document.get("spec") or {}
     return {
         "metadata": {key: metadata[key] for key in NEEDED if key in metadata},

@@ -26,12 +26,13 @@ from typing import NamedTuple
 from edge.addresses import kinds
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
-from edge.addresses.books import WAITS, Books, Gift, Held, Listed, Outcome, Rules, without_mark
-from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster, News
+from edge.addresses.books import WAITS, Books, Gift, Held, Outcome, Rules, without_mark
+from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
 from edge.addresses.leader import PART, Leader, Tenure, new_holder
 from edge.addresses.space import Network
 from edge.http import AwayError, Json, Server
 from edge.log import Logger
+from edge.watch import Listed, News
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 LEASE, LEASE_SECONDS, AT_ONCE = "kube-system/concorde-addresses", 6, 16

@@ -256,7 +256,7 @@ def test_what_happened_while_nobody_watched_is_seen_by_the_list(one: Case) -> No
 
 
 def test_lists_of_many_pages_are_taken_whole(one: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.addresses.cluster.PAGE", 2)
+    monkeypatch.setattr("edge.watch.PAGE", 2)
     one.config("all", "10.0.0.0/24:30")
     for number in range(5):
         one.node(f"n{number}")
@@ -265,7 +265,7 @@ def test_lists_of_many_pages_are_taken_whole(one: Case, monkeypatch: pytest.Monk
 
 
 def test_a_kind_that_comes_later_is_noticed(one: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.addresses.cluster.ABSENT_SECONDS", 0.02)
+    monkeypatch.setattr("edge.watch.ABSENT_SECONDS", 0.02)
     one.api.kinds -= {*CONFIGS}
     one.node("a")
     one.start()
